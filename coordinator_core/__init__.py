@@ -1,10 +1,9 @@
 """Kafka's consumer group protocol, without sockets, threads or clocks: the public names of the core.
 
-    from coordinator_core import default_registry, load_scenario, measure, simulate
+    from coordinator_core import Assignor, AssignorSpec, GroupAssignment, hookimpl
 
-    registry = default_registry()
-    trace = simulate(load_scenario("scenario.yaml"), "sticky", registry)
-    print(measure(trace, registry)["moved_partitions"])
+They are what an assignor, and what a plugin, is written with. `rebalance_lab` has them too, and what runs,
+measures and compares scenarios.
 
 Importing the package imports nothing else. A name is imported from its module when it is first used. The
 modules of the core import each other directly, not through this file.
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
     from coordinator_core.assigning.computing import compute_assignment as compute_assignment
     from coordinator_core.assigning.memory import Memory as Memory
     from coordinator_core.assigning.memory import recalled as recalled
-    from coordinator_core.documents.files import load_scenario as load_scenario
-    from coordinator_core.documents.scenario import Scenario as Scenario
     from coordinator_core.errors import AssignmentError as AssignmentError
     from coordinator_core.errors import InputError as InputError
     from coordinator_core.errors import PluginError as PluginError
@@ -46,22 +43,20 @@ if TYPE_CHECKING:
     from coordinator_core.registry.hookspecs import hookimpl as hookimpl
     from coordinator_core.registry.registry import Registry as Registry
     from coordinator_core.registry.registry import default_registry as default_registry
-    from coordinator_core.scoring.measuring import measure as measure
-    from coordinator_core.simulation.run import simulate as simulate
-    from coordinator_core.traces.entries import Round as Round
-    from coordinator_core.traces.rounds import rounds as rounds
-    from coordinator_core.traces.trace import Trace as Trace
-    from coordinator_core.traces.trace import read_trace as read_trace
 
 _NAMES = {
-    "assigning.assignor": ("Assignor",),
-    "assigning.computing": ("compute_assignment",),
-    "assigning.memory": ("Memory", "recalled"),
-    "assigning.combinators": ("with_budget", "with_cooperative"),
-    "documents.files": ("load_scenario",),
-    "documents.scenario": ("Scenario",),
-    "errors": ("AssignmentError", "InputError", "PluginError", "ProtocolError", "RebalanceLabError"),
-    "model": (
+    "coordinator_core.assigning.assignor": ("Assignor",),
+    "coordinator_core.assigning.combinators": ("with_budget", "with_cooperative"),
+    "coordinator_core.assigning.computing": ("compute_assignment",),
+    "coordinator_core.assigning.memory": ("Memory", "recalled"),
+    "coordinator_core.errors": (
+        "AssignmentError",
+        "InputError",
+        "PluginError",
+        "ProtocolError",
+        "RebalanceLabError",
+    ),
+    "coordinator_core.model": (
         "Cluster",
         "GroupAssignment",
         "GroupSubscription",
@@ -71,7 +66,7 @@ _NAMES = {
         "TopicInfo",
         "TopicPartition",
     ),
-    "registry.hookspecs": (
+    "coordinator_core.registry.hookspecs": (
         "AssignorSpec",
         "CommandSpec",
         "MetricSpec",
@@ -82,14 +77,9 @@ _NAMES = {
         "WorkloadSpec",
         "hookimpl",
     ),
-    "registry.registry": ("Registry", "default_registry"),
-    "scoring.measuring": ("measure",),
-    "simulation.run": ("simulate",),
-    "traces.entries": ("Round",),
-    "traces.rounds": ("rounds",),
-    "traces.trace": ("Trace", "read_trace"),
+    "coordinator_core.registry.registry": ("Registry", "default_registry"),
 }
-_MODULES = {name: f"{__name__}.{module}" for module, names in _NAMES.items() for name in names}
+_MODULES = {name: module for module, names in _NAMES.items() for name in names}
 __all__ = sorted(_MODULES)
 
 

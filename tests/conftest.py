@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import HealthCheck, settings
 
-from coordinator_core.cli.main import run
+from rebalance_lab.cli.main import run
 
 ANY_MACHINE: dict[str, Any] = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 """A busy neighbour slows down examples; that is not an error."""
@@ -27,7 +27,7 @@ LONG = (
     "tests/rebalance_spark/test_commands.py",  # with all that shares its session
     "tests/coordinator_core/families/test_tables.py::test_a_comparison_and_its",
     "tests/rebalance_jupyter/test_notebooks.py::test_it_runs_from_top_to_bottom",
-    "tests/coordinator_core/simulation/test_quiet.py::test_the_trace_of_any_run",
+    "tests/rebalance_lab/simulation/test_quiet.py::test_the_trace_of_any_run",
     "tests/rebalance_spark/test_connect.py",
     "tests/rebalance_spark/test_java.py::test_spark_runs",
     "tests/rebalance_jupyter/test_jupyterlab.py",
@@ -85,7 +85,7 @@ SPARK = [tuple(f"tests/rebalance_spark/test_{name}.py" for name in names) for na
 """Files that share a Spark session. One session for all of them would outlast all other tests."""
 SHARING = (
     "tests/assignors/test_vectors.py",
-    "tests/coordinator_core/cli/test_determinism.py",
+    "tests/rebalance_lab/cli/test_determinism.py",
     "tests/rebalance_conformance/test_check_command.py",
     "tests/rebalance_conformance/test_new_assignor.py",
     "tests/rebalance_conformance/test_pytest_plugin.py",

@@ -11,7 +11,7 @@ from tests.places import ROOT
 FOLDERS = ("assignors", "coordinator_core", "notebooks", "plugins", "tests")
 _FOUND = [p for top in FOLDERS for p in sorted((ROOT / top).rglob("*.md"))]
 DOCUMENTS = [ROOT / "README.md", *(p for p in _FOUND if "node_modules" not in p.parts)]
-COMPARISON = ROOT / "coordinator_core" / "families" / "COMPARISON.md"
+COMPARISON = ROOT / "plugins" / "rebalance_lab" / "COMPARISON.md"
 OURS = ("coordinator_core", "rebalance_")
 
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$\n*", re.MULTILINE | re.DOTALL)

@@ -14,7 +14,7 @@ from math import nan
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from coordinator_core.reports.tables import as_text
+from rebalance_lab.verdicts.tables import as_text
 from tests.documents import COMPARISON, DOCUMENTS, Command, blocks, commands
 from tests.places import ROOT
 from tests.test_readme import ASSIGNORS, METRICS, METRICS_HEAD, SCENARIOS, metric_rows

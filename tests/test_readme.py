@@ -10,14 +10,13 @@ from itertools import groupby
 import pytest
 
 from coordinator_core import Cluster, GroupSubscription, Subscription, TopicInfo, default_registry
-from coordinator_core.documents.files import load_scenario_text
 from coordinator_core.protocol.events import AssignmentComputed
 from coordinator_core.registry.registry import installed_registry
-from coordinator_core.simulation.run import simulate
 from rebalance_conformance import check_assignor
 from rebalance_conformance.checks import CHECKS
+from rebalance_lab.scenarios.files import load_scenario_text
+from rebalance_lab.simulation.run import simulate
 from rebalance_spark.schema import SCORE_COLUMNS
-from tests.coordinator_core.cli.commands import figures_of
 from tests.documents import (
     COMPARISON,
     DOCUMENTS,
@@ -31,12 +30,13 @@ from tests.documents import (
     name_of,
 )
 from tests.places import ROOT
+from tests.rebalance_lab.cli.commands import figures_of
 
 README = ROOT / "README.md"
 ASSIGNORS = ROOT / "assignors" / "README.md"
-SCENARIOS = ROOT / "coordinator_core" / "documents" / "README.md"
-METRICS = ROOT / "coordinator_core" / "scoring" / "README.md"
-COMMANDS = ROOT / "coordinator_core" / "cli" / "README.md"
+SCENARIOS = ROOT / "plugins" / "rebalance_lab" / "scenarios" / "README.md"
+METRICS = ROOT / "plugins" / "rebalance_lab" / "verdicts" / "README.md"
+COMMANDS = ROOT / "plugins" / "rebalance_lab" / "cli" / "README.md"
 CONFORMANCE = ROOT / "plugins" / "rebalance_conformance" / "README.md"
 SPARK = ROOT / "plugins" / "rebalance_spark" / "README.md"
 
@@ -232,5 +232,5 @@ def test_the_checks_of_the_conformance_suite_are_listed():
 
 
 def test_the_commands_are_listed():
-    text = (ROOT / "coordinator_core" / "cli" / "README.md").read_text()
+    text = (ROOT / "plugins" / "rebalance_lab" / "cli" / "README.md").read_text()
     assert all(f"`rebalance-lab {name}" in text for name in default_registry().commands())

@@ -11,10 +11,10 @@ from dataclasses import replace
 from hashlib import sha256
 from itertools import product
 
-from coordinator_core.documents.files import load_scenario
 from coordinator_core.errors import InputError
 from coordinator_core.registry.registry import default_registry
-from coordinator_core.simulation.run import simulate
+from rebalance_lab.scenarios.files import load_scenario
+from rebalance_lab.simulation.run import simulate
 from tests.places import DATA, SCENARIOS
 
 DIGESTS = DATA / "traces.sha256"

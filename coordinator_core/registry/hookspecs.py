@@ -256,7 +256,7 @@ class ScenarioEventSpec:
     """A kind of scenario event: its key in a document, its arguments and its effect on a simulated group.
 
     ``parse(value, extra, where)`` checks the document and returns the arguments, or raises InputError.
-    ``apply(stage, arguments)`` carries the event out on a `documents.stage.Stage`. ``protocols`` names the
+    ``apply(stage, arguments)`` carries the event out on a `scenarios.stage.Stage`. ``protocols`` names the
     protocols under which the event has a meaning; empty means all. ``fields`` maps the key of the event and
     the keys beside it to JSON schemas, for editors; ``required`` are those keys that an event must have
     besides its own. Without ``fields`` editors accept any value and any key.

@@ -15,12 +15,12 @@ from contextlib import ExitStack, contextmanager
 from typing import Any, BinaryIO
 
 from coordinator_core.assigning.assignor import Assignor
-from coordinator_core.documents.groups import parse_group
 from coordinator_core.model import TopicPartition
 from coordinator_core.reading.raised import raised
 from rebalance_conformance.answers import Given, NoAnswerError, answer
 from rebalance_conformance.cases import Case
 from rebalance_conformance.search import FaultError
+from rebalance_lab.scenarios.groups import parse_group
 
 _SERVE = "from rebalance_conformance.remote import serve; serve()"
 

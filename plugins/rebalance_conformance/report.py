@@ -8,9 +8,7 @@ from typing import Any
 
 import msgspec
 
-from coordinator_core.documents.groups import parse_group
 from coordinator_core.model import NO_GENERATION, TopicPartition
-from coordinator_core.reports.tables import Cell, html_table
 from rebalance_conformance.answers import Given, named
 from rebalance_conformance.cases import Case, subscribed
 from rebalance_conformance.results import (
@@ -21,6 +19,8 @@ from rebalance_conformance.results import (
     Result,
     told,
 )
+from rebalance_lab.scenarios.groups import parse_group
+from rebalance_lab.verdicts.tables import Cell, html_table
 
 MOST_LISTED = 40
 """The most partitions that are listed for a member; the others are counted."""

@@ -14,18 +14,18 @@ from typing import Any, NamedTuple
 import msgspec
 from hypothesis import strategies as st
 
-from coordinator_core.documents.files import load_scenario_text
 from coordinator_core.errors import RebalanceLabError
 from coordinator_core.model import TopicPartition
 from coordinator_core.registry.registry import default_registry
-from coordinator_core.simulation.run import simulate
-from coordinator_core.traces.history import History, Settled
-from coordinator_core.traces.invariants import Invariants
 from rebalance_conformance.answers import named
 from rebalance_conformance.groups import TOPICS
 from rebalance_conformance.ownership import without_claims
 from rebalance_conformance.search import Bench, FaultError
 from rebalance_conformance.subject import Subject
+from rebalance_lab.scenarios.files import load_scenario_text
+from rebalance_lab.simulation.run import simulate
+from rebalance_lab.traces.history import History, Settled
+from rebalance_lab.traces.invariants import Invariants
 
 MOST_RUNS = 12
 """A run takes as long as many assignments."""

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 
 from IPython.core.getipython import get_ipython
 
-from coordinator_core.reports.differences import differences
-from coordinator_core.reports.explaining import explain
 from rebalance_jupyter.display import register_formatters, words
 from rebalance_jupyter.examples import examples
 from rebalance_jupyter.lab import Lab
 from rebalance_jupyter.views import RebalanceView, advise, compare_view, run, show, to_html
+from rebalance_lab.verdicts.differences import differences
+from rebalance_lab.verdicts.explaining import explain
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 from coordinator_core.errors import InputError
 from coordinator_core.model import NO_GENERATION, GroupAssignment, GroupSubscription
-from coordinator_core.reports.advice import Advice, lines
-from coordinator_core.reports.advice import as_html as advice_html
-from coordinator_core.reports.comparison import Comparison
-from coordinator_core.reports.comparison_formats import as_html
-from coordinator_core.reports.explaining import Explanation
-from coordinator_core.reports.picture import comparison_svg
-from coordinator_core.reports.tables import Cell, html_table
-from coordinator_core.traces.history import Mark
-from coordinator_core.traces.rounds import rounds
-from coordinator_core.traces.trace import Trace
 from rebalance_jupyter.png import png_of
 from rebalance_jupyter.words import sentence
+from rebalance_lab.traces.history import Mark
+from rebalance_lab.traces.rounds import rounds
+from rebalance_lab.traces.trace import Trace
+from rebalance_lab.verdicts.advice import Advice, lines
+from rebalance_lab.verdicts.advice import as_html as advice_html
+from rebalance_lab.verdicts.comparison import Comparison
+from rebalance_lab.verdicts.comparison_formats import as_html
+from rebalance_lab.verdicts.explaining import Explanation
+from rebalance_lab.verdicts.picture import comparison_svg
+from rebalance_lab.verdicts.tables import Cell, html_table
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell

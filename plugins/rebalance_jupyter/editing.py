@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from coordinator_core.documents.files import read_document
 from coordinator_core.errors import InputError
 from coordinator_core.reading.durations import format_duration, parse_duration
+from rebalance_lab.scenarios.files import read_document
 
 OF_MEMBERS = ("leave", "crash", "restart", "pause", "freeze", "cut", "subscribe", "remove_member", "lag_view")
 """Kinds of events that name a member."""

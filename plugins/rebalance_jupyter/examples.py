@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from coordinator_core.reports.tables import Cell, html_table
+from rebalance_lab.verdicts.tables import Cell, html_table
 
 _INSTALLED = Path(__file__).parent / "scenarios"
 _CHECKOUT = Path(__file__).parents[2] / "tests" / "data" / "scenarios"

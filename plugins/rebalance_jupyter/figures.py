@@ -7,14 +7,14 @@ from typing import Any
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.hookspecs import MetricSpec
 from coordinator_core.registry.registry import Registry
-from coordinator_core.reports.answers import answers, what_it_takes
-from coordinator_core.reports.comparison import TIE, Comparison, Figure
-from coordinator_core.reports.comparison_tables import by_group, front_line, title_of
-from coordinator_core.reports.of_traces import comparison_of_traces
-from coordinator_core.reports.tables import as_text
-from coordinator_core.reports.words import clock, counted, listed_names
-from coordinator_core.traces.timeline import Timeline
-from coordinator_core.traces.trace import Trace
+from rebalance_lab.traces.timeline import Timeline
+from rebalance_lab.traces.trace import Trace
+from rebalance_lab.verdicts.answers import answers, what_it_takes
+from rebalance_lab.verdicts.comparison import TIE, Comparison, Figure
+from rebalance_lab.verdicts.comparison_tables import by_group, front_line, title_of
+from rebalance_lab.verdicts.of_traces import comparison_of_traces
+from rebalance_lab.verdicts.tables import as_text
+from rebalance_lab.verdicts.words import clock, counted, listed_names
 
 _AXES = ("moves", "stops", "cost", "lag", "balance")
 """Groups of metrics, in the order in which the scatter prefers them."""

@@ -11,17 +11,11 @@ from typing import Any
 import ipywidgets as widgets
 
 from coordinator_core.assigning.loading import PROGRAM, of_program
-from coordinator_core.cli.files import write_whole
-from coordinator_core.documents.fields import MOST_MEMBERS, MOST_PARTITIONS
-from coordinator_core.documents.files import load_scenario_text, read_text
-from coordinator_core.documents.scenario import Scenario
 from coordinator_core.errors import InputError, RebalanceLabError
 from coordinator_core.reading.checks import number, whole
 from coordinator_core.reading.durations import format_duration
 from coordinator_core.registry.hookspecs import Strategy
 from coordinator_core.registry.registry import Registry, default_registry
-from coordinator_core.reports.differences import Owners, differences_of
-from coordinator_core.traces.trace import Trace
 from rebalance_jupyter.display import alert
 from rebalance_jupyter.editing import (
     KINDS,
@@ -41,6 +35,12 @@ from rebalance_jupyter.figures import figures_of
 from rebalance_jupyter.progress import progress_text
 from rebalance_jupyter.running import LIMIT_S, run_each
 from rebalance_jupyter.views import RebalanceView
+from rebalance_lab.cli.files import write_whole
+from rebalance_lab.scenarios.fields import MOST_MEMBERS, MOST_PARTITIONS
+from rebalance_lab.scenarios.files import load_scenario_text, read_text
+from rebalance_lab.scenarios.scenario import Scenario
+from rebalance_lab.traces.trace import Trace
+from rebalance_lab.verdicts.differences import Owners, differences_of
 
 EXAMPLE = """\
 name: bench

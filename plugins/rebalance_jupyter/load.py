@@ -5,8 +5,8 @@ from itertools import chain
 from typing import Any
 
 from coordinator_core.protocol import events as ev
-from coordinator_core.traces.timeline import Change, Timeline
 from rebalance_jupyter.series import Series, add, largest_of, line
+from rebalance_lab.traces.timeline import Change, Timeline
 
 MOST_RATES = 50_000
 """The most rates of a topic that are sent. Of more, those with the largest sum of each stretch are."""

@@ -10,15 +10,15 @@ from IPython.core.magic_arguments import argument, magic_arguments, parse_argstr
 from IPython.display import HTML, display
 
 from coordinator_core.assigning.loading import names_of_program, of_program
-from coordinator_core.cli.plugins import listed
 from coordinator_core.errors import RebalanceLabError
 from coordinator_core.registry.registry import Registry, default_registry
-from coordinator_core.reports.tables import Cell, html_table
-from coordinator_core.traces.trace import Trace
 from rebalance_jupyter.display import alert
 from rebalance_jupyter.progress import shown_progress
 from rebalance_jupyter.running import LIMIT_S, run_each
 from rebalance_jupyter.views import compare_view, opened, show
+from rebalance_lab.cli.plugins import listed
+from rebalance_lab.traces.trace import Trace
+from rebalance_lab.verdicts.tables import Cell, html_table
 
 DEFAULT_STRATEGIES = ("range", "cooperative-sticky")
 

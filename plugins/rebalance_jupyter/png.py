@@ -4,7 +4,7 @@ from functools import cache
 from typing import Any
 
 from coordinator_core.errors import InputError
-from coordinator_core.reports.picture import FONTS
+from rebalance_lab.verdicts.picture import FONTS
 
 _PROBE = (
     '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><text y="9" font-family="{}">M</text></svg>'

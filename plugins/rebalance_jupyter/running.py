@@ -21,13 +21,13 @@ from traceback import walk_stack
 from typing import Any
 
 from coordinator_core.assigning.limits import CAN_COPY, Worker
-from coordinator_core.documents.scenario import Scenario
 from coordinator_core.errors import AssignmentError, RebalanceLabError
 from coordinator_core.reading.raised import place_in, raised
 from coordinator_core.registry.hookspecs import Strategy
 from coordinator_core.registry.registry import Registry
-from coordinator_core.simulation.run import simulate
-from coordinator_core.traces.trace import Trace
+from rebalance_lab.scenarios.scenario import Scenario
+from rebalance_lab.simulation.run import simulate
+from rebalance_lab.traces.trace import Trace
 
 LIMIT_S = 60.0
 """The seconds for which a run of authors' code may stand still."""

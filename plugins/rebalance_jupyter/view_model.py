@@ -10,18 +10,18 @@ import numpy as np
 
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.hookspecs import ProtocolSpec
-from coordinator_core.reports.looks import Look, looks_of, members_of
-from coordinator_core.reports.story import reported
-from coordinator_core.traces.entries import Round
-from coordinator_core.traces.family import family_of
-from coordinator_core.traces.findings import findings
-from coordinator_core.traces.history import History, Span
-from coordinator_core.traces.rounds import observed_rounds
-from coordinator_core.traces.timeline import Change, Timeline
-from coordinator_core.traces.trace import Trace
 from rebalance_jupyter.load import Loads
 from rebalance_jupyter.series import Series, add, columns_for, thinned
 from rebalance_jupyter.words import sentences_over_time
+from rebalance_lab.traces.entries import Round
+from rebalance_lab.traces.family import family_of
+from rebalance_lab.traces.findings import findings
+from rebalance_lab.traces.history import History, Span
+from rebalance_lab.traces.rounds import observed_rounds
+from rebalance_lab.traces.timeline import Change, Timeline
+from rebalance_lab.traces.trace import Trace
+from rebalance_lab.verdicts.looks import Look, looks_of, members_of
+from rebalance_lab.verdicts.story import reported
 
 NOBODY = -1
 

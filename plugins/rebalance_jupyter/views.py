@@ -11,18 +11,9 @@ import anywidget
 import traitlets
 from IPython.display import DisplayHandle, display
 
-from coordinator_core.cli.advise import DEFAULT_STRATEGY, advice_on
-from coordinator_core.cli.files import write_whole
-from coordinator_core.documents.files import load_scenario, load_scenario_text
-from coordinator_core.documents.scenario import Scenario
 from coordinator_core.errors import InputError
 from coordinator_core.reading.checks import describe
 from coordinator_core.registry.registry import Registry, default_registry
-from coordinator_core.reports.advice import Advice
-from coordinator_core.reports.looks import looks_of, members_of
-from coordinator_core.reports.of_traces import by_candidate
-from coordinator_core.traces.history import Mark
-from coordinator_core.traces.trace import Trace
 from rebalance_jupyter.display import SEAM, picture, pictured, words
 from rebalance_jupyter.figures import figures_of
 from rebalance_jupyter.page import STYLE, as_page, packed_module
@@ -30,6 +21,15 @@ from rebalance_jupyter.png import png_of
 from rebalance_jupyter.progress import shown_progress
 from rebalance_jupyter.running import LIMIT_S, run_one
 from rebalance_jupyter.view_model import ViewModel, opening_ms, view_model
+from rebalance_lab.cli.advise import DEFAULT_STRATEGY, advice_on
+from rebalance_lab.cli.files import write_whole
+from rebalance_lab.scenarios.files import load_scenario, load_scenario_text
+from rebalance_lab.scenarios.scenario import Scenario
+from rebalance_lab.traces.history import Mark
+from rebalance_lab.traces.trace import Trace
+from rebalance_lab.verdicts.advice import Advice
+from rebalance_lab.verdicts.looks import looks_of, members_of
+from rebalance_lab.verdicts.of_traces import by_candidate
 
 _WHOLE = 1_000
 """The steps of the progress of several runs."""

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from coordinator_core.reports.words import counted, listed_names
-from coordinator_core.traces.entries import MemberRound, Round
+from rebalance_lab.traces.entries import MemberRound, Round
+from rebalance_lab.verdicts.words import counted, listed_names
 
 _LISTED = 3
 _SOON_MS = 5_000

@@ -1,6 +1,6 @@
 """The command ``rebalance-lab`` as a file for spark-submit."""
 
-from coordinator_core.cli.main import run
+from rebalance_lab.cli.main import run
 
 if __name__ == "__main__":
     run()

@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from coordinator_core.errors import InputError
 from coordinator_core.reading.suggestions import one_of
-from coordinator_core.reports.comparison import TIE
-from coordinator_core.reports.words import listed_names
+from rebalance_lab.verdicts.comparison import TIE
+from rebalance_lab.verdicts.words import listed_names
 from rebalance_spark.groups import DRAW, REPAIRS
 from rebalance_spark.paired import Difference, difference, gains
 from rebalance_spark.parts import Subjects

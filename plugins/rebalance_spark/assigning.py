@@ -8,10 +8,10 @@ import pyarrow as pa
 
 from coordinator_core.assigning.computing import run
 from coordinator_core.assigning.problem import build_problem
-from coordinator_core.documents.files import read_document
-from coordinator_core.documents.groups import assignment_document, parse_group
 from coordinator_core.errors import InputError, RebalanceLabError
 from coordinator_core.registry.registry import Registry
+from rebalance_lab.scenarios.files import read_document
+from rebalance_lab.scenarios.groups import assignment_document, parse_group
 from rebalance_spark.choices import DEFAULT_TIMEOUT
 from rebalance_spark.limits import run_within
 from rebalance_spark.rows import registry_with

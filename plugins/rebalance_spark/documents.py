@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
-from coordinator_core.documents.files import load_scenario_text, read_document
-from coordinator_core.documents.groups import parse_group, scenario_document
-from coordinator_core.documents.scenario import Scenario
 from coordinator_core.errors import InputError
 from coordinator_core.registry.registry import Registry
+from rebalance_lab.scenarios.files import load_scenario_text, read_document
+from rebalance_lab.scenarios.groups import parse_group, scenario_document
+from rebalance_lab.scenarios.scenario import Scenario
 from rebalance_spark.sizes import WORKLOAD_NAMES, size_of_text
 
 _UNREADABLE = "# rebalance-lab cannot read: "

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from coordinator_core.errors import InputError
 from coordinator_core.reading.suggestions import one_of
 from coordinator_core.registry.registry import default_registry
-from coordinator_core.reports.words import listed_names
+from rebalance_lab.verdicts.words import listed_names
 from rebalance_spark.advising import BY_COUNT, BY_RATE, Advice, advise, first_draws, place_of
 from rebalance_spark.choices import Status
 from rebalance_spark.groups import REPAIRED, REPAIRS

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from coordinator_core.documents.groups import SCENARIO_DURATION
 from coordinator_core.errors import InputError
 from coordinator_core.model import MOST_PARTITIONS
+from rebalance_lab.scenarios.groups import SCENARIO_DURATION
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

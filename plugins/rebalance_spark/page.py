@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from urllib.parse import quote
 
-from coordinator_core.reports.tables import Cell, html_table
+from rebalance_lab.verdicts.tables import Cell, html_table
 from rebalance_spark import report_tables as tables
 from rebalance_spark.choices import Statistic, Status
 from rebalance_spark.findings import Findings

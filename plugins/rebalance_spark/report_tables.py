@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from coordinator_core.registry.registry import default_registry
-from coordinator_core.reports.answers import what_it_takes
-from coordinator_core.reports.tables import BEST, Cell, as_text
-from coordinator_core.reports.words import listed_names
+from rebalance_lab.verdicts.answers import what_it_takes
+from rebalance_lab.verdicts.tables import BEST, Cell, as_text
+from rebalance_lab.verdicts.words import listed_names
 from rebalance_spark.advising import BY_COUNT, BY_RATE, UNKNOWN, Advice
 from rebalance_spark.choices import Fidelity
 from rebalance_spark.findings import MOVES, Findings, higher_is_better

@@ -11,20 +11,20 @@ from math import isnan
 from time import perf_counter, process_time
 from typing import Any, NamedTuple, TypeAlias
 
-from coordinator_core.documents.families import check_settings
-from coordinator_core.documents.scenario import Scenario
-from coordinator_core.documents.settings import grid
 from coordinator_core.errors import PluginError, RebalanceLabError
 from coordinator_core.reading.raised import raised
 from coordinator_core.registry.hookspecs import Strategy
 from coordinator_core.registry.registry import DISTRIBUTION, Registry, installed_registry
-from coordinator_core.scoring.measuring import measure, metrics_of
-from coordinator_core.simulation.counting import Counting, Results, counting, keeps_topics
-from coordinator_core.simulation.plan import plan
-from coordinator_core.simulation.planned_rests import planned_histories
-from coordinator_core.simulation.run import simulate
-from coordinator_core.traces.rests import PlannedHistory
-from coordinator_core.traces.trace import Trace
+from rebalance_lab.scenarios.families import check_settings
+from rebalance_lab.scenarios.scenario import Scenario
+from rebalance_lab.scenarios.settings import grid
+from rebalance_lab.simulation.planning.counting import Counting, Results, counting, keeps_topics
+from rebalance_lab.simulation.planning.plan import plan
+from rebalance_lab.simulation.planning.planned_rests import planned_histories
+from rebalance_lab.simulation.run import simulate
+from rebalance_lab.traces.rests import PlannedHistory
+from rebalance_lab.traces.trace import Trace
+from rebalance_lab.verdicts.measuring import measure, metrics_of
 from rebalance_spark.choices import Fidelity, Status
 from rebalance_spark.documents import load_scenario_or_group
 from rebalance_spark.limits import run_within

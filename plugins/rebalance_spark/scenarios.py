@@ -12,12 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from coordinator_core.cli.files import write_whole
-from coordinator_core.cli.output import warn
 from coordinator_core.errors import InputError
-from coordinator_core.reports.picture import comparison_svg
-from coordinator_core.reports.words import listed_names
-from coordinator_core.traces.trace import Trace
+from rebalance_lab.cli.files import write_whole
+from rebalance_lab.cli.output import warn
+from rebalance_lab.traces.trace import Trace
+from rebalance_lab.verdicts.picture import comparison_svg
+from rebalance_lab.verdicts.words import listed_names
 from rebalance_spark.choices import DEFAULT_TIMEOUT
 from rebalance_spark.commands.options import session_of_a_command
 from rebalance_spark.findings import Findings

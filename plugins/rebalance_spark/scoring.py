@@ -5,12 +5,12 @@ from functools import partial, reduce
 from operator import add
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from coordinator_core.documents.variants import expanded, variants
 from coordinator_core.errors import InputError
 from coordinator_core.reading.suggestions import one_of
 from coordinator_core.registry.registry import Registry
-from coordinator_core.simulation.counting import counting
-from coordinator_core.simulation.planned_run import check_planned
+from rebalance_lab.scenarios.variants import expanded, variants
+from rebalance_lab.simulation.planning.counting import counting
+from rebalance_lab.simulation.planning.planned_run import check_planned
 from rebalance_spark.choices import DEFAULT_TIMEOUT, Fidelity
 from rebalance_spark.identity import identified
 from rebalance_spark.rows import ALL, Job, registry_with

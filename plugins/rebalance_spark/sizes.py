@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 import pyarrow as pa
 
-from coordinator_core.documents.files import read_document
 from coordinator_core.errors import InputError
+from rebalance_lab.scenarios.files import read_document
 from rebalance_spark.choices import Fidelity
 from rebalance_spark.schema import WORKLOAD_COLUMNS, arrow_schema, spark_schema
 

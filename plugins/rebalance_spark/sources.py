@@ -8,10 +8,10 @@ from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from coordinator_core.documents.files import read_text
-from coordinator_core.documents.portable import portable_scenario
 from coordinator_core.errors import InputError
 from coordinator_core.registry.registry import default_registry
+from rebalance_lab.scenarios.files import read_text
+from rebalance_lab.scenarios.portable import portable_scenario
 from rebalance_spark.documents import kinds_of_others, unreadable, workload_row
 from rebalance_spark.groups import (
     DIFFERING,

@@ -10,8 +10,6 @@ import numpy as np
 from coordinator_core.assigning.assignor import Assignor, is_cooperative
 from coordinator_core.assigning.computing import run
 from coordinator_core.assigning.problem import Problem, build_problem
-from coordinator_core.documents.replicas import racks_of
-from coordinator_core.documents.scenario import Member, Scenario
 from coordinator_core.model import (
     NO_OWNER,
     Cluster,
@@ -21,8 +19,10 @@ from coordinator_core.model import (
     Subscription,
     TopicInfo,
 )
-from coordinator_core.simulation.counting import Counting
-from coordinator_core.simulation.planned_run import member_id
+from rebalance_lab.scenarios.replicas import racks_of
+from rebalance_lab.scenarios.scenario import Member, Scenario
+from rebalance_lab.simulation.planning.counting import Counting
+from rebalance_lab.simulation.planning.planned_run import member_id
 from rebalance_spark.sweeps import parted
 
 if TYPE_CHECKING:

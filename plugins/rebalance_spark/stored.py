@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from coordinator_core.errors import InputError
 from coordinator_core.reading.suggestions import one_of
-from coordinator_core.reports.words import listed_names
+from rebalance_lab.verdicts.words import listed_names
 from rebalance_spark.choices import Status
 from rebalance_spark.schema import CARRIED, SCORE_COLUMNS
 

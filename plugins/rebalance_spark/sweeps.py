@@ -6,7 +6,7 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from coordinator_core.documents.variants import Variant
+from rebalance_lab.scenarios.variants import Variant
 
 _PARAMETER = re.compile(r"[+ ]([A-Za-z][\w.-]*)=([^+ ]*)")
 _SETTINGS = re.compile(r"(?: [a-z][\w.]*=[^ ]+)+$")

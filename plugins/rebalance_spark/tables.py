@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from coordinator_core.reports.tables import Cell, as_text, html_table, text_table
+from rebalance_lab.verdicts.tables import Cell, as_text, html_table, text_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

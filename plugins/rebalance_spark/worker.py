@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from coordinator_core.simulation.collector import collecting_rarely
+from rebalance_lab.simulation.world.collector import collecting_rarely
 from rebalance_spark.apart import Apart
 from rebalance_spark.limits import Watchdog
 from rebalance_spark.rows import Job, Row, Scorer

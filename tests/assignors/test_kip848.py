@@ -2,10 +2,10 @@
 
 import pytest
 
-from coordinator_core.documents.scenario import parse_scenario
 from coordinator_core.errors import InputError
 from coordinator_core.model import Cluster, TopicInfo
 from coordinator_core.registry.registry import default_registry
+from rebalance_lab.scenarios.scenario import parse_scenario
 from tests.assignors.groups import assign, group, member, told
 
 CLUSTER = Cluster({"t": 4})

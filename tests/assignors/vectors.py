@@ -7,8 +7,8 @@ from functools import cache
 import numpy as np
 
 from coordinator_core.assigning.problem import build_problem
-from coordinator_core.documents.groups import parse_group
 from coordinator_core.model import NO_OWNER, GroupAssignment, Partitions
+from rebalance_lab.scenarios.groups import parse_group
 from tests.places import DATA, ROOT
 
 KEPT = DATA / "vectors"

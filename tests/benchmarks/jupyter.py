@@ -22,13 +22,13 @@ from typing import Any
 
 from playwright.sync_api import Page, sync_playwright
 
-from coordinator_core.documents.scenario import parse_scenario
 from coordinator_core.registry.registry import default_registry
-from coordinator_core.simulation.plan import plan
-from coordinator_core.traces.trace import Trace
 from rebalance_jupyter.lab import Lab
 from rebalance_jupyter.page import MODULE, STYLE
 from rebalance_jupyter.view_model import view_model
+from rebalance_lab.scenarios.scenario import parse_scenario
+from rebalance_lab.simulation.planning.plan import plan
+from rebalance_lab.traces.trace import Trace
 
 MEMBERS, ROUNDS = 100, 20
 PARTITIONS = (1_000, 10_000)

@@ -45,7 +45,7 @@ FLOOD = 20_000
 SINGLE = 100
 BEAT_SECONDS = 0.5
 TIMES = 3
-_SERVE = "from coordinator_core.cli.main import run; run()"
+_SERVE = "from rebalance_lab.cli.main import run; run()"
 METADATA = encode_subscription(Subscription(("t",)))
 
 

@@ -51,7 +51,7 @@ def _measured(root: Path, job: str) -> float:
 
 
 def _measure(job: str) -> float:
-    from coordinator_core.simulation.collector import collecting_rarely
+    from rebalance_lab.simulation.world.collector import collecting_rarely
     from rebalance_spark.choices import Fidelity
     from rebalance_spark.rows import Job, Scorer
 

@@ -16,16 +16,16 @@ from random import Random
 from time import perf_counter, process_time
 from typing import Any, NamedTuple, TypeAlias
 
-from coordinator_core.documents.files import load_scenario
-from coordinator_core.documents.replay import read_traffic, replay
-from coordinator_core.documents.scenario import Scenario, parse_scenario
-from coordinator_core.documents.workloads import microservices
 from coordinator_core.registry.registry import default_registry
-from coordinator_core.scoring.measuring import measure
-from coordinator_core.simulation.collector import collecting_rarely
-from coordinator_core.simulation.plan import plan
-from coordinator_core.simulation.run import Run
-from coordinator_core.traces.trace import Trace
+from rebalance_lab.scenarios.files import load_scenario
+from rebalance_lab.scenarios.replay import read_traffic, replay
+from rebalance_lab.scenarios.scenario import Scenario, parse_scenario
+from rebalance_lab.scenarios.workloads import microservices
+from rebalance_lab.simulation.planning.plan import plan
+from rebalance_lab.simulation.run import Run
+from rebalance_lab.simulation.world.collector import collecting_rarely
+from rebalance_lab.traces.trace import Trace
+from rebalance_lab.verdicts.measuring import measure
 from tests.places import ROOT, SCENARIOS
 
 STRATEGIES = ("range", "roundrobin", "sticky", "cooperative-sticky")

@@ -24,7 +24,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from coordinator_core.simulation.collector import collecting_rarely
+from rebalance_lab.simulation.world.collector import collecting_rarely
 from rebalance_spark import score, spark_session
 from rebalance_spark.choices import Fidelity
 from rebalance_spark.rows import Job, Scorer

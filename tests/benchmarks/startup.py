@@ -23,7 +23,7 @@ from tests.places import ROOT, SCENARIOS
 
 TIMES = 7
 LINES = 2_000
-COMMAND = (sys.executable, "-c", "from coordinator_core.cli.main import run; run()")
+COMMAND = (sys.executable, "-c", "from rebalance_lab.cli.main import run; run()")
 SHORT = str(SCENARIOS / "scale-out.yaml")
 COMMANDS: Mapping[str, Sequence[str]] = {
     "python -c pass": (sys.executable, "-c", "pass"),

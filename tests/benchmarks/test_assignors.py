@@ -23,7 +23,6 @@ import pytest
 from coordinator_core.assigning.computing import compute_assignment
 from coordinator_core.assigning.user_data import encode_generation, encode_ownership
 from coordinator_core.client.classic.leading import decode_members, lead
-from coordinator_core.documents.files import load_scenario
 from coordinator_core.model import GroupSubscription, Partitions, Subscription
 from coordinator_core.protocol.consumer_protocol import (
     decode_assignment,
@@ -33,7 +32,8 @@ from coordinator_core.protocol.consumer_protocol import (
 from coordinator_core.protocol.group_codec import GroupCodec
 from coordinator_core.protocol.messages import JoinGroupMember
 from coordinator_core.registry.registry import default_registry
-from coordinator_core.simulation.run import simulate
+from rebalance_lab.scenarios.files import load_scenario
+from rebalance_lab.simulation.run import simulate
 from tests.benchmarks.workloads import SIZES, after, cluster, fresh
 from tests.places import SCENARIOS
 

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from coordinator_core.model import TopicPartition
 from coordinator_core.registry.registry import Registry
-from coordinator_core.scoring.measuring import measure
-from coordinator_core.traces.timeline import Timeline
-from coordinator_core.traces.trace import Trace
+from rebalance_lab.traces.timeline import Timeline
+from rebalance_lab.traces.trace import Trace
+from rebalance_lab.verdicts.measuring import measure
 
 ACCURACY_SECONDS = 0.1
 """The accuracy of times: nine processes that join at once on two cores need this time."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from coordinator_core.traces.trace import read_trace
+from rebalance_lab.traces.trace import read_trace
 from tests.calibration.actions import Action, actions_of, duration_of, rest_seconds, topics_of
 
 TRACE = "broker.jsonl"

@@ -13,7 +13,7 @@ from math import inf
 from typing import TypeAlias
 
 from coordinator_core.protocol import events as ev
-from coordinator_core.traces.trace import Trace
+from rebalance_lab.traces.trace import Trace
 from tests.calibration.actions import Action
 from tests.calibration.lines import Line, Observed
 

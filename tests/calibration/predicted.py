@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from coordinator_core import default_registry, simulate
-from coordinator_core.documents.scenario import parse_scenario
+from rebalance_lab import default_registry, simulate
+from rebalance_lab.scenarios.scenario import parse_scenario
 from tests.calibration.cells import Cell, document_of, simulated_by
 from tests.calibration.figures import Figures, figures
 

@@ -4,9 +4,9 @@ import pickle
 
 import pytest
 
-from coordinator_core.cli.advise import RunError
-from coordinator_core.cli.running import StrategyRun
 from coordinator_core.errors import AssignmentError, InputError, PluginError, ProtocolError, RebalanceLabError
+from rebalance_lab.cli.advise import RunError
+from rebalance_lab.cli.running import StrategyRun
 
 EXAMPLES = [
     InputError("deploy.yaml: events[3].leave", "'c-9'", "a member that has joined"),

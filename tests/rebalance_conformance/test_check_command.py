@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from rebalance_conformance.checks import CHECKS
-from tests.coordinator_core.cli.commands import ROOT, in_a_process, the_error
+from tests.rebalance_lab.cli.commands import ROOT, in_a_process, the_error
 
 WRONG = ROOT / "tests" / "rebalance_conformance" / "wrong.py"
 TWICE = f"{WRONG}:gives_to_two"

@@ -4,10 +4,10 @@ import json
 
 from hypothesis import given, settings
 
-from coordinator_core.documents.groups import parse_group
 from coordinator_core.model import Cluster, GroupSubscription, Partitions, Subscription, TopicInfo
 from rebalance_conformance.groups import ordinary_groups
 from rebalance_conformance.lines import group_document, group_line
+from rebalance_lab.scenarios.groups import parse_group
 from tests.examples import scaled
 
 CLUSTER = Cluster({"t": TopicInfo(2, (("r1", "r2"), ()), (1.5, 0.0)), "größe": 1})

@@ -10,10 +10,10 @@ import venv
 import pytest
 
 from rebalance_conformance.commands import new_assignor as module
-from tests.coordinator_core.cli.commands import the_error
 from tests.places import ROOT, SCENARIOS
+from tests.rebalance_lab.cli.commands import the_error
 
-RUN = "from coordinator_core.cli.main import run; run()"
+RUN = "from rebalance_lab.cli.main import run; run()"
 WRITTEN = ["README.md", "pyproject.toml", "src/fewest_first/__init__.py", "tests/test_fewest_first.py"]
 
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from rebalance_conformance.checks import CHECKS
-from tests.coordinator_core.cli.commands import PATHS
+from tests.rebalance_lab.cli.commands import PATHS
 
 pytestmark = pytest.mark.slow
 

@@ -6,8 +6,8 @@ import re
 import pytest
 from IPython.lib.pretty import pretty
 
-from coordinator_core.reports.tables import COLOURS
 from rebalance_conformance.suite import check_assignor
+from rebalance_lab.verdicts.tables import COLOURS
 from tests.rebalance_conformance import wrong
 
 MARKED = re.compile(r"<mark[^>]*>(.*?)</mark>")

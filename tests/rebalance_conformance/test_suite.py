@@ -5,16 +5,16 @@ import json
 import pytest
 
 from coordinator_core.assigning.computing import compute_assignment
-from coordinator_core.documents.files import load_scenario_text
-from coordinator_core.documents.groups import parse_group
 from coordinator_core.errors import AssignmentError, InputError
 from coordinator_core.registry.registry import default_registry
-from coordinator_core.simulation.run import simulate
-from coordinator_core.traces.history import History
 from rebalance_conformance.checks import CHECKS
 from rebalance_conformance.pytest_plugin import Demand
 from rebalance_conformance.results import SUITE_VERSION, Outcome
 from rebalance_conformance.suite import check_assignor
+from rebalance_lab.scenarios.files import load_scenario_text
+from rebalance_lab.scenarios.groups import parse_group
+from rebalance_lab.simulation.run import simulate
+from rebalance_lab.traces.history import History
 from tests.places import placeless
 from tests.rebalance_conformance import wrong
 

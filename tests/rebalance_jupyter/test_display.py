@@ -9,9 +9,6 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from coordinator_core.model import GroupAssignment, GroupSubscription, Partitions, Subscription
 from coordinator_core.registry.registry import default_registry
-from coordinator_core.reports.comparison import comparison_of
-from coordinator_core.reports.explaining import explain
-from coordinator_core.scoring.measuring import measure
 from rebalance_jupyter import advise
 from rebalance_jupyter.display import (
     MOST_LANES,
@@ -24,6 +21,9 @@ from rebalance_jupyter.display import (
     words,
 )
 from rebalance_jupyter.view_model import view_model
+from rebalance_lab.verdicts.comparison import comparison_of
+from rebalance_lab.verdicts.explaining import explain
+from rebalance_lab.verdicts.measuring import measure
 from tests.rebalance_jupyter.samples import ALONE, LATE_VIEW, NOBODY, SCALE_OUT, TOO_SHORT, ran
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -4,9 +4,9 @@ import tomllib
 
 import pytest
 
-from coordinator_core.documents.files import load_scenario
 from rebalance_jupyter import examples
 from rebalance_jupyter.examples import Examples
+from rebalance_lab.scenarios.files import load_scenario
 from tests.places import ROOT, SCENARIOS
 
 

@@ -9,13 +9,13 @@ import pytest
 from IPython.utils.capture import capture_output
 from ipywidgets import HTML
 
-from coordinator_core.documents.files import load_scenario
 from coordinator_core.protocol.events import MemberStarted
 from coordinator_core.registry.hookspecs import AssignorSpec, hookimpl
 from coordinator_core.registry.registry import Registry
-from coordinator_core.reports.differences import differences
 from rebalance_jupyter import Lab, run, show
 from rebalance_jupyter.lab import EXAMPLE
+from rebalance_lab.scenarios.files import load_scenario
+from rebalance_lab.verdicts.differences import differences
 from tests.rebalance_jupyter.bench import SMALL, document_of, events_of, said
 from tests.rebalance_jupyter.samples import ALONE
 from tests.written import DEVICE, PLACES, check_written

@@ -3,10 +3,10 @@
 import pytest
 import yaml
 
-from coordinator_core.documents.files import load_scenario_text
 from coordinator_core.registry.registry import default_registry
 from rebalance_jupyter import Lab
 from rebalance_jupyter.lab import MOST_EVENTS
+from rebalance_lab.scenarios.files import load_scenario_text
 from tests.rebalance_jupyter.bench import RATED, SMALL, document_of, events_of, said
 from tests.rebalance_jupyter.samples import NOBODY
 

@@ -3,8 +3,8 @@
 from coordinator_core.protocol import events as ev
 from rebalance_jupyter.load import MOST_RATES
 from rebalance_jupyter.view_model import view_model
-from tests.coordinator_core.traces.traces import round_at, started, trace_of
 from tests.rebalance_jupyter.samples import ran
+from tests.rebalance_lab.traces.traces import round_at, started, trace_of
 
 HOT = [10.0, 10.0, 200.0]
 

@@ -5,14 +5,13 @@ from itertools import pairwise
 
 import pytest
 
-from coordinator_core.reports.looks import PALETTE
-from coordinator_core.traces.findings import findings
-from coordinator_core.traces.history import History
 from rebalance_jupyter import compare_view, show
 from rebalance_jupyter.page import as_page
 from rebalance_jupyter.view_model import ViewModel, view_model
+from rebalance_lab.traces.findings import findings
+from rebalance_lab.traces.history import History
+from rebalance_lab.verdicts.looks import PALETTE
 from tests.benchmarks.jupyter import large
-from tests.coordinator_core.traces.traces import changed, round_at, started, trace_of
 from tests.rebalance_jupyter.browser import (
     OPENS,
     OWNERSHIP,
@@ -28,6 +27,7 @@ from tests.rebalance_jupyter.browser import (
     wait_until,
 )
 from tests.rebalance_jupyter.samples import ALONE, CROWD, MULTITUDE, NOBODY, TOO_SHORT, clock, ran, spans_of
+from tests.rebalance_lab.traces.traces import changed, round_at, started, trace_of
 
 pytestmark = pytest.mark.slow
 

@@ -2,10 +2,9 @@
 
 import pytest
 
-from coordinator_core.reports.looks import PALETTE
 from rebalance_jupyter import compare_view, show
 from rebalance_jupyter.view_model import view_model
-from tests.coordinator_core.traces.traces import round_at, started, trace_of
+from rebalance_lab.verdicts.looks import PALETTE
 from tests.rebalance_jupyter.browser import (
     ARROWS_IN_BOXES,
     HATCH,
@@ -20,6 +19,7 @@ from tests.rebalance_jupyter.browser import (
     wait_until,
 )
 from tests.rebalance_jupyter.samples import BACK, LATE_VIEW, TWO_TOPICS, clock, ran, spans_of
+from tests.rebalance_lab.traces.traces import round_at, started, trace_of
 
 MINUTE = 60_000
 LATE = 38_000

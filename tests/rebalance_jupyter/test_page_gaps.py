@@ -5,11 +5,11 @@ import re
 import pytest
 
 from coordinator_core.protocol import events as ev
-from coordinator_core.reports.looks import PALETTE
 from rebalance_jupyter import show
-from tests.coordinator_core.traces.traces import revoked, round_at, started, trace_of
+from rebalance_lab.verdicts.looks import PALETTE
 from tests.rebalance_jupyter.browser import BORDER, HATCH, go_to, rgb
 from tests.rebalance_jupyter.samples import ran
+from tests.rebalance_lab.traces.traces import revoked, round_at, started, trace_of
 
 pytestmark = pytest.mark.slow
 

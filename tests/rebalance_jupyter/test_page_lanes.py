@@ -7,10 +7,9 @@ from itertools import pairwise
 import pytest
 
 from coordinator_core.protocol import events as ev
-from coordinator_core.reports.looks import PALETTE
 from rebalance_jupyter import show
 from rebalance_jupyter.view_model import view_model
-from tests.coordinator_core.traces.traces import round_at, started, trace_of
+from rebalance_lab.verdicts.looks import PALETTE
 from tests.rebalance_jupyter.browser import (
     BORDER,
     DURATION,
@@ -32,6 +31,7 @@ from tests.rebalance_jupyter.browser import (
     wait_until,
 )
 from tests.rebalance_jupyter.samples import CUT_OFF, MULTITUDE, NOBODY, clock, owned_at, ran, spans_of
+from tests.rebalance_lab.traces.traces import round_at, started, trace_of
 
 pytestmark = pytest.mark.slow
 

@@ -6,9 +6,9 @@ from itertools import pairwise
 import pytest
 
 from coordinator_core.protocol import events as ev
-from coordinator_core.reports.looks import PALETTE
 from rebalance_jupyter import compare_view, show
 from rebalance_jupyter.view_model import view_model
+from rebalance_lab.verdicts.looks import PALETTE
 from tests.rebalance_jupyter.browser import (
     DURATION,
     LANES,

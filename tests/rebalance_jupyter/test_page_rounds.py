@@ -4,10 +4,9 @@ from itertools import pairwise
 
 import pytest
 
-from coordinator_core.reports.looks import PALETTE
 from rebalance_jupyter import compare_view, show
 from rebalance_jupyter.view_model import view_model
-from tests.coordinator_core.traces.traces import revoked, round_at, started, trace_of
+from rebalance_lab.verdicts.looks import PALETTE
 from tests.rebalance_jupyter.browser import (
     ARROWS_IN_BOXES,
     DURATION,
@@ -24,6 +23,7 @@ from tests.rebalance_jupyter.browser import (
     svg_texts,
 )
 from tests.rebalance_jupyter.samples import ran, told_at
+from tests.rebalance_lab.traces.traces import revoked, round_at, started, trace_of
 
 pytestmark = pytest.mark.slow
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from coordinator_core.reports.looks import PALETTE
 from rebalance_jupyter.view_model import view_model
+from rebalance_lab.verdicts.looks import PALETTE
 from tests.rebalance_jupyter.browser import (
     DURATION,
     HATCH,

@@ -7,12 +7,12 @@ from multiprocessing import get_context
 
 import pytest
 
-from coordinator_core.documents.files import load_scenario_text
 from coordinator_core.errors import AssignmentError
 from coordinator_core.registry.registry import default_registry
-from coordinator_core.simulation.run import simulate
 from rebalance_jupyter import run
 from rebalance_jupyter.running import run_each, run_one
+from rebalance_lab.scenarios.files import load_scenario_text
+from rebalance_lab.simulation.run import simulate
 from tests.rebalance_jupyter.samples import ALONE, SCALE_OUT
 
 NEVER = 0.3

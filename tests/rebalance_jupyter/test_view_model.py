@@ -10,20 +10,10 @@ from coordinator_core.coordinator.classic.states import LEGAL_MOVES
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.hookspecs import ProtocolSpec
 from coordinator_core.registry.registry import default_registry
-from coordinator_core.scoring import metrics
-from coordinator_core.traces.history import History
 from rebalance_jupyter import run
 from rebalance_jupyter.view_model import machine_of, view_model
-from tests.coordinator_core.traces.traces import (
-    LATE_TAKE_OVER,
-    assigned,
-    joined,
-    lost,
-    revoked,
-    round_at,
-    started,
-    trace_of,
-)
+from rebalance_lab.traces.history import History
+from rebalance_lab.verdicts import metrics
 from tests.rebalance_jupyter.samples import (
     ALONE,
     BACK,
@@ -36,6 +26,16 @@ from tests.rebalance_jupyter.samples import (
     owned_at,
     ran,
     spans_of,
+)
+from tests.rebalance_lab.traces.traces import (
+    LATE_TAKE_OVER,
+    assigned,
+    joined,
+    lost,
+    revoked,
+    round_at,
+    started,
+    trace_of,
 )
 
 

@@ -10,22 +10,22 @@ from types import SimpleNamespace
 import pytest
 from IPython.utils.capture import capture_output
 
-from coordinator_core.documents.files import load_scenario_text
 from coordinator_core.errors import AssignmentError, InputError
 from coordinator_core.families import classic
 from coordinator_core.registry.hookspecs import MetricSpec, hookimpl
 from coordinator_core.registry.registry import Registry, default_registry
-from coordinator_core.reports.answers import answers
-from coordinator_core.reports.comparison import comparison_of
-from coordinator_core.reports.of_traces import comparison_of_traces
-from coordinator_core.reports.tables import as_text
-from coordinator_core.scoring.measuring import measure
-from coordinator_core.traces.findings import findings
-from coordinator_core.traces.history import History
 from rebalance_jupyter import RebalanceView, compare_view, display, run, show, to_html
 from rebalance_jupyter.display import SEAM, picture, words
 from rebalance_jupyter.figures import choice_of
 from rebalance_jupyter.view_model import view_model
+from rebalance_lab.scenarios.files import load_scenario_text
+from rebalance_lab.traces.findings import findings
+from rebalance_lab.traces.history import History
+from rebalance_lab.verdicts.answers import answers
+from rebalance_lab.verdicts.comparison import comparison_of
+from rebalance_lab.verdicts.measuring import measure
+from rebalance_lab.verdicts.of_traces import comparison_of_traces
+from rebalance_lab.verdicts.tables import as_text
 from tests.places import SCENARIOS
 from tests.rebalance_jupyter.samples import ALONE, NOBODY, SCALE_OUT, TOO_SHORT, ran
 from tests.written import DEVICE, PLACES, check_written

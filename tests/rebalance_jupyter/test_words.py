@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from coordinator_core.traces.entries import MemberRound, Round
 from rebalance_jupyter.words import sentence, sentences_over_time
+from rebalance_lab.traces.entries import MemberRound, Round
 
 KEEPS = MemberRound(kept={"t": [0]})
 

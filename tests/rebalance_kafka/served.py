@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tests.coordinator_core.cli.commands import COMMAND, ROOT
+from tests.rebalance_lab.cli.commands import COMMAND, ROOT
 
 SECONDS = 60.0
 

@@ -9,9 +9,9 @@ import pytest
 
 from rebalance_kafka.addresses import places_of
 from rebalance_kafka.consumer.admin_client import AdminClient
-from tests.coordinator_core.cli.commands import COMMAND, environment, the_error
 from tests.rebalance_kafka.live import broker, produce, run
 from tests.rebalance_kafka.served import Served
+from tests.rebalance_lab.cli.commands import COMMAND, environment, the_error
 
 
 def options_of(address):

@@ -15,12 +15,12 @@ from rebalance_kafka.consumer import sasl
 from rebalance_kafka.scram import HASHES, MECHANISMS
 from rebalance_kafka.wire.apis import Api
 from rebalance_kafka.wire.frames import decode_response
-from tests.coordinator_core.cli.commands import the_error
 from tests.examples import scaled
 from tests.rebalance_kafka.damage import damaged, request
 from tests.rebalance_kafka.live import ask, broker, run
 from tests.rebalance_kafka.served import Served
 from tests.rebalance_kafka.stand import Line, within
+from tests.rebalance_lab.cli.commands import the_error
 
 USER, PASSWORD = "ada", "lace's secret"
 USERS = Users({USER: PASSWORD, "bob": "other"})

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 
-from tests.coordinator_core.cli.commands import PATHS
+from tests.rebalance_lab.cli.commands import PATHS
 
 CONFTEST = """
 import pytest

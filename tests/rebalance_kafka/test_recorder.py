@@ -10,15 +10,15 @@ from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
 from coordinator_core.protocol.events import TraceEvent
 from coordinator_core.registry.registry import default_registry
-from coordinator_core.scoring.measuring import measure
-from coordinator_core.traces.entries import Occurrence
-from coordinator_core.traces.history import History
-from coordinator_core.traces.rounds import entries, rounds
-from coordinator_core.traces.trace import read_trace
 from rebalance_kafka import Consumer
 from rebalance_kafka.broker import recorder
 from rebalance_kafka.broker.node import Node
 from rebalance_kafka.wire.apis import Api
+from rebalance_lab.traces.entries import Occurrence
+from rebalance_lab.traces.history import History
+from rebalance_lab.traces.rounds import entries, rounds
+from rebalance_lab.traces.trace import read_trace
+from rebalance_lab.verdicts.measuring import measure
 from tests.rebalance_kafka.frames import their_class
 from tests.rebalance_kafka.live import ask, broker, member, polled, produce, run, settled, values
 

@@ -15,8 +15,8 @@ from rebalance_kafka.consumer.sasl import Login
 from rebalance_kafka.consumer.security import NAMES, is_security, read_properties, security_of
 from rebalance_kafka.scram import MECHANISMS, Keys
 from rebalance_kafka.snapshot import snapshot
-from tests.coordinator_core.cli.commands import in_a_process
 from tests.rebalance_kafka.live import broker, member, polled, run, settled, values
+from tests.rebalance_lab.cli.commands import in_a_process
 
 USER, PASSWORD = "ada, of = fame", "lace\u2019s secret"
 REFUSED = "there is no user of that name and password"

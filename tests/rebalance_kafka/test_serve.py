@@ -10,11 +10,11 @@ import pytest
 from coordinator_core.protocol.error_codes import ErrorCode
 from rebalance_kafka.wire.apis import Api
 from rebalance_kafka.wire.frames import decode_response, from_ms
-from tests.coordinator_core.cli.commands import the_error
 from tests.examples import rest_slow
 from tests.rebalance_kafka.damage import request
 from tests.rebalance_kafka.served import Served
 from tests.rebalance_kafka.stand import Line, within
+from tests.rebalance_lab.cli.commands import the_error
 from tests.written import FIFO, check_written
 
 pytest.importorskip("resource", reason="SIGTERM is for systems that have it")

@@ -7,15 +7,12 @@ import pytest
 import yaml
 from msgspec import structs
 
-from coordinator_core.documents.files import load_scenario_text
-from coordinator_core.documents.scenario import parse_scenario
 from coordinator_core.errors import InputError
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.registry.registry import default_registry
-from coordinator_core.simulation.run import simulate
 from rebalance_kafka import Consumer
 from rebalance_kafka import snapshot as snapshots
 from rebalance_kafka.addresses import places_of
@@ -23,6 +20,9 @@ from rebalance_kafka.commands import snapshot as snapshot_command
 from rebalance_kafka.commands.snapshot import _row, _yaml
 from rebalance_kafka.consumer.admin_client import LATEST, AdminClient
 from rebalance_kafka.snapshot import snapshot
+from rebalance_lab.scenarios.files import load_scenario_text
+from rebalance_lab.scenarios.scenario import parse_scenario
+from rebalance_lab.simulation.run import simulate
 from rebalance_spark.documents import workload_row
 from tests.rebalance_kafka.frames import their_class
 from tests.rebalance_kafka.live import Api, ask, broker, member, polled, produce, run, settled, values

@@ -19,7 +19,7 @@ TOPICS = {"orders": 8, "payments": 4}
 
 def rebalance_lab(*arguments):
     """Status, what was printed, what was complained of."""
-    code = "from coordinator_core.cli.main import run; run()"
+    code = "from rebalance_lab.cli.main import run; run()"
     command = [sys.executable, "-c", code, *map(str, arguments)]
     ran = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
     return ran.returncode, ran.stdout, ran.stderr

@@ -5,7 +5,6 @@ import warnings
 
 import pytest
 
-from coordinator_core.documents.scenario import parse_scenario
 from coordinator_core.errors import InputError
 from coordinator_core.model import Partitions, TopicPartition
 from coordinator_core.registry.hookspecs import AssignorSpec, hookimpl
@@ -13,12 +12,13 @@ from coordinator_core.registry.host import Seen
 from coordinator_core.registry.providers.builtin import Reported, by_rate
 from coordinator_core.registry.providers.report import Estimate, decode_report
 from coordinator_core.registry.registry import default_registry, installed_registry
-from coordinator_core.simulation.run import simulate
-from coordinator_core.traces.rounds import rounds
 from rebalance_kafka import MeasuredLoads, as_aiokafka, as_kafka_python
 from rebalance_kafka.broker import data_requests
 from rebalance_kafka.loads import REMEMBERED_MS
 from rebalance_kafka.wire.apis import Api
+from rebalance_lab.scenarios.scenario import parse_scenario
+from rebalance_lab.simulation.run import simulate
+from rebalance_lab.traces.rounds import rounds
 from tests.documents import blocks, defined
 from tests.examples import rest_slow
 from tests.places import ROOT

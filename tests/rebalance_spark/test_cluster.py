@@ -59,7 +59,7 @@ class Waiting(RangeAssignor):
 
 DRIVER = """
 import sys
-from coordinator_core.cli.main import run
+from rebalance_lab.cli.main import run
 from rebalance_spark import chunks
 
 chunks.CHUNK_MS = 3

@@ -5,9 +5,9 @@ import json
 import pyarrow as pa
 import pytest
 
-from coordinator_core.documents.files import load_scenario_text
 from coordinator_core.errors import InputError, PluginError
 from coordinator_core.registry.registry import default_registry
+from rebalance_lab.scenarios.files import load_scenario_text
 from rebalance_spark import generator
 from rebalance_spark.generator import Rows, WorkloadReader, WorkloadSource
 from rebalance_spark.schema import WORKLOAD_COLUMNS, arrow_schema, spark_schema

@@ -12,7 +12,7 @@ import pytest
 from coordinator_core.errors import InputError
 from rebalance_spark import java as java_module
 from rebalance_spark.java import ADVICE, find_java, java_home, java_version
-from tests.coordinator_core.cli.commands import ROOT
+from tests.rebalance_lab.cli.commands import ROOT
 from tests.rebalance_spark.workloads import FOR_FEW_ROWS
 
 TOOLS = (

@@ -10,7 +10,7 @@ import pytest
 
 from rebalance_spark import limits
 from rebalance_spark.limits import Watchdog, run_within
-from tests.coordinator_core.cli.commands import ROOT
+from tests.rebalance_lab.cli.commands import ROOT
 
 NO_TIMER = (0.0, 0.0)
 

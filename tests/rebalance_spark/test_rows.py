@@ -7,14 +7,14 @@ from math import isnan
 
 import pytest
 
-from coordinator_core.documents.files import load_scenario_text
-from coordinator_core.documents.groups import parse_group, scenario_document
 from coordinator_core.errors import PluginError
 from coordinator_core.registry.hookspecs import MetricSpec, hookimpl
 from coordinator_core.registry.registry import DISTRIBUTION, Registry, default_registry
-from coordinator_core.scoring.measuring import measure
-from coordinator_core.simulation.plan import plan
-from coordinator_core.simulation.run import simulate
+from rebalance_lab.scenarios.files import load_scenario_text
+from rebalance_lab.scenarios.groups import parse_group, scenario_document
+from rebalance_lab.simulation.planning.plan import plan
+from rebalance_lab.simulation.run import simulate
+from rebalance_lab.verdicts.measuring import measure
 from rebalance_spark import rows as rows_module
 from rebalance_spark.choices import Fidelity
 from rebalance_spark.rows import ALL, Job, Scorer, plugin_versions, program_version, registry_with

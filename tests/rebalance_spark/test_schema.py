@@ -4,9 +4,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import DoubleType, IntegerType, LongType, StringType
 
-from coordinator_core.documents.files import load_scenario_text
 from coordinator_core.errors import InputError
 from coordinator_core.registry.registry import default_registry
+from rebalance_lab.scenarios.files import load_scenario_text
 from rebalance_spark.choices import Fidelity, Status
 from rebalance_spark.rows import Job, Scorer, registry_with
 from rebalance_spark.schema import SCORE_COLUMNS, WORKLOAD_COLUMNS, arrow_schema, score_columns, spark_schema

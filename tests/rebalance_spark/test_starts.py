@@ -5,9 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from coordinator_core.documents.files import load_scenario_text
 from coordinator_core.registry.registry import default_registry
-from coordinator_core.simulation.counting import counting
+from rebalance_lab.scenarios.files import load_scenario_text
+from rebalance_lab.simulation.planning.counting import counting
 from rebalance_spark import scenarios
 from rebalance_spark.choices import Fidelity
 from rebalance_spark.rows import Job, Scorer

@@ -11,10 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from coordinator_core.cli.output import ExitStatus, complain, print_document, print_traceback, stdout
-from coordinator_core.cli.scenarios import strategies_beginning
 from coordinator_core.errors import InputError
-from coordinator_core.reports.tables import json_text
 from rebalance_conformance.report import Report
 from rebalance_conformance.requirements import require_hypothesis
 from rebalance_conformance.results import (
@@ -25,6 +22,9 @@ from rebalance_conformance.results import (
     Outcome,
     Result,
 )
+from rebalance_lab.cli.output import ExitStatus, complain, print_document, print_traceback, stdout
+from rebalance_lab.cli.scenarios import strategies_beginning
+from rebalance_lab.verdicts.tables import json_text
 
 DEFAULT_SECONDS = 30.0
 

@@ -11,9 +11,9 @@ from typing import Annotated
 
 import typer
 
-from coordinator_core.cli.output import stdout
 from coordinator_core.errors import InputError
 from coordinator_core.registry.registry import default_registry
+from rebalance_lab.cli.output import stdout
 
 TEMPLATES = {
     "pyproject.toml.txt": "pyproject.toml",

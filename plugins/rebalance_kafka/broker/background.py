@@ -7,8 +7,8 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from coordinator_core.errors import InputError
-from coordinator_core.traces.trace import Trace
 from rebalance_kafka.broker.embedded import EmbeddedBroker
+from rebalance_lab.traces.trace import Trace
 
 _T = TypeVar("_T")
 CALL_SECONDS = 30.0

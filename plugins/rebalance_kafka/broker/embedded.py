@@ -14,7 +14,6 @@ import msgspec
 from coordinator_core.coordinator.config import CoordinatorConfig
 from coordinator_core.coordinator.reconcile.settings import ReconcileSettings
 from coordinator_core.errors import InputError
-from coordinator_core.traces.trace import Trace
 from rebalance_kafka.access import Access
 from rebalance_kafka.addresses import Place, place_of
 from rebalance_kafka.broker.assignors import GroupAssignors
@@ -32,6 +31,7 @@ from rebalance_kafka.broker.turns import Turns
 from rebalance_kafka.scram import MECHANISMS
 from rebalance_kafka.settings import part_of
 from rebalance_kafka.wire.frames import Request
+from rebalance_lab.traces.trace import Trace
 
 LOG = logging.getLogger(__name__)
 

@@ -32,8 +32,8 @@ from coordinator_core.protocol.reconcile import (
     ConsumerGroupHeartbeatResponse,
 )
 from coordinator_core.registry.hookspecs import ProtocolSpec
-from coordinator_core.traces.trace import Trace
 from rebalance_kafka.broker.topics import Topics
+from rebalance_lab.traces.trace import Trace
 
 MOST_EVENTS = 200_000
 """The events of one group. Further events are not recorded."""

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from coordinator_core.cli.main import INTERRUPTED
-from coordinator_core.cli.output import stderr
-from coordinator_core.cli.scenarios import strategies_beginning
 from coordinator_core.model import TopicPartition
 from rebalance_kafka.addresses import places_of
 from rebalance_kafka.commands.options import BOOTSTRAP_HELP, CONFIG_HELP, security_settings, settings_of
+from rebalance_lab.cli.main import INTERRUPTED
+from rebalance_lab.cli.output import stderr
+from rebalance_lab.cli.scenarios import strategies_beginning
 
 if TYPE_CHECKING:
     from coordinator_core.client.outcome import ConsumedRecord

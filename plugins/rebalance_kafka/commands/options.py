@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from coordinator_core.cli.output import stderr
 from coordinator_core.errors import InputError
+from rebalance_lab.cli.output import stderr
 
 BOOTSTRAP_HELP = "A broker, or several with commas."
 CONFIG_HELP = (

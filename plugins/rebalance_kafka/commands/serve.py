@@ -12,16 +12,16 @@ from zlib import crc32
 
 import typer
 
-from coordinator_core.cli.files import check_path, is_written_through, write_whole
-from coordinator_core.cli.output import complain, stderr, stdout
 from coordinator_core.errors import InputError
 from rebalance_kafka.addresses import place_of
 from rebalance_kafka.commands.options import passwords_of, settings_of, topics_of
 from rebalance_kafka.scram import MECHANISMS
+from rebalance_lab.cli.files import check_path, is_written_through, write_whole
+from rebalance_lab.cli.output import complain, stderr, stdout
 
 if TYPE_CHECKING:
-    from coordinator_core.traces.trace import Trace
     from rebalance_kafka.broker.embedded import EmbeddedBroker
+    from rebalance_lab.traces.trace import Trace
 
 LOG = logging.getLogger(__name__)
 LONGEST_NAME = 100

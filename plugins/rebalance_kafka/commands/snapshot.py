@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from coordinator_core.cli.files import check_path, write_whole
-from coordinator_core.cli.output import ExitStatus, complain, stderr, stdout
 from coordinator_core.errors import InputError, RebalanceLabError
 from coordinator_core.reading.durations import parse_duration
 from rebalance_kafka.addresses import Place, places_of
 from rebalance_kafka.commands.options import BOOTSTRAP_HELP, CONFIG_HELP, security_settings
+from rebalance_lab.cli.files import check_path, write_whole
+from rebalance_lab.cli.output import ExitStatus, complain, stderr, stdout
 
 if TYPE_CHECKING:
     from rebalance_kafka.snapshot import Snapshot

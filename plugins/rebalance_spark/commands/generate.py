@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from coordinator_core.cli.output import stderr, stdout
-from coordinator_core.documents.workloads import workloads
 from coordinator_core.errors import InputError
+from rebalance_lab.cli.output import stderr, stdout
+from rebalance_lab.scenarios.workloads import workloads
 from rebalance_spark.commands.options import (
     CONF_HELP,
     MASTER_HELP,

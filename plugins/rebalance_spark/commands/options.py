@@ -9,9 +9,9 @@ from functools import partial
 from threading import current_thread, main_thread
 from typing import TYPE_CHECKING
 
-from coordinator_core.cli.main import INTERRUPTED
-from coordinator_core.cli.output import stderr
 from coordinator_core.errors import InputError
+from rebalance_lab.cli.main import INTERRUPTED
+from rebalance_lab.cli.output import stderr
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.progress import BarColumn, Progress, TextColumn
 
-from coordinator_core.cli.output import stderr
+from rebalance_lab.cli.output import stderr
 
 if TYPE_CHECKING:
     from rebalance_spark.chunks import ReportProgress, Todo

@@ -8,11 +8,11 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from coordinator_core.cli.files import check_path, is_written_through, write_whole
-from coordinator_core.cli.output import print_document, stdout
 from coordinator_core.errors import InputError
 from coordinator_core.reading.suggestions import one_of
-from coordinator_core.reports.tables import csv_text, text_tables
+from rebalance_lab.cli.files import check_path, is_written_through, write_whole
+from rebalance_lab.cli.output import print_document, stdout
+from rebalance_lab.verdicts.tables import csv_text, text_tables
 from rebalance_spark.choices import Statistic
 from rebalance_spark.commands.options import CONF_HELP, MASTER_HELP, is_local, pairs, session_of_a_command
 

@@ -17,7 +17,6 @@ from assignors.roundrobin import RoundRobinAssignor
 from coordinator_core.assigning.assignor import Capability
 from coordinator_core.assigning.combinators import Pairs, with_budget, with_cooperative, with_deadline
 from coordinator_core.assigning.computing import compute_assignment
-from coordinator_core.documents.files import load_scenario
 from coordinator_core.errors import AssignmentError
 from coordinator_core.model import (
     Cluster,
@@ -31,9 +30,10 @@ from coordinator_core.model import (
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.hookspecs import AssignorSpec, hookimpl
 from coordinator_core.registry.registry import Registry
-from coordinator_core.simulation.run import simulate
-from coordinator_core.traces.history import History
-from coordinator_core.traces.invariants import Invariants
+from rebalance_lab.scenarios.files import load_scenario
+from rebalance_lab.simulation.run import simulate
+from rebalance_lab.traces.history import History
+from rebalance_lab.traces.invariants import Invariants
 from tests.examples import scaled
 from tests.places import SCENARIOS
 

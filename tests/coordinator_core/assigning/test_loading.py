@@ -18,7 +18,7 @@ from coordinator_core.assigning.loading import (
 from coordinator_core.errors import InputError, PluginError
 from coordinator_core.model import Cluster, GroupSubscription, Subscription
 from coordinator_core.registry.registry import default_registry
-from tests.coordinator_core.cli.commands import COMMAND, environment
+from tests.rebalance_lab.cli.commands import COMMAND, environment
 
 MINE = """
 from dataclasses import dataclass

@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from coordinator_core.documents.files import load_scenario
-from coordinator_core.documents.scenario import parse_scenario
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.registry import default_registry
-from coordinator_core.reports.story import story
-from coordinator_core.scoring.measuring import measure
-from coordinator_core.simulation.run import simulate
-from coordinator_core.traces.invariants import Invariants
-from coordinator_core.traces.rounds import rounds
+from rebalance_lab.scenarios.files import load_scenario
+from rebalance_lab.scenarios.scenario import parse_scenario
+from rebalance_lab.simulation.run import simulate
+from rebalance_lab.traces.invariants import Invariants
+from rebalance_lab.traces.rounds import rounds
+from rebalance_lab.verdicts.measuring import measure
+from rebalance_lab.verdicts.story import story
 from tests.places import SCENARIOS
 
 REGISTRY = default_registry()

@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from coordinator_core.coordinator.records import GenerationRecord, GroupRecord, GroupTable, OffsetRecord
-from coordinator_core.documents.scenario import parse_scenario
 from coordinator_core.errors import AssignmentError
 from coordinator_core.model import Partitions, TopicPartition
 from coordinator_core.protocol import events as ev
@@ -14,11 +13,12 @@ from coordinator_core.protocol.consumer_protocol import decode_assignment, decod
 from coordinator_core.protocol.events import TraceEvent
 from coordinator_core.registry.hookspecs import AssignorSpec, hookimpl
 from coordinator_core.registry.registry import default_registry, installed_registry
-from coordinator_core.scoring.measuring import measure
-from coordinator_core.simulation.run import Run, simulate
-from coordinator_core.traces.history import History
-from coordinator_core.traces.invariants import Invariants, check_trace
-from coordinator_core.traces.trace import Trace
+from rebalance_lab.scenarios.scenario import parse_scenario
+from rebalance_lab.simulation.run import Run, simulate
+from rebalance_lab.traces.history import History
+from rebalance_lab.traces.invariants import Invariants, check_trace
+from rebalance_lab.traces.trace import Trace
+from rebalance_lab.verdicts.measuring import measure
 from tests.examples import rest_slow, scaled
 
 BUILT_IN = ["range", "roundrobin", "sticky", "cooperative-sticky"]

@@ -3,15 +3,15 @@
 import pytest
 
 from coordinator_core.coordinator.records import GroupRecord
-from coordinator_core.documents.files import load_scenario
-from coordinator_core.documents.scenario import parse_scenario
 from coordinator_core.errors import InputError
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.registry import default_registry
-from coordinator_core.simulation.brokers import Brokers
-from coordinator_core.simulation.run import simulate
-from coordinator_core.traces.invariants import Invariants
-from coordinator_core.traces.rounds import rounds
+from rebalance_lab.scenarios.files import load_scenario
+from rebalance_lab.scenarios.scenario import parse_scenario
+from rebalance_lab.simulation.run import simulate
+from rebalance_lab.simulation.world.brokers import Brokers
+from rebalance_lab.traces.invariants import Invariants
+from rebalance_lab.traces.rounds import rounds
 from tests.places import SCENARIOS
 
 CLASSIC, SERVER_SIDE = "range", "range+server-side"

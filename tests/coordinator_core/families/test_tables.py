@@ -6,12 +6,12 @@ from functools import partial
 
 import pytest
 
-from coordinator_core import default_registry, simulate
-from coordinator_core.cli import compare
-from coordinator_core.documents.families import family_for
-from coordinator_core.documents.scenario import parse_scenario
 from coordinator_core.errors import InputError
-from coordinator_core.reports.tables import as_text
+from rebalance_lab import default_registry, simulate
+from rebalance_lab.cli import compare
+from rebalance_lab.scenarios.families import family_for
+from rebalance_lab.scenarios.scenario import parse_scenario
+from rebalance_lab.verdicts.tables import as_text
 from tests.documents import COMPARISON, assert_prints, commands
 from tests.examples import rest_slow
 from tests.places import ROOT

@@ -7,21 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from coordinator_core.cli import compare as compare_module
-from coordinator_core.cli import running
-from coordinator_core.documents.scenario import parse_scenario
 from coordinator_core.errors import InputError, PluginError
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.hookspecs import ModifierSpec, ProtocolSpec, ScenarioEventSpec, hookimpl
 from coordinator_core.registry.registry import installed_registry
-from coordinator_core.scoring.measuring import measure
-from coordinator_core.simulation.plan import plan
-from coordinator_core.simulation.run import simulate
-from coordinator_core.traces.invariants import Invariants
-from coordinator_core.traces.rounds import rounds
-from tests.coordinator_core.cli.commands import figures_of
+from rebalance_lab.cli import compare as compare_module
+from rebalance_lab.cli import running
+from rebalance_lab.scenarios.scenario import parse_scenario
+from rebalance_lab.simulation.planning.plan import plan
+from rebalance_lab.simulation.run import simulate
+from rebalance_lab.traces.invariants import Invariants
+from rebalance_lab.traces.rounds import rounds
+from rebalance_lab.verdicts.measuring import measure
 from tests.coordinator_core.families import toy
 from tests.places import ROOT
+from tests.rebalance_lab.cli.commands import figures_of
 
 DOCUMENT = {
     "name": "four",

@@ -14,7 +14,6 @@ from random import Random
 
 import pytest
 
-from coordinator_core.documents.scenario import parse_scenario
 from coordinator_core.errors import InputError, PluginError
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
@@ -29,9 +28,10 @@ from coordinator_core.registry.hookspecs import (
 )
 from coordinator_core.registry.providers.builtin import with_weights
 from coordinator_core.registry.registry import Registry
-from coordinator_core.scoring.measuring import measure
-from coordinator_core.simulation.run import simulate
-from coordinator_core.traces.history import History
+from rebalance_lab.scenarios.scenario import parse_scenario
+from rebalance_lab.simulation.run import simulate
+from rebalance_lab.traces.history import History
+from rebalance_lab.verdicts.measuring import measure
 
 
 def installed(plugin):

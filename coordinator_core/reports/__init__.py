@@ -1,1 +1,0 @@
-"""Tables, comparisons and pictures as text, JSON, CSV, HTML and SVG."""

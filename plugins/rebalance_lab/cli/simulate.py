@@ -1,0 +1,115 @@
+"""``rebalance-lab simulate``: one run, round by round."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from coordinator_core.errors import InputError
+from coordinator_core.registry.registry import default_registry
+from rebalance_lab.cli.files import check_path, is_written_through, write_whole
+from rebalance_lab.cli.output import ExitStatus, complain, give_up, print_document, stdout
+from rebalance_lab.cli.running import DEFAULT_TIMEOUT, EVERY_MESSAGE_HELP, TIMEOUT_HELP, run_one
+from rebalance_lab.cli.scenarios import SCENARIO_HELP, SEED_HELP, opened_scenario, strategy_option
+from rebalance_lab.scenarios.families import check_settings
+from rebalance_lab.simulation.world.exchange import Exchange
+from rebalance_lab.traces.invariants import Invariants
+from rebalance_lab.traces.rounds import rounds
+from rebalance_lab.traces.trace import Trace
+from rebalance_lab.verdicts.messages import message
+from rebalance_lab.verdicts.picture import trace_svg
+from rebalance_lab.verdicts.story import in_brief, in_lines, print_lines, story
+from rebalance_lab.verdicts.tables import json_text
+
+DEFAULT_STRATEGY = "cooperative-sticky"
+MOST_LANES = 200
+
+
+def simulate(
+    scenario: Annotated[str, typer.Argument(metavar="SCENARIO", help=SCENARIO_HELP)],
+    strategies: Annotated[
+        list[str] | None,
+        strategy_option(
+            f"A strategy: an assignor, with +options and +modifiers; {DEFAULT_STRATEGY} when not given."
+        ),
+    ] = None,
+    output: Annotated[
+        Literal["text", "json", "jsonl"],
+        typer.Option("--format", help="Round by round in words, the rounds as JSON, or the whole trace."),
+    ] = "text",
+    trace: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Keep the trace here, as JSON Lines.")
+    ] = None,
+    picture: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw the owners of partitions over time, as SVG."),
+    ] = None,
+    brief: Annotated[bool, typer.Option("--brief", help="One line for each round.")] = False,
+    messages: Annotated[
+        bool, typer.Option("--messages", help="The requests of all members, with their responses, too.")
+    ] = False,
+    every_message: Annotated[bool, typer.Option("--every-message", help=EVERY_MESSAGE_HELP)] = False,
+    seed: Annotated[int | None, typer.Option(min=0, help=SEED_HELP)] = None,
+    timeout: Annotated[float, typer.Option(min=0, metavar="SECONDS", help=TIMEOUT_HELP)] = DEFAULT_TIMEOUT,
+) -> None:
+    """Run one strategy on a scenario and describe it round by round.
+
+    Each round has its generation, its causes, what it waited for, and the partitions that every member
+    revoked, lost, got back, was assigned and kept. The run is checked against the rules that hold in every
+    run.
+    """
+    _check_format(output, brief=brief, messages=messages)
+    strategy, *others = strategies or [DEFAULT_STRATEGY]
+    if others:
+        raise InputError("--strategy", f"{1 + len(others)} strategies", "one: compare runs several")
+    if picture is not None and not (picture.suffix.lower() == ".svg" or is_written_through(picture)):
+        raise InputError("--picture", repr(str(picture)), "a file whose name ends with .svg")
+    default_registry().strategy(strategy)
+    check_path(trace)
+    check_path(picture)
+    opened = opened_scenario(scenario, seed)
+    check_settings(opened.config, [strategy], f"scenario {opened.name!r}: config", default_registry())
+    watch = Invariants()
+    exchanges: list[Exchange] = []
+    exchanged = exchanges.append if messages else None
+    run = run_one(
+        opened, strategy, timeout=timeout, watch=watch, exchanged=exchanged, every_message=every_message
+    )
+    if run.trace is None:
+        error = f"strategy {strategy!r}: {run.error}"
+        give_up(error, ExitStatus.SOME_INPUTS_FAILED, traceback=run.traceback)
+    if trace is not None:
+        write_whole(trace, run.trace.encode())
+    if picture is not None:
+        write_whole(picture, trace_svg(run.trace, most_lanes=MOST_LANES).encode())
+    if output == "jsonl":
+        print_document(run.trace.encode().decode())
+    elif output == "json":
+        print_document(json_text(_document(run.trace, exchanges if messages else None, brief=brief)))
+    else:
+        print_lines(in_lines(run.trace) if brief else story(run.trace, exchanges), stdout())
+    for violation in watch.violations:
+        complain(f"a rule of the protocol was broken {violation}")
+    for finding in run.findings:
+        complain(f"strategy {strategy!r}: {finding}")
+    if watch.violations or run.findings:
+        raise typer.Exit(int(ExitStatus.SOME_INPUTS_FAILED))
+
+
+def _check_format(output: str, *, brief: bool, messages: bool) -> None:
+    if output == "jsonl" and (brief or messages):
+        option = "--brief" if brief else "--messages"
+        raise InputError(option, "--format jsonl", "text or json: a trace is always the same")
+    if brief and messages and output == "text":
+        raise InputError("--brief", "--messages", "one of the two: a line for each round, or all messages")
+
+
+def _document(trace: Trace, exchanges: Sequence[Exchange] | None, *, brief: bool) -> Any:
+    """Return the rounds, or a document with the rounds and the messages."""
+    told: Any = rounds(trace)
+    if brief:
+        told = [in_brief(entry) for entry in told]
+    if exchanges is None:
+        return told
+    return {"rounds": told, "messages": [message(exchange)._asdict() for exchange in exchanges]}

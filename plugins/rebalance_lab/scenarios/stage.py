@@ -1,0 +1,74 @@
+"""The verbs that scenario events use: what every simulation of a group can do."""
+
+from typing import Protocol
+
+from rebalance_lab.scenarios.scenario import Member, Topic
+
+
+class Stage(Protocol):
+    """A simulated group, as a scenario event sees it. Members are named by their id in the document."""
+
+    def changed(self, kind: str, target: str, cause: str = "") -> None:
+        """Record a change from outside in the trace."""
+
+    def start(self, member: Member) -> None:
+        """Start a consumer process."""
+
+    def leave(self, name: str) -> None:
+        """Close a consumer process properly."""
+
+    def crash(self, name: str) -> None:
+        """End a consumer process without a LeaveGroup."""
+
+    def restart(self, name: str) -> None:
+        """Start a consumer process again. A running process is closed first."""
+
+    def pause(self, name: str, for_ms: int) -> None:
+        """Stop the application of a consumer for a while. Its heartbeats continue."""
+
+    def freeze(self, name: str, for_ms: int) -> None:
+        """Stop a consumer process for a while, with its heartbeats. Responses wait in its sockets."""
+
+    def cut(self, name: str, for_ms: int) -> None:
+        """Disconnect a consumer from all brokers for a while."""
+
+    def calm(self) -> None:
+        """End all faults: no loss, no duplicates, no pauses and no cuts from now on."""
+
+    def coordinator_failover(self, down_ms: int) -> None:
+        """Stop the group's coordinator. Another broker takes over after ``down_ms``."""
+
+    def subscribe(self, name: str, topics: tuple[str, ...], pattern: str | None) -> None:
+        """Change the subscription of a consumer."""
+
+    def remove_member(self, name: str) -> None:
+        """Remove the members of a consumer from the group, as an administrator. The process continues."""
+
+    def lag_view(self, name: str, by_ms: int) -> None:
+        """Let a consumer read what was true ``by_ms`` before, where the protocol has views; 0 ends that."""
+
+    def add_partitions(self, topic: str, count: int) -> None:
+        """Raise the number of partitions of a topic to ``count``."""
+
+    def create_topic(self, name: str, topic: Topic) -> None:
+        """Create a topic that has never existed."""
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic, with its partitions and records."""
+
+    def rolling_restart(
+        self,
+        every_ms: int,
+        down_ms: int,
+        *,
+        kill: bool = False,
+        batch: int = 1,
+        surge: int = 0,
+        assignors: tuple[str, ...] = (),
+    ) -> None:
+        """Stop and start every running consumer, ``batch`` of them every ``every_ms``.
+
+        Each is away for ``down_ms``. ``kill``: the processes end without a LeaveGroup. With a ``surge``,
+        consumers under new names take their place: of each batch, so many start ``down_ms`` before it is
+        stopped. With ``assignors`` they come back with these, the preferred one first.
+        """

@@ -1,0 +1,590 @@
+"""A consumer process: a client, the application's loop around it, and its connections."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from random import Random
+
+import msgspec
+
+from coordinator_core.assigning.assignor import Assignor
+from coordinator_core.client.config import ClientConfig
+from coordinator_core.client.facade import Client
+from coordinator_core.client.member import MakeMember
+from coordinator_core.client.outcome import ClientOutcome, Send
+from coordinator_core.errors import AssignmentError, PluginError, RebalanceLabError
+from coordinator_core.families.family import RunningGroup
+from coordinator_core.model import TopicPartition
+from coordinator_core.protocol import events as ev
+from coordinator_core.protocol.error_codes import ErrorCode
+from coordinator_core.protocol.messages import HeartbeatResponse, Request, Response
+from coordinator_core.reading.raised import raised
+from rebalance_lab.scenarios.application import NONE
+from rebalance_lab.scenarios.scenario import Member
+from rebalance_lab.simulation.process.application import Application
+from rebalance_lab.simulation.process.batches import Batches
+from rebalance_lab.simulation.process.clients import CLIENTS, ClientFacts, Joins
+from rebalance_lab.simulation.skipping.quiet import Overload
+from rebalance_lab.simulation.skipping.rest import Rest, is_success
+from rebalance_lab.simulation.world.clock import Alarm
+from rebalance_lab.simulation.world.dice import Dice, Spread
+from rebalance_lab.simulation.world.exchange import Exchange
+from rebalance_lab.simulation.world.kinds import Kind, kind_of_request
+from rebalance_lab.simulation.world.network import Connection
+from rebalance_lab.simulation.world.world import World
+
+_IN_POLL = Joins.IN_POLL
+
+RESET = "reset"
+"""The kind of the message that resets a connection."""
+
+_CHANGES = frozenset((ev.Revoked, ev.Lost, ev.Assigned))
+"""The events by which the partitions of a client change."""
+
+POLLS_PER_INTERVAL = 3
+"""The polls of the application per max.poll.interval.ms while the client requests none.
+
+A real application polls after every batch. Here a poll that would do nothing is left out. The last poll
+before a pause happens when the pause begins.
+"""
+
+
+def _as_client(config: ClientConfig, facts: ClientFacts) -> ClientConfig:
+    """Return the configuration with the timers of a client library."""
+    poll_ms = config.session_timeout_ms if facts.waits_for_session else config.max_poll_interval_ms
+    return msgspec.structs.replace(config, max_poll_interval_ms=poll_ms)
+
+
+def ranks(nodes: int) -> int:
+    """Return the number of ranks of a process on the clock: two connections to each node, two alarms."""
+    return 4 * nodes + 2
+
+
+class Process:
+    """A consumer process from its start to its end. It polls unless it is paused, closing or ended.
+
+    It is the position source of the client: work on a partition starts when its offset is known.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        member: Member,
+        config: ClientConfig,
+        assignors: Sequence[Assignor],
+        random: Random,
+        *,
+        part: MakeMember,
+        bootstrap: Sequence[int],
+        habits: Random,
+        name: str,
+        rank: int,
+    ) -> None:
+        """``habits`` has the random numbers of the application.
+
+        ``name`` is a name that no other process has. ``rank`` is the first of the ranks that the process has
+        on the clock: `ranks` of them.
+        """
+        self.member = member
+        times, facts = member.application, CLIENTS[member.application.client]
+        batches = Batches.of(member, config.max_poll_records)
+        if started := batches.started(member.id, config.max_poll_interval_ms):
+            world.emit(started)
+        config = _as_client(config, facts)
+        self._name, self._rank = name, rank
+        last_rank = rank + ranks(world.brokers.places) - 1
+        late_ms = facts.heartbeat_late_ms if member.process_rate is not None else NONE
+        lateness = Spread(*late_ms, Dice(f"{world.network.seed}:{name}:heartbeats"))
+        choices = Dice(f"{world.network.seed}:{name}:choices")
+        self._world, self._clock = world, world.clock
+        self._assignors = "/".join(assignor.name for assignor in assignors)
+        self.client = Client(
+            config,
+            assignors,
+            random,
+            member=part,
+            bootstrap=tuple(bootstrap),
+            positions=self,
+            fetching=False,
+            rejoins_at_once=facts.rejoins_at_once,
+            lateness=lateness.at,
+            dice=choices.at,
+        )
+        self._facts, self._joins = facts, facts.joins
+        self.worker = world.load.add_worker(member.id, batches.records_per_second)
+        self._application = Application(
+            self.client,
+            self.worker,
+            times,
+            batches,
+            facts,
+            habits,
+            clock=world.clock,
+            load=world.load,
+            emit=world.emit,
+        )
+        self.paused = self.frozen = self.closing = self.ended = False
+        self.paused_until_ms = self.frozen_until_ms = 0
+        self._held: list[Callable[[], None]] = []
+        self._unread: list[tuple[int, Response]] = []
+        self._close_when_resumed = False
+        self._cut = self._subscribed = self._has_pattern = False
+        self._connections: dict[tuple[int, bool], Connection] = {}
+        self._connected_ms = -1
+        self._connected: dict[tuple[int, bool], int] = {}
+        self._batches, self._max_poll_interval_ms = batches, config.max_poll_interval_ms
+        self._poll_every_ms = max(1, config.max_poll_interval_ms // POLLS_PER_INTERVAL)
+        self._deadline = Alarm(world.clock, self._on_deadline, last_rank - 1)
+        self._next_poll = Alarm(world.clock, self._poll, last_rank)
+        self._last_poll_ms = -1
+        self._rest = Rest(
+            self.client,
+            self._application,
+            lateness,
+            choices,
+            member.id,
+            self._poll_every_ms,
+            commit_interval_ms=config.auto_commit_interval_ms,
+            longest_batch_ms=batches.longest_ms,
+            network=world.network,
+            brokers=world.brokers,
+            messages=world.messages,
+            left_out=world.left_out,
+            connect=self._connection,
+            connections=self._connections,
+        )
+        self._at_end: list[Callable[[], None]] = []
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the process has neither ended nor begun to close."""
+        return not (self.ended or self.closing)
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether the application stands still and cannot close the consumer."""
+        return self.paused
+
+    # --- calls of the simulation
+
+    def started_up(self) -> None:
+        """Subscribe as the member does, unless a scenario event has changed the subscription meanwhile."""
+        if self.frozen:
+            self._held.append(self.started_up)
+        elif not (self.ended or self.closing or self._subscribed):
+            self.subscribe(self.member.topics, self.member.pattern)
+
+    def resume_membership(self, group: RunningGroup, *, last_response_ms: int) -> None:
+        """Continue the membership in a group that runs already."""
+        self.subscribe(self.member.topics, self.member.pattern)
+        now_ms = self._clock.now_ms
+        self._after(
+            group.resume(self.client, self.member.id, last_response_ms=last_response_ms, now_ms=now_ms),
+            calls=False,
+        )
+        self._next_poll.set(self._clock.now_ms)
+
+    def subscribe(self, topics: Iterable[str], pattern: str | None) -> None:
+        """Subscribe, at the start or later, but not before a freeze has ended.
+
+        A consumer that changes from topics to a pattern, or back, unsubscribes first: it leaves the group.
+        """
+        if self.frozen:
+            self._held.append(lambda: self.subscribe(topics, pattern))
+            return
+        now_ms = self._clock.now_ms
+        if self._subscribed and self._has_pattern is not (pattern is not None):
+            self._after(self.client.unsubscribe(now_ms=now_ms))
+        if not self._subscribed and self._facts.commits_handed_out:
+            self.client.begin_auto_commit(now_ms=now_ms)
+        self._subscribed, self._has_pattern = True, pattern is not None
+        if pattern is not None:
+            self._after(self.client.subscribe_pattern(pattern, now_ms=now_ms))
+        else:
+            self._after(self.client.subscribe(tuple(topics), now_ms=now_ms))
+        self._next_poll.set(now_ms)
+
+    def pause(self) -> None:
+        """Stand still, without polls and work. The heartbeats of the client continue.
+
+        The client's timer of polls restarts, unless it waits for the poll that ends a batch.
+        """
+        now_ms = self._clock.now_ms
+        if self._application.next_poll_ms() <= now_ms:
+            self._call_poll()
+        else:
+            self.client.look_ahead(now_ms=now_ms)
+            if not self.client.wants_poll:
+                self._after(self.client.poll(now_ms=now_ms))
+        self.paused = True
+        self._set_halted()
+
+    def resume(self) -> None:
+        """Continue after a pause, or close if that was requested meanwhile."""
+        self.paused = False
+        self._set_halted()
+        self._next_poll.set(self._clock.now_ms)
+        if self._close_when_resumed:
+            self.close()
+
+    def freeze(self) -> None:
+        """Stand still with the heartbeats of the client, as in a garbage collection. Responses wait."""
+        self.frozen = True
+
+    def thaw(self) -> None:
+        """Continue after a freeze. The client receives the responses that wait, then checks deadlines."""
+        self.frozen = False
+        held, self._held = self._held, []
+        for action in held:
+            action()
+        self._on_deadline()
+
+    def set_cut(self, cut: bool) -> None:
+        """Set whether the process is cut from the brokers. Then it has no records to work on."""
+        self._cut, self._connected_ms = cut, self._clock.now_ms
+        self._set_halted()
+
+    def close(self) -> None:
+        """Close properly, after the pause and the batch. The process ends when the last request is sent."""
+        if self.closing or self.ended:
+            return
+        if self.paused:
+            self._close_when_resumed = True
+            return
+        self.closing = True
+        self._application.shut_down(self._close)
+
+    def _close(self) -> None:
+        if not self.ended:
+            self._after(self.client.close(now_ms=self._clock.now_ms))
+
+    def crash(self) -> None:
+        """End without a request."""
+        if not self.ended:
+            self._end("crashed")
+
+    def disconnect(self, node: int) -> None:
+        """Reset the connection to a broker."""
+        for of_group in (True, False):
+            connection = self._connections.get((node, of_group))
+            if connection is not None:
+                self._reset(node, connection)
+
+    def partitions_deleted(self, topic: str) -> None:
+        """Receive the answer to a fetch of partitions that are deleted, if the process owns any."""
+        if self.frozen:
+            self._held.append(lambda: self.partitions_deleted(topic))
+        elif not self.ended and any(tp.topic == topic for tp in self.client.partitions):
+            self._after(self.client.on_unknown_partition(now_ms=self._clock.now_ms))
+
+    def partitions_deleted_soon(self, topic: str) -> None:
+        """Receive the answer to a fetch of partitions that were deleted, after the latency of a message."""
+        if not self.ended:
+            delay_ms = self._connection(0, False).back.leave_out("Fetch")
+            self._clock.after(delay_ms, lambda: self.partitions_deleted(topic))
+
+    def when_ended(self, action: Callable[[], None]) -> None:
+        """Run an action when the process has ended, or now if it has."""
+        if self.ended:
+            action()
+        else:
+            self._at_end.append(action)
+
+    # --- the client's position source
+
+    def positions(self, partitions: Iterable[TopicPartition], *, now_ms: int) -> dict[TopicPartition, int]:
+        """Return the offsets to commit."""
+        return self._application.positions(partitions, now_ms=now_ms)
+
+    def started(self, positions: Mapping[TopicPartition, int], *, now_ms: int) -> None:  # noqa: ARG002
+        """Begin to work on partitions whose start positions are known."""
+        self._application.start(positions)
+
+    def stopped(self, partitions: Iterable[TopicPartition], *, now_ms: int) -> None:  # noqa: ARG002
+        """End the work on partitions that are about to be given up."""
+        self._application.release(partitions)
+        self._world.ownership_changed()
+
+    # --- at rest
+
+    @property
+    def member_id(self) -> str:
+        """The member id of the client, "" if it has none or has ended."""
+        return "" if self.ended else self.client.generation.member_id
+
+    @property
+    def alive_ms(self) -> int:
+        """The time by which the coordinator receives the next sign of life of a client that is quiet."""
+        return self._rest.alive_ms(now_ms=self._clock.now_ms)
+
+    def is_quiet(self) -> bool:
+        """Return whether the process sends nothing but periodic messages, as long as nothing happens."""
+        if self.ended or not self._subscribed or self.client.failure is not None:
+            return True
+        if self._stands_still or self.frozen or self._cut or self._unread or self._held:
+            return False
+        return self._rest.is_quiet(
+            works=bool(self.worker.flows),
+            connected_ms=self._connected_ms,
+            now_ms=self._clock.now_ms,
+        )
+
+    def next_cause_ms(self, until_ms: int, overload_ms: Overload) -> int:
+        """Return a time before which it causes no change: no message is lost, no poll comes too late.
+
+        ``overload_ms``: see `quiet.Overload`.
+        """
+        if self.ended or not self._subscribed or self.client.failure is not None:
+            return until_ms
+        if self._batches.mean_ms and self.worker.flows:
+            until_ms = min(until_ms, overload_ms(self.worker.flows, self.worker.process_rate))
+        missed_ms = self._last_poll_ms + self._max_poll_interval_ms
+        if self._application.may_outlast(self._max_poll_interval_ms - self._poll_every_ms, missed_ms):
+            until_ms = min(until_ms, missed_ms)
+        return self._rest.next_cause_ms(until_ms, self._clock.now_ms)
+
+    def leave_out(self, until_ms: int) -> None:
+        """Leave out periodic messages before a cause, unless one of them is under way."""
+        if self.ended:
+            return
+        last_poll_ms = self._rest.leave_out(until_ms, self._last_poll_ms, now_ms=self._clock.now_ms)
+        if last_poll_ms is None:
+            return
+        if last_poll_ms != self._last_poll_ms:
+            self._last_poll_ms = last_poll_ms
+            if not self._polls_in_background:
+                self._application.left_out(last_poll_ms)
+        self._set_alarms()
+
+    # --- its loop
+
+    def _poll(self) -> None:
+        """Poll, unless the application handles a batch at this time: then poll when it ends."""
+        if self._stands_still:
+            return
+        now_ms = self._clock.now_ms
+        next_ms = self._next_poll_ms()
+        if self._rest.is_silent(now_ms) and self._leave_out_poll(next_ms, now_ms):
+            return
+        if next_ms > now_ms:
+            self.client.look_ahead(now_ms=now_ms)
+            self._next_poll.set(next_ms)
+        else:
+            self._call_poll()
+
+    def _call_poll(self) -> None:
+        """Read the responses that wait for a poll, and poll."""
+        unread, self._unread = self._unread, []
+        for request_id, response in unread:
+            self._after(self.client.receive(request_id, response, now_ms=self._clock.now_ms))
+        if self.ended:
+            return
+        in_background = self._polls_in_background
+        now_ms = self._last_poll_ms = self._clock.now_ms
+        self._after(self.client.poll(now_ms=now_ms), polled=not in_background)
+
+    def _leave_out_poll(self, next_ms: int, now_ms: int) -> bool:
+        """Leave out the next poll, which does nothing or commits. Return whether it is left out."""
+        if not self._rest.allows_poll(next_ms, now_ms):
+            self._after(self.client.on_deadline(now_ms=now_ms))
+            return False
+        if next_ms > now_ms:
+            self._next_poll.set(next_ms)
+            return True
+        self._last_poll_ms = now_ms
+        next_ms = self._rest.polled(now_ms)
+        if not self._polls_in_background:
+            self._application.polled(is_at_rest=True, took_over=False)
+            self._last_poll_ms, next_ms = self._rest.poll_ahead(now_ms, next_ms)
+        self._deadline.set(self.client.timer_ms)
+        self._next_poll.set(min(next_ms, self._last_poll_ms + self._poll_every_ms))
+        if self._world.quiet is not None and self._rest.look_again():
+            self._world.quiet.look(self)
+        return True
+
+    @property
+    def _stands_still(self) -> bool:
+        return self.paused or self.closing or self.ended
+
+    @property
+    def _polls_in_background(self) -> bool:
+        """Whether the client does without the application what it does in its next poll."""
+        if self._joins is _IN_POLL:
+            return False
+        return self._joins is Joins.IN_BACKGROUND or not self.client.calls_listener
+
+    @property
+    def _ignores_rounds(self) -> bool:
+        """Whether heartbeats begin no round now: a call of the listener is due before."""
+        if self._joins is not Joins.UNLESS_CALLED:
+            return False
+        return self.client.calls_listener and not self.client.is_at_rest
+
+    def _next_poll_ms(self) -> int:
+        if self._polls_in_background:
+            return self._clock.now_ms
+        return self._application.next_poll_ms(at_rest=self.client.is_at_rest)
+
+    def _on_deadline(self) -> None:
+        if not (self.ended or self.frozen):
+            self._after(self.client.on_deadline(now_ms=self._clock.now_ms))
+
+    def _arrived(self, request_id: int, response: Response, exchange: Exchange | None = None) -> None:
+        """Pass a response to the client: at the end of a freeze, and of the batch if only polls read it."""
+        now_ms = self._clock.now_ms
+        if exchange is not None:
+            exchange.answer(response, now_ms=now_ms)
+        if self.frozen:
+            self._held.append(lambda: self._arrived(request_id, response))
+            return
+        if self.ended:
+            return
+        if self._facts.reads_in_poll and self.client.reads_in_poll and not self._stands_still:
+            next_ms = self._application.next_poll_ms()
+            if next_ms > now_ms:
+                self._unread.append((request_id, response))
+                self._next_poll.set(next_ms)
+                return
+        if isinstance(response, HeartbeatResponse) and response.error and self._ignores_rounds:
+            response = msgspec.structs.replace(response, error=ErrorCode.NONE)
+        self._after(self.client.receive(request_id, response, now_ms=now_ms))
+
+    def _disconnected(self, node: int, connection: Connection) -> None:
+        if self.frozen:
+            self._held.append(lambda: self._disconnected(node, connection))
+        elif connection.is_open and not self.ended:
+            for of_group in (True, False):
+                known = self._connections.pop((node, of_group), None)
+                if known is not None:
+                    known.close()
+            self._after(self.client.on_disconnected(node, now_ms=self._clock.now_ms))
+
+    def _after(self, outcome: ClientOutcome, *, polled: bool = False, calls: bool = True) -> None:
+        """Carry out the outcome of a call of the client.
+
+        ``polled``: the call was a poll of the application. ``calls``: the client calls the listener.
+        """
+        called_ms = 0
+        changes = self._take(outcome.events) if outcome.events else []
+        if not calls:
+            self._application.resumed()
+        elif changes:
+            called_ms = self._application.took(changes)
+        if polled:
+            took_over = ev.Assigned in map(type, changes)
+            self._application.polled(is_at_rest=self.client.is_at_rest, took_over=took_over)
+        if outcome.error is not None:
+            self._check(outcome.error)
+        if outcome.sends:
+            if called_ms:
+                self._clock.after(called_ms, lambda: self._send_all(outcome.sends))
+            else:
+                self._send_all(outcome.sends)
+        if self.ended:
+            return
+        if self.closing and self.client.closed:
+            self._end("closed")
+            return
+        if self._unread:  # the next poll is set to the end of the batch
+            self._deadline.set(self.client.timer_ms)
+            return
+        self._set_alarms()
+        if self._world.quiet is not None:
+            self._world.quiet.look(self)
+
+    def _check(self, error: Exception) -> None:
+        """Raise an error of the code of a plugin."""
+        if isinstance(error, (AssignmentError, PluginError)):
+            raise error
+        if not isinstance(error, RebalanceLabError):
+            raise AssignmentError(self._assignors, [f"on_assignment raised {raised(error)}"]) from error
+
+    def _set_alarms(self) -> None:
+        client = self.client
+        self._deadline.set(client.timer_ms)
+        if client.wants_poll:
+            self._next_poll.set(max(self._next_poll_ms(), self._last_poll_ms + 1))
+        else:
+            self._next_poll.set(min(client.poll_ms, self._last_poll_ms + self._poll_every_ms))
+
+    def _send_all(self, sends: Iterable[Send]) -> None:
+        if self.frozen:
+            self._held.append(lambda: self._send_all(sends))
+        elif not self.ended:
+            for send in sends:
+                self._send(send.node, send.request_id, send.request)
+
+    def _take(self, events: Iterable[ev.Event]) -> list[ev.Event]:
+        """Report events of the client. Return those by which its partitions change."""
+        changes: list[ev.Event] = []
+        for event in events:
+            if type(event) in _CHANGES:
+                changes.append(event)
+                if isinstance(event, ev.Revoked | ev.Lost) and self._application.has_work:
+                    given_up = [
+                        TopicPartition(t, n) for t, numbers in event.partitions.items() for n in numbers
+                    ]
+                    self._application.release(given_up)
+                self._world.ownership_changed()
+            self._world.emit(event)
+            if isinstance(event, ev.ConsumerFailed):
+                self._application.release(list(self.worker.flows))
+        return changes
+
+    def _send(self, node: int, request_id: int, request: Request) -> None:
+        world = self._world
+        kind = kind_of_request(request)
+        world.messages[kind.api] = world.messages.get(kind.api, 0) + 1
+        exchange = None
+        if world.exchanged is not None:
+            exchange = Exchange(self.member.id, node, request, world.clock.now_ms)
+            world.exchanged(exchange)
+        connection = self._connections.get((node, kind.of_group)) or self._connection(node, kind.of_group)
+        if not world.brokers.is_alive(node):
+            self._reset(node, connection)
+            return
+        reply = partial(self._reply, connection, kind, request_id, exchange)
+        arguments = request, node, self.member.id, reply
+        connection.to_broker(world.brokers.arrived, arguments, kind.api, kind.may_change)
+
+    def _reply(
+        self,
+        connection: Connection,
+        kind: Kind,
+        request_id: int,
+        exchange: Exchange | None,
+        response: Response,
+    ) -> None:
+        """Send the response of a broker to the process."""
+        is_cause = kind.may_change or not is_success(response)
+        connection.to_client(self._arrived, (request_id, response, exchange), kind.api, is_cause)
+
+    def _connection(self, node: int, of_group: bool) -> Connection:
+        """Return the connection to a broker: as in Kafka's consumer, requests of the group have their own."""
+        connection = self._connections.get((node, of_group))
+        if connection is None:
+            count = self._connected[node, of_group] = self._connected.get((node, of_group), 0) + 1
+            connection = self._connections[node, of_group] = self._world.network.connect(
+                self.member.id,
+                f"{self._name}:{node}:{of_group}:{count}",
+                rank=self._rank + 4 * node + 2 * of_group,
+            )
+        return connection
+
+    def _reset(self, node: int, connection: Connection) -> None:
+        connection.to_client(self._disconnected, (node, connection), RESET)
+
+    def _set_halted(self) -> None:
+        self._application.halt(self.paused or self._cut)
+
+    def _end(self, how: str) -> None:
+        self.ended = True
+        self._application.stop()
+        brokers = self._world.brokers
+        for (node, of_group), connection in self._connections.items():
+            learned = brokers.closed if of_group and brokers.has_servers else None
+            connection.close(learned, node, self.member.id)
+        self._world.load.remove_worker(self.worker, now_ms=self._clock.now_ms)
+        self._world.emit(ev.MemberStopped(client=self.member.id, how=how))
+        self._world.ownership_changed()
+        for action in self._at_end:
+            action()

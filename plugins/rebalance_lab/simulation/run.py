@@ -1,0 +1,485 @@
+"""A run: a scenario under a strategy with every message, from the first join to the end of its duration.
+
+A scenario may begin with a group that runs already. That group is at rest, its members own the partitions
+that the document gives them, and they do not join.
+
+At equal times, the members of the document start first, those of a running group before the others. The
+events of the scenario follow in the order of the document, and then all other actions in the order in which
+they were put on the clock. All random numbers come from the scenario's seed. Each concern has a stream of
+its own, so that the numbers of one concern do not depend on another.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable
+from math import inf
+from random import Random
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coordinator_core.assigning.assignor import Assignor
+from coordinator_core.client.config import ClientConfig
+from coordinator_core.coordinator.records import Record
+from coordinator_core.errors import InputError
+from coordinator_core.families.family import RunningGroup
+from coordinator_core.families.running_group import RunningMember
+from coordinator_core.model import Cluster, Partitions, TopicPartition
+from coordinator_core.protocol import events as ev
+from coordinator_core.registry.registry import Registry
+from rebalance_lab.scenarios.families import family_for
+from rebalance_lab.scenarios.replicas import topic_infos
+from rebalance_lab.scenarios.scenario import Member, Scenario
+from rebalance_lab.simulation.gathering import Gathering
+from rebalance_lab.simulation.process.application import drawn
+from rebalance_lab.simulation.process.load import Load
+from rebalance_lab.simulation.process.process import Process, ranks
+from rebalance_lab.simulation.process.workers import ROUNDING
+from rebalance_lab.simulation.skipping.quiet import Quiet
+from rebalance_lab.simulation.stage import Stage
+from rebalance_lab.simulation.world.administrator import Administrator
+from rebalance_lab.simulation.world.brokers import Brokers
+from rebalance_lab.simulation.world.collector import collecting_rarely
+from rebalance_lab.simulation.world.exchange import Exchange
+from rebalance_lab.simulation.world.host import SimulatedHost
+from rebalance_lab.simulation.world.network import Network
+from rebalance_lab.simulation.world.servers import make_servers
+from rebalance_lab.simulation.world.world import World
+from rebalance_lab.traces.invariants import Invariants
+from rebalance_lab.traces.trace import Trace
+
+MEASURES = 200
+"""The lag is measured at least this often in a run, and at every change."""
+
+_OBSERVED = frozenset((ev.GroupStateChanged, ev.CoordinatorElected, ev.GenerationStarted, ev.Changed))
+"""The events that a run observes itself."""
+
+
+@collecting_rarely()
+def simulate(
+    scenario: Scenario,
+    strategy: Any,
+    registry: Registry,
+    *,
+    progress: Callable[[int], None] | None = None,
+    watch: Invariants | None = None,
+    exchanged: Callable[[Exchange], None] | None = None,
+    every_message: bool = False,
+) -> Trace:
+    """Run a scenario under a strategy, in any form that `Registry.strategy` accepts, and return its trace.
+
+    ``progress`` is called with the virtual time in steps. ``watch`` observes every event and every committed
+    offset, and lists the rules that were broken. ``exchanged`` is called with each request that a consumer
+    sends; the exchange gets its response later. Equal arguments give equal traces, byte for byte, on every
+    machine and under every hash seed.
+
+    Raises:
+        InputError: if the strategy is unknown, or does not go with the scenario.
+        PluginError: if the code of a plugin fails.
+        AssignmentError: if the assignor does not return an assignment.
+    """
+    run = Run(scenario, strategy, registry, watch=watch, exchanged=exchanged, every_message=every_message)
+    end_ms = scenario.duration_ms
+    step_ms = end_ms if progress is None else -(-end_ms // MEASURES)
+    for until_ms in range(step_ms, end_ms + step_ms, step_ms):
+        run.advance(min(until_ms, end_ms))
+        if progress is not None:
+            progress(run.clock.now_ms)
+    return run.finish()
+
+
+class Run:
+    """A simulation with every message. ``advance`` it through time, then ``finish`` it."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        strategy: Any,
+        registry: Registry,
+        *,
+        watch: Invariants | None = None,
+        exchanged: Callable[[Exchange], None] | None = None,
+        every_message: bool = False,
+    ) -> None:
+        self.scenario, self.registry = scenario, registry
+        self.strategy = registry.strategy(strategy)
+        self.family = family_for(scenario, self.strategy, registry)
+        self.strategy = self.family.timed(self.strategy)
+        self.load = Load(is_shared=self.family.spec.servers is not None)
+        self.stage: Stage[Process] = Stage(self, scenario, self.strategy, registry, self.load)
+        self.clock = self.stage.clock
+        self._watch, self._exchanged = watch, exchanged
+        self._messages: dict[str, int] = {}
+        self._left_out: dict[str, int] = {}
+        self._step_ms = -(-scenario.duration_ms // MEASURES)
+        self._group_state, self._generation = "", -1
+        self._cut_until: dict[str, int] = {}
+        self._starts = 0
+        self._nodes = range(0)
+        self._rates: dict[tuple[str, int], tuple[NDArray[np.int64], NDArray[np.float64]]] = {}
+        steps = (steps for topic in scenario.topics.values() for steps in topic.rates.steps)
+        self._rate_times = sorted({at_ms for at_ms, _ in steps})
+        self._rises: dict[tuple[tuple[TopicPartition, ...], float], list[int]] = {}
+        self._starting = self._stream("start-up")
+        self.stage.observers.append(self._observe)
+        if watch is not None:
+            self.stage.observers.append(watch.observe)
+        if self.family.spec.servers is not None:
+            at_rest = self.family.spec.members_at_rest
+            self.stage.observers.append(Gathering(scenario.name, at_rest, self.stage.emit).observe)
+        self.stage.begin()
+        for name, topic in scenario.topics.items():
+            self.load.add_topic(name, topic.backlog or (0,) * topic.partitions, now_ms=0)
+        group = self._running_group()
+        if group is not None:
+            for member in scenario.running:
+                self.clock.at_first(0, lambda m=member, g=group: self._go_on(m, g))  # type: ignore[misc]
+        for member in scenario.joining:
+            self.clock.at_first(0, lambda m=member: self.stage.start(m))  # type: ignore[misc]
+        for event in scenario.events:
+            self.stage.schedule(event)
+        self.network = Network(self.clock, scenario.network, f"{scenario.seed}:network")
+        self.brokers = self._make_brokers(group)
+        self._quiet = None
+        if not every_message and exchanged is None:
+            self._quiet = Quiet(
+                self.clock,
+                self.network,
+                self.brokers,
+                self.stage.consumers.values,
+                self.family.spec.at_rest,
+                self._overload_ms,
+                scenario.duration_ms,
+            )
+        self._administrator = Administrator(
+            scenario.name,
+            self.family.spec.remove_members,
+            clock=self.clock,
+            network=self.network,
+            brokers=self.brokers,
+            messages=self._messages,
+        )
+        for name in scenario.topics:
+            self._change_rates(name, 0)
+        if scenario.measure_from_ms is not None:
+            self.clock.at(scenario.measure_from_ms, self._measure_soon)
+        self._measure_regularly()
+
+    def _running_group(self) -> RunningGroup | None:
+        """Return the group that runs already at time 0, or None."""
+        members, make = self.scenario.running, self.family.spec.running_group
+        if not members or make is None:
+            return None
+        group: RunningGroup = make(
+            [
+                RunningMember(
+                    member.id,
+                    self.stage.topics_of(member.topics, member.pattern),
+                    member.pattern,
+                    Partitions.of(member.owned or ()),
+                    self._config_of(member),
+                )
+                for member in members
+            ],
+            protocol=self._common_assignor(members[0]).name,
+            generation=members[0].generation,
+            infos=topic_infos(self.stage.partitions, self.scenario.racks),
+            random=self._stream("running group"),
+        )
+        return group
+
+    def _make_brokers(self, group: RunningGroup | None) -> Brokers:
+        scenario = self.scenario
+        servers = None
+        if self.family.spec.servers is not None:
+            protocol = self.registry.build(self.strategy).name
+            servers = make_servers(
+                self.family, scenario.name, protocol, self.stage.partitions, scenario.brokers
+            )
+            self._nodes = servers.nodes
+        brokers = Brokers(
+            group=scenario.name,
+            count=scenario.brokers,
+            config=self.family.coordinator_config(),
+            parts=self.family.coordinator(lambda: self.registry.build(self.strategy), self._cluster),
+            topics=self.stage.partitions,
+            racks=scenario.racks,
+            clock=self.clock,
+            network=self.network,
+            load=self.load,
+            random=self._stream("brokers"),
+            emit=self.stage.emit,
+            stored=self._records_of(group),
+            servers=servers,
+        )
+        brokers.disconnect.append(self._disconnect)
+        if self._watch is not None:
+            brokers.replicated.append(self._watch.logged)
+        return brokers
+
+    def _records_of(self, group: RunningGroup | None) -> tuple[Record, ...]:
+        if group is None:
+            return ()
+        members = {member.id: member for member in self.scenario.running}
+        return tuple(group.records(lambda name: self._common_assignor(members[name])))
+
+    def _cluster(self) -> Cluster:
+        return Cluster(topic_infos(self.stage.partitions, self.scenario.racks))
+
+    def _stream(self, concern: str) -> Random:
+        """Return the random numbers of one concern. A seed of text does not depend on hash()."""
+        return Random(f"{self.scenario.seed}:{concern}")
+
+    # --- time
+
+    @property
+    def left_out(self) -> dict[str, int]:
+        """The number of requests that were counted and not simulated, by kind."""
+        return dict(self._left_out)
+
+    def advance(self, until_ms: int) -> None:
+        """Let time pass up to and including ``until_ms``."""
+        self.clock.run(until_ms)
+
+    def finish(self) -> Trace:
+        """Return the trace so far, closed with a last measure and a RunEnded."""
+        self._measure()
+        return self.stage.finish(self._group_state, self._generation, dict(sorted(self._messages.items())))
+
+    def _observe(self, at_ms: int, event: ev.Event) -> None:  # noqa: ARG002 - the interface's
+        if type(event) not in _OBSERVED:
+            return
+        if isinstance(event, ev.GroupStateChanged):
+            self._group_state, self._generation = event.after, event.generation
+        elif isinstance(event, ev.CoordinatorElected) and event.group_state:
+            self._group_state, self._generation = event.group_state, event.generation
+        elif isinstance(event, ev.GenerationStarted):
+            self._generation = event.generation
+        elif isinstance(event, ev.Changed):
+            self._measure_soon()
+
+    def _measure_regularly(self) -> None:
+        self._measure_soon()
+        self.clock.at(self.clock.now_ms + self._step_ms, self._measure_regularly, is_cause=False)
+
+    def _measure(self) -> None:
+        self.stage.emit(self.load.measure(now_ms=self.clock.now_ms))
+
+    def _measure_soon(self) -> None:
+        """Measure the load before the clock goes on."""
+        self.clock.before_next(self._measure)
+
+    def _change_rates(self, topic: str, step: int) -> None:
+        at_ms = self.scenario.topics[topic].rates.steps[step][0]
+        self.clock.at(at_ms, lambda: self._next_rates(topic, step), is_cause=False)
+
+    def _next_rates(self, topic: str, step: int) -> None:
+        steps = self.scenario.topics[topic].rates.steps
+        self.stage.set_rates(topic, steps[step][1])
+        place = bisect_right(self._rate_times, self.clock.now_ms)
+        self.load.steady_until_ms = self._rate_times[place] if place < len(self._rate_times) else inf
+        if step + 1 < len(steps):
+            self._change_rates(topic, step + 1)
+
+    def _overload_ms(self, partitions: Iterable[TopicPartition], capacity: float) -> int:
+        """Return when the records/s of partitions next rise above a capacity; the end of the run if never."""
+        key = tuple(partitions), capacity
+        rises = self._rises.get(key)
+        if rises is None:
+            rises = self._rises[key] = self._rises_above(*key)
+        place = bisect_right(rises, self.clock.now_ms)
+        return rises[place] if place < len(rises) else self.scenario.duration_ms
+
+    def _rises_above(self, partitions: Iterable[TopicPartition], capacity: float) -> list[int]:
+        """Return the times at which the records/s of partitions rise above a capacity."""
+        owned: dict[str, list[int]] = {}
+        for topic, number in partitions:
+            owned.setdefault(topic, []).append(number)
+        steps = {topic: self._steps(topic) for topic in owned if topic in self.stage.partitions}
+        if not any(len(at_ms) > 1 or at_ms[0] for at_ms, _ in steps.values()):
+            return []
+        times = np.sort(np.concatenate([at_ms for at_ms, _ in steps.values()]))
+        total = np.zeros(len(times))
+        for topic, (at_ms, rows) in steps.items():
+            row = np.searchsorted(at_ms, times, side="right") - 1
+            total += np.where(row >= 0, rows[:, owned[topic]].sum(axis=1)[row], 0.0)
+        above = total > capacity * (1 + ROUNDING)
+        rises: list[int] = times[1:][above[1:] & ~above[:-1]].tolist()
+        return rises
+
+    def _steps(self, topic: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return the times at which the rates of a topic change, and the rates: (steps, partitions)."""
+        count = self.stage.partitions[topic]
+        known = self._rates.get((topic, count))
+        if known is None:
+            steps = self.stage.steps_of(topic)
+            times = np.array([at_ms for at_ms, _ in steps], dtype=np.int64)
+            known = self._rates[topic, count] = (
+                times,
+                np.array([rates for _, rates in steps], dtype=np.float64),
+            )
+        return known
+
+    # --- what the stage needs (`stage.Simulation`)
+
+    def launch(self, member: Member) -> Process:
+        """Return a new process. It subscribes when it has started."""
+        self._starts += 1
+        process = Process(
+            World(
+                self.clock,
+                self.network,
+                self.brokers,
+                self.load,
+                self.stage.emit,
+                self._measure_soon,
+                self._messages,
+                self._left_out,
+                self._quiet,
+                self._exchanged,
+            ),
+            member,
+            self._config_of(member),
+            self._assignors_of(member),
+            self._stream(f"client {self._starts}"),
+            part=self.family.member(self._nodes),
+            bootstrap=range(self.scenario.brokers),
+            habits=self._stream(f"application {self._starts}"),
+            name=f"process {self._starts}",
+            rank=self._starts * ranks(self.brokers.places),
+        )
+        process.set_cut(member.id in self.network.cut_off)
+        return process
+
+    def join(self, consumer: Process, before: Process | None) -> None:  # noqa: ARG002 - the interface's
+        """Let a process subscribe after the time that it takes to start."""
+        self.clock.after(drawn(consumer.member.application.start_up, self._starting), consumer.started_up)
+
+    def _go_on(self, member: Member, group: RunningGroup) -> None:
+        """Start a process in the middle of its membership and of its heartbeat interval."""
+        process = self.stage.launch(member)
+        last_response_ms = -self._starting.randrange(self._config_of(member).heartbeat_interval_ms)
+        process.resume_membership(group, last_response_ms=last_response_ms)
+
+    def _config_of(self, member: Member) -> ClientConfig:
+        return self.family.client_config(
+            member.overrides.config,
+            group_id=self.scenario.name,
+            client_id=member.id,
+            group_instance_id=self.stage.instance_of(member),
+            client_rack=member.rack,
+        )
+
+    def _assignors_of(self, member: Member) -> list[Assignor]:
+        """Return the assignors of a member, the preferred one first."""
+        own = [self.registry.strategy(text, what="assignor") for text in member.overrides.assignors]
+        host = SimulatedHost(self.clock, self.load, member.process_rate)
+        return [self.registry.build(strategy, host) for strategy in own or [self.strategy]]
+
+    def _common_assignor(self, member: Member) -> Assignor:
+        """Return the assignor of a member on which the group that runs already has agreed.
+
+        Raises:
+            InputError: if its members have no assignor in common.
+        """
+        if not self.scenario.has_assignors:
+            return self._assignors_of(member)[0]
+        listed = [[a.name for a in self._assignors_of(other)] for other in self.scenario.running]
+        for name in listed[0]:
+            if all(name in names for names in listed):
+                return next(a for a in self._assignors_of(member) if a.name == name)
+        where = f"scenario {self.scenario.name!r}: members"
+        raise InputError(where, "members with owned without a common assignor", "one that all of them have")
+
+    def pause(self, consumer: Process, for_ms: int) -> None:
+        """Let a process stand still. Of pauses that overlap, the last one counts."""
+        until_ms = self.clock.now_ms + for_ms
+        consumer.paused_until_ms = max(consumer.paused_until_ms, until_ms)
+        if not consumer.paused:
+            self.stage.emit(ev.MemberPaused(client=consumer.member.id))
+            consumer.pause()
+        self.clock.at(until_ms, lambda: self._resume(consumer))
+
+    def freeze(self, consumer: Process, for_ms: int) -> None:
+        """Let a process stand still with its client."""
+        consumer.frozen_until_ms = max(consumer.frozen_until_ms, self.clock.now_ms + for_ms)
+        self.pause(consumer, for_ms)
+        consumer.freeze()
+
+    def _resume(self, process: Process) -> None:
+        """End the freeze and the pause of a process, if their time has come."""
+        now_ms = self.clock.now_ms
+        thaws = process.frozen and now_ms >= process.frozen_until_ms
+        resumes = process.paused and now_ms >= process.paused_until_ms
+        if process.ended:
+            return
+        if resumes:
+            self.stage.changed("resume", process.member.id, "freeze" if thaws else "pause")
+            self.stage.emit(ev.MemberResumed(client=process.member.id))
+        if thaws:
+            process.thaw()
+        if resumes:
+            process.resume()
+
+    def cut(self, name: str, for_ms: int) -> None:
+        """Cut a consumer from all brokers. Of cuts that overlap, the last one counts."""
+        until_ms = self.clock.now_ms + for_ms
+        self._cut_until[name] = max(self._cut_until.get(name, 0), until_ms)
+        if name not in self.network.cut_off:
+            self.network.cut_off.add(name)
+            self._set_cut(name, True)
+        self.clock.at(until_ms, lambda: self._heal(name))
+
+    def _heal(self, name: str) -> None:
+        if name in self.network.cut_off and self.clock.now_ms >= self._cut_until[name]:
+            self.stage.changed("heal", name, "cut")
+            self.network.cut_off.discard(name)
+            self._set_cut(name, False)
+
+    def _set_cut(self, name: str, cut: bool) -> None:
+        process = self.stage.consumers.get(name)
+        if process is not None and not process.ended:
+            self.stage.emit(ev.MemberCutOff(client=name) if cut else ev.MemberReconnected(client=name))
+            process.set_cut(cut)
+
+    def calm(self) -> None:
+        """End loss, duplicates, pauses and cuts."""
+        self.network.calm()
+        for name, process in self.stage.consumers.items():
+            process.paused_until_ms = process.frozen_until_ms = self.clock.now_ms
+            self._resume(process)
+            self._cut_until[name] = self.clock.now_ms
+            self._heal(name)
+
+    def coordinator_failover(self, down_ms: int) -> None:
+        """Stop the broker of the group's coordinator. Another broker takes over after ``down_ms``."""
+        self.stage.changed("coordinator_failover", f"broker {self.brokers.coordinator_node()}")
+        self.brokers.fail_over(down_ms)
+
+    def subscribe(self, consumer: Process, topics: tuple[str, ...], pattern: str | None) -> None:
+        """Let a process subscribe to something else."""
+        consumer.subscribe(topics, pattern)
+
+    def lag_view(self, name: str, by_ms: int) -> None:
+        """Let the servers of the family answer a consumer with what was true ``by_ms`` before."""
+        self.brokers.lag_view(name, by_ms)
+
+    def remove_member(self, name: str) -> None:
+        """Remove the members of a consumer from the group, as an administrator."""
+        self._administrator.remove(name)
+
+    def partitions_added(self) -> None:
+        """Let the brokers describe their topics again."""
+        self.brokers.topics_changed()
+        self._rises.clear()
+
+    def topic_deleted(self, topic: str) -> None:
+        """Let the brokers describe their topics again, and answer the fetches of the partitions."""
+        self.brokers.topics_changed()
+        self._rises.clear()
+        for process in self.stage.consumers.values():
+            process.partitions_deleted_soon(topic)
+
+    def _disconnect(self, node: int) -> None:
+        for process in self.stage.consumers.values():
+            process.disconnect(node)

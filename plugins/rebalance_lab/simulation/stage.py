@@ -1,0 +1,395 @@
+"""The verbs of scenario events, for both simulations: with every message (`run`) and without (`plan`).
+
+A `Stage` has the time, the trace, the topics and the consumer processes by name. It calls a `Simulation` for
+everything that the two do differently.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Generic, Protocol, TypeVar
+
+from coordinator_core.protocol import events as ev
+from coordinator_core.registry.hookspecs import DEFAULT_PROTOCOL, Strategy
+from coordinator_core.registry.registry import Registry
+from rebalance_lab.scenarios.roster import NewNames
+from rebalance_lab.scenarios.scenario import Member, Scenario, ScenarioEvent, Topic
+from rebalance_lab.simulation.process.load import Load
+from rebalance_lab.simulation.world.clock import VirtualClock
+from rebalance_lab.traces.trace import Trace
+
+
+class Consumer(Protocol):
+    """A simulated consumer process."""
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the process has neither ended nor begun to close."""
+        ...
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether the application stands still and cannot close the consumer."""
+        ...
+
+    @property
+    def ended(self) -> bool:
+        """Whether the process has ended."""
+        ...
+
+    def when_ended(self, action: Callable[[], None]) -> None:
+        """Call ``action`` when the process ends."""
+        ...
+
+    def close(self) -> None:
+        """Close properly. A process that is stuck closes when it continues."""
+        ...
+
+    def crash(self) -> None:
+        """End without a LeaveGroup."""
+        ...
+
+
+C = TypeVar("C", bound=Consumer)
+
+
+class Simulation(Protocol[C]):
+    """The part of the verbs that depends on how a group is simulated."""
+
+    def launch(self, member: Member) -> C:
+        """Return a new process of a member."""
+        ...
+
+    def join(self, consumer: C, before: C | None) -> None:
+        """Let a new process join the group. ``before`` is the last process of the same name."""
+        ...
+
+    def pause(self, consumer: C, for_ms: int) -> None:
+        """Stop the application of a consumer for a while."""
+        ...
+
+    def freeze(self, consumer: C, for_ms: int) -> None:
+        """Stop a consumer process for a while, with its heartbeats."""
+        ...
+
+    def cut(self, name: str, for_ms: int) -> None:
+        """Disconnect a consumer from all brokers for a while."""
+        ...
+
+    def calm(self) -> None:
+        """End all faults."""
+        ...
+
+    def coordinator_failover(self, down_ms: int) -> None:
+        """Stop the group's coordinator."""
+        ...
+
+    def subscribe(self, consumer: C, topics: tuple[str, ...], pattern: str | None) -> None:
+        """Change the subscription of a consumer."""
+        ...
+
+    def remove_member(self, name: str) -> None:
+        """Remove the members of a consumer from the group, as an administrator."""
+        ...
+
+    def lag_view(self, name: str, by_ms: int) -> None:
+        """Let the servers of the family answer a consumer with what was true ``by_ms`` before."""
+        ...
+
+    def partitions_added(self) -> None:
+        """React to new partitions of a topic, or to a new topic."""
+        ...
+
+    def topic_deleted(self, topic: str) -> None:
+        """React to the end of a topic."""
+        ...
+
+
+class Stage(Generic[C]):
+    """A simulated group, as scenario events see it (`scenarios.stage.Stage`).
+
+    ``consumers`` has the last process of each name. ``observers`` are called with the time of each event and
+    the event. ``events`` is the trace up to now. ``partitions`` and ``rates`` have the current values of each
+    topic.
+    """
+
+    def __init__(
+        self,
+        simulation: Simulation[C],
+        scenario: Scenario,
+        strategy: Strategy,
+        registry: Registry,
+        load: Load | None,
+    ) -> None:
+        self.scenario, self.strategy, self.registry = scenario, strategy, registry
+        self.clock = VirtualClock()
+        self.consumers: dict[str, C] = {}
+        self.observers: list[Callable[[int, ev.Event], None]] = []
+        self.partitions = {name: topic.partitions for name, topic in scenario.topics.items()}
+        self.rates: dict[str, tuple[float, ...]] = {}
+        self._simulation, self._load = simulation, load
+        self._members: dict[str, Member] = {}
+        self._topics = dict(scenario.topics)
+        self._patterns: dict[str, str | None] = {}
+        self._new_names = NewNames()
+        self._stays_away: set[str] = set()
+        self.events: list[ev.TraceEvent] = []
+
+    # --- the trace
+
+    def begin(self) -> None:
+        """Write the first event of the trace."""
+        protocol = self.strategy.protocol
+        self.emit(
+            ev.RunStarted(
+                scenario=self.scenario.name,
+                strategy=self.strategy.name,
+                seed=self.scenario.seed,
+                duration_ms=self.scenario.duration_ms,
+                topics=dict(self.partitions),
+                racks=self.scenario.racks,
+                protocol="" if protocol == DEFAULT_PROTOCOL else protocol,
+                measure_from_ms=self.scenario.measure_from_ms,
+                own_epochs=self.registry.protocol(protocol).own_epochs,
+            )
+        )
+
+    def emit(self, event: ev.Event) -> None:
+        """Append an event to the trace, at the current time."""
+        now_ms = self.clock.now_ms
+        self.events.append(ev.TraceEvent(now_ms, event))
+        for observe in self.observers:
+            observe(now_ms, event)
+
+    def changed(self, kind: str, target: str, cause: str = "") -> None:
+        """Record a change from outside in the trace."""
+        self.emit(ev.Changed(kind=kind, target=target, cause=cause))
+
+    def finish(self, group_state: str, generation: int, messages: dict[str, int]) -> Trace:
+        """Return the trace, closed with a RunEnded."""
+        self.emit(ev.RunEnded(group_state=group_state, generation=generation, messages=messages))
+        return Trace(tuple(self.events))
+
+    # --- scenario events
+
+    def schedule(self, event: ScenarioEvent) -> None:
+        """Carry out a scenario event at its time, before everything else at that time."""
+        self.clock.at_first(event.at_ms, lambda: self.happen(event.kind, event.arguments))
+
+    def happen(self, kind: str, arguments: object) -> None:
+        """Carry out a scenario event now.
+
+        Raises:
+            PluginError: if the code of the event fails.
+        """
+        with self.registry.blaming("scenario_events", kind):
+            self.registry.scenario_events()[kind].apply(self, arguments)
+
+    # --- consumers
+
+    def start(self, member: Member) -> None:
+        """Start a consumer process, as soon as the last one of that name has ended."""
+        before = self.consumers.get(member.id)
+        if before is not None and not before.ended:
+            before.when_ended(lambda: self.start(member))
+            return
+        self._simulation.join(self.launch(member), before)
+
+    def launch(self, member: Member) -> C:
+        """Return a new process of a member, which has yet to join."""
+        self._members[member.id] = member
+        self._patterns[member.id] = member.pattern
+        self._stays_away.discard(member.id)
+        self.emit(
+            ev.MemberStarted(
+                client=member.id,
+                instance_id=self.instance_of(member),
+                topics=list(self.topics_of(member.topics, member.pattern)),
+                process_rate=member.process_rate,
+                rack=member.rack,
+            )
+        )
+        consumer = self._simulation.launch(member)
+        self.consumers[member.id] = consumer
+        return consumer
+
+    def instance_of(self, member: Member) -> str | None:
+        """Return the group.instance.id of a member, or None."""
+        return member.instance_id or (member.id if self.strategy.static else None)
+
+    def leave(self, name: str) -> None:
+        """Close a consumer process properly."""
+        self._stays_away.add(name)
+        if self._is_running(name):
+            self.consumers[name].close()
+
+    def crash(self, name: str) -> None:
+        """End a consumer process without a LeaveGroup."""
+        self._stays_away.add(name)
+        if name in self.consumers and not self.consumers[name].ended:
+            self.consumers[name].crash()
+
+    def restart(self, name: str) -> None:
+        """Start a process of that name again. A running process is closed first, a stuck one ended."""
+        consumer = self.consumers.get(name)
+        if consumer is not None and consumer.is_running:
+            if consumer.is_stuck:
+                consumer.crash()
+            else:
+                consumer.close()
+        if consumer is not None:
+            self.start(self._members[name])
+
+    def _is_running(self, name: str) -> bool:
+        return name in self.consumers and self.consumers[name].is_running
+
+    def rolling_restart(
+        self,
+        every_ms: int,
+        down_ms: int,
+        *,
+        kill: bool = False,
+        batch: int = 1,
+        surge: int = 0,
+        assignors: tuple[str, ...] = (),
+    ) -> None:
+        """Stop and start every running consumer, as `scenarios.stage.Stage` states."""
+        names = [name for name, consumer in self.consumers.items() if consumer.is_running]
+        self.changed("rolling_restart", f"{len(names)} members")
+
+        def turn(group: Sequence[str]) -> None:
+            group = [name for name in group if self._is_running(name)]  # the others stay away
+            new = self._replacements(group) if surge else {}
+            for name in group[:surge]:
+                self._start_in_turn("join", new[name], assignors)
+            if surge:
+                self.clock.after(down_ms, lambda: stop(group, new))
+            else:
+                stop(group, new)
+
+        def stop(group: Sequence[str], new: Mapping[str, Member]) -> None:
+            stopped = {name: self.consumers[name] for name in group if self._is_running(name)}
+            for name, consumer in stopped.items():
+                self.changed("crash" if kill else "leave", name, "rolling_restart")
+                if kill:
+                    consumer.crash()
+                else:
+                    consumer.close()
+            back = {name: consumer for name, consumer in stopped.items() if name not in group[:surge]}
+            self.clock.after(down_ms, lambda: come_back(back, new))
+
+        def come_back(stopped: Mapping[str, C], new: Mapping[str, Member]) -> None:
+            for name, consumer in stopped.items():
+                if self.consumers[name] is consumer and name not in self._stays_away:
+                    member = new.get(name, self._members[name])
+                    self._start_in_turn("join" if name in new else "restart", member, assignors)
+
+        for i, first in enumerate(range(0, len(names), batch)):
+            self.clock.after(i * every_ms, lambda g=names[first : first + batch]: turn(g))  # type: ignore[misc]
+
+    def _replacements(self, names: Sequence[str]) -> dict[str, Member]:
+        """Return the members under new names that take the place of others."""
+        new: dict[str, Member] = {}
+        for name in names:
+            member, new_name = self._members[name], self._new_names.after(name, self._members)
+            number = new_name.rpartition("-")[2]
+            instance = member.instance_id and f"{member.instance_id}-{number}"
+            new[name] = replace(member, id=new_name, instance_id=instance, owned=None)
+            self._members[new_name] = new[name]
+        return new
+
+    def _start_in_turn(self, kind: str, member: Member, assignors: tuple[str, ...]) -> None:
+        self.changed(kind, member.id, "rolling_restart")
+        if assignors:
+            member = replace(member, overrides=replace(member.overrides, assignors=assignors))
+        self.start(member)
+
+    def pause(self, name: str, for_ms: int) -> None:
+        """Stop the application of a running consumer for a while. Its heartbeats continue."""
+        if self._is_running(name):
+            self._simulation.pause(self.consumers[name], for_ms)
+
+    def freeze(self, name: str, for_ms: int) -> None:
+        """Stop a running consumer process for a while, with its heartbeats."""
+        if self._is_running(name):
+            self._simulation.freeze(self.consumers[name], for_ms)
+
+    def cut(self, name: str, for_ms: int) -> None:
+        """Disconnect a consumer from all brokers for a while."""
+        self._simulation.cut(name, for_ms)
+
+    def calm(self) -> None:
+        """End all faults: no loss, no duplicates, no pauses and no cuts from now on."""
+        self._simulation.calm()
+
+    def coordinator_failover(self, down_ms: int) -> None:
+        """Stop the group's coordinator. Another broker takes over after ``down_ms``."""
+        self._simulation.coordinator_failover(down_ms)
+
+    def subscribe(self, name: str, topics: tuple[str, ...], pattern: str | None) -> None:
+        """Change the subscription of a running consumer."""
+        if self._is_running(name):
+            subscribed = list(self.topics_of(topics, pattern))
+            self.emit(ev.SubscriptionChanged(client=name, topics=subscribed))
+            self._patterns[name] = pattern
+            self._simulation.subscribe(self.consumers[name], topics, pattern)
+
+    def remove_member(self, name: str) -> None:
+        """Remove the members of a consumer from the group, as an administrator. The process continues."""
+        self._simulation.remove_member(name)
+
+    def lag_view(self, name: str, by_ms: int) -> None:
+        """Let a consumer read what was true ``by_ms`` before, where the protocol has views; 0 ends that."""
+        self._simulation.lag_view(name, by_ms)
+
+    # --- topics
+
+    def topics_of(self, topics: tuple[str, ...], pattern: str | None) -> tuple[str, ...]:
+        """Return the topics of a subscription: those listed, or all that match the pattern."""
+        if pattern is None:
+            return topics
+        return tuple(topic for topic in self.partitions if re.fullmatch(pattern, topic))
+
+    def add_partitions(self, topic: str, count: int) -> None:
+        """Raise the number of partitions of a topic. Consumers see it when they refresh their metadata."""
+        self.partitions[topic] = count
+        self.emit(ev.PartitionsAdded(topic=topic, partitions=count))
+        if topic in self.rates:  # not yet at time 0
+            self.set_rates(topic, self.rates[topic])
+        self._simulation.partitions_added()
+
+    def create_topic(self, name: str, topic: Topic) -> None:
+        """Create a topic that has never existed. Patterns match it from now on, also of closing members."""
+        self._topics[name] = topic
+        self.partitions[name] = topic.partitions
+        self.emit(ev.PartitionsAdded(topic=name, partitions=topic.partitions))
+        self.set_rates(name, topic.rates.steps[0][1])
+        for client, pattern in self._patterns.items():
+            has_ended = client not in self.consumers or self.consumers[client].ended
+            if pattern is not None and re.fullmatch(pattern, name) and not has_ended:
+                self.emit(ev.SubscriptionChanged(client=client, topics=list(self.topics_of((), pattern))))
+        self._simulation.partitions_added()
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic, with its partitions and records."""
+        self.emit(ev.RatesChanged(topic=name, rates=[0.0] * self.partitions.pop(name)))
+        if self._load is not None:
+            self._load.remove_topic(name, now_ms=self.clock.now_ms)
+        self.emit(ev.TopicDeleted(topic=name))
+        self._simulation.topic_deleted(name)
+
+    def steps_of(self, topic: str) -> list[tuple[int, tuple[float, ...]]]:
+        """Return the times at which the rates of a topic change, and its rates, at its present size."""
+        rates, count = self._topics[topic].rates, self.partitions[topic]
+        steps = rates.steps if topic in self.scenario.topics else rates.steps[:1]
+        return [(at_ms, rates.resized(values, count)) for at_ms, values in steps]
+
+    def set_rates(self, topic: str, rates: tuple[float, ...]) -> None:
+        """Set the records/s of each partition of a topic. Partitions added later get their share."""
+        if topic not in self.partitions:
+            return  # it is deleted
+        rates = self._topics[topic].rates.resized(rates, self.partitions[topic])
+        self.rates[topic] = rates
+        if self._load is not None:
+            self._load.set_rates(topic, rates, now_ms=self.clock.now_ms)
+        self.emit(ev.RatesChanged(topic=topic, rates=list(rates)))

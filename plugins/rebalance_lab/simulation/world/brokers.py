@@ -1,0 +1,451 @@
+"""The brokers: a coordinator each, the replicated log of the group, and failover.
+
+Partition p of ``__consumer_offsets`` has as leader the broker p modulo the number of brokers. Only the
+partition of the group is simulated. When its leader fails, the connections of that broker are reset, and the
+partition has no leader until another broker takes it over and replays its log. The failed broker comes back
+at that time, without memory and without the partition. Data partitions are not simulated: any live broker
+leads them.
+"""
+
+from collections.abc import Callable, Container, Mapping, Sequence
+from random import Random
+from typing import Any
+
+from coordinator_core.coordinator.config import CoordinatorConfig
+from coordinator_core.coordinator.facade import Coordinator
+from coordinator_core.coordinator.find_coordinator import home_partition
+from coordinator_core.coordinator.log import MemoryLog
+from coordinator_core.coordinator.outcome import Append, Outcome
+from coordinator_core.coordinator.parts import CoordinatorPart
+from coordinator_core.coordinator.records import CommittedOffsets, Record, Records
+from coordinator_core.coordinator.shard import Group
+from coordinator_core.families.servers import Servers
+from coordinator_core.model import TopicPartition
+from coordinator_core.protocol import events as ev
+from coordinator_core.protocol.error_codes import ErrorCode
+from coordinator_core.protocol.messages import (
+    FetchRequest,
+    FetchResponse,
+    ListedOffset,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    MetadataRequest,
+    MetadataResponse,
+    OffsetCommitRequest,
+    PartitionMetadata,
+    Request,
+    Response,
+    TopicMetadata,
+)
+from rebalance_lab.scenarios.replicas import Racks, racks_of
+from rebalance_lab.simulation.process.load import Load
+from rebalance_lab.simulation.skipping.rest import is_success
+from rebalance_lab.simulation.world.clock import Alarm, VirtualClock
+from rebalance_lab.simulation.world.network import Network, Way
+from rebalance_lab.simulation.world.servers import ServerNodes
+
+LOAD_MS = 100
+"""The time in which a new leader replays the logs of its partitions (COORDINATOR_LOAD_IN_PROGRESS)."""
+
+EARLIEST = -2
+
+RANK = 2**40
+"""The ranks of brokers on the clock follow those of processes."""
+
+Reply = Callable[[Response], None]
+
+
+class _Broker:
+    """A broker: its coordinator while it is up, and the requests without a response, each with its client."""
+
+    __slots__ = ("_deadline", "_look_ms", "coordinator", "parked", "to_replicas")
+
+    def __init__(self, coordinator: Coordinator, deadline: Alarm, to_replicas: Way) -> None:
+        self.coordinator: Coordinator | None = coordinator
+        self._deadline = deadline
+        self._look_ms: int | None = None
+        self.parked: dict[int, tuple[Reply, str]] = {}
+        self.to_replicas = to_replicas
+
+    def look_at(self, at_ms: int | None) -> None:
+        """Set the time at which the coordinator looks at its deadlines."""
+        if at_ms != self._look_ms:
+            self._look_ms = at_ms
+            self._deadline.set(at_ms)
+
+
+class Brokers:
+    """All brokers of the cluster. ``group`` is the group whose coordinator can fail over.
+
+    ``stored`` are the records of a group that runs already. With them, the election of its coordinator is
+    reported.
+    """
+
+    def __init__(
+        self,
+        *,
+        group: str,
+        count: int,
+        config: CoordinatorConfig,
+        parts: Sequence[CoordinatorPart],
+        topics: dict[str, int],
+        racks: Mapping[str, Racks],
+        clock: VirtualClock,
+        network: Network,
+        load: Load,
+        random: Random,
+        emit: Callable[[ev.Event], None],
+        stored: Sequence[Record] = (),
+        servers: Servers | None = None,
+    ) -> None:
+        self.topics = topics
+        self._racks = racks
+        self.log = MemoryLog()
+        self.disconnect: list[Callable[[int], None]] = []
+        """Called with the number of a broker when its connections are reset."""
+        self.replicated: list[Callable[[int, Records], None]] = []
+        """Called with a partition of the offsets topic and the records that were appended to its log."""
+        self._config, self._parts, self._random = config, parts, random
+        self._clock, self._network, self._load, self._emit = clock, network, load, emit
+        self._group, self._home = group, home_partition(group, config.offsets_topic_partitions)
+        self._leaders = {self._home: self._home % count}
+        self._requests = 0
+        self._answers: dict[type[Request], Callable[[Any], Response]] = {
+            MetadataRequest: self._describe,
+            ListOffsetsRequest: self._offsets,
+            FetchRequest: lambda _: FetchResponse(error=ErrorCode.NONE),
+        }
+        self._metadata: MetadataResponse | None = None
+        self._described: dict[tuple[str, ...], MetadataResponse] = {}
+        """The descriptions of some of the topics in `_metadata`."""
+        self._servers = None
+        if servers is not None:
+            self._servers = ServerNodes(servers, clock, emit, RANK + 2 * count)
+        self.places = count + (0 if servers is None else len(servers.nodes))
+        """The number of nodes that consumers connect to: brokers and servers."""
+        self._brokers = [self._started(node) for node in range(count)]
+        self._announce_leaders()
+        self.log.append(self._home, stored)
+        for partition, node in self._leaders.items():
+            self._carry_out(self._brokers[node], self._up(node).on_elected(partition))
+            self._carry_out(
+                self._brokers[node], self._up(node).on_loaded(partition, self.log.read(partition), now_ms=0)
+            )
+        if stored:
+            node = self.coordinator_node()
+            self._emit(_elected(node, self._up(node), group))
+
+    # --- calls of processes
+
+    @property
+    def has_servers(self) -> bool:
+        """Whether there are servers, which learn that connections are closed."""
+        return self._servers is not None
+
+    def is_alive(self, node: int) -> bool:
+        """Return whether a node accepts connections. Servers that are no brokers always do."""
+        return node >= len(self._brokers) or self._brokers[node].coordinator is not None
+
+    def arrived(self, request: Request, node: int, client: str, reply: Reply) -> None:
+        """Receive a request. The node replies at once, later or never."""
+        if self._servers is not None and type(request) in self._servers.requests:
+            if self.is_alive(node):
+                self._servers.arrived(request, node, client, reply)
+            return
+        broker = self._brokers[node]
+        if broker.coordinator is None:
+            return
+        answer = self._answers.get(type(request))
+        if answer is not None:
+            reply(answer(request))
+            return
+        self._requests = request_id = self._requests + 1
+        broker.parked[request_id] = reply, client
+        outcome = broker.coordinator.receive(
+            request_id, request, client_id=client, client_host=f"/{client}", now_ms=self._clock.now_ms
+        )
+        self._carry_out(broker, outcome, client)
+
+    def closed(self, node: int, client: str) -> None:
+        """Learn that a consumer has closed its connections to a node."""
+        if self._servers is not None and self.is_alive(node):
+            self._servers.closed(node, client)
+
+    # --- changes from outside
+
+    def lag_view(self, client: str, by_ms: int) -> None:
+        """Let the servers answer a consumer with what was true ``by_ms`` before."""
+        if self._servers is not None:
+            self._servers.lag_view(client, by_ms)
+
+    def coordinator_node(self) -> int:
+        """Return the broker that leads the group's partition, or -1 if none does."""
+        return self._leaders.get(self._home, -1)
+
+    def fail_over(self, down_ms: int) -> None:
+        """Stop the broker of the group's coordinator. Another broker takes over after ``down_ms``.
+
+        Nothing happens if the coordinator has failed already.
+        """
+        node = self.coordinator_node()
+        if node < 0:
+            return
+        lost = [p for p, leader in self._leaders.items() if leader == node]
+        broker = self._brokers[node]
+        broker.coordinator = None
+        broker.parked.clear()
+        broker.look_at(None)
+        for partition in lost:
+            del self._leaders[partition]
+        self._metadata = None
+        self._emit(ev.CoordinatorFailed(node=node))
+        self._announce_leaders()
+        for disconnect in list(self.disconnect):
+            disconnect(node)
+        self._clock.after(down_ms, lambda: self._take_over(node, lost))
+
+    # --- for groups at rest
+
+    def group(self) -> Group | None:
+        """Return the group as its coordinator has it, or None. It is to be read only."""
+        node = self.coordinator_node()
+        return None if node < 0 else self._up(node).group(self._group)
+
+    def is_at_rest(self, states: Container[str]) -> bool:
+        """Return whether the group is in one of some states, if it has a coordinator."""
+        group = None if self.has_servers else self.group()
+        return self.has_servers or (group is not None and group.state in states)
+
+    def has_member(self, number: int, member_id: str) -> bool:
+        """Return whether the coordinator has a member in the present generation, of this number."""
+        group = self.group()
+        return group is not None and group.generation == number and member_id in group.members
+
+    def owes(self, client: str) -> bool:
+        """Return whether a coordinator has yet to answer a request of a consumer, or a copy of one."""
+        return any(name == client for broker in self._brokers for _, name in broker.parked.values())
+
+    def answer(self, node: int, request: Request, client: str) -> Response | None:
+        """Return the response of the servers to a periodic request as long as nothing happens, or None."""
+        if self._servers is None or not self.is_alive(node):
+            return None
+        return self._servers.answer(request, node, client)
+
+    def metadata(self) -> MetadataResponse:
+        """Return the description of all topics."""
+        return self._all_metadata()
+
+    def next_deadline_ms(self, alive_ms: Mapping[str, int]) -> int | None:
+        """Return the next deadline of coordinators and servers that no member moves in time, or None.
+
+        A member moves its deadlines by a sign of life, at a time of ``alive_ms`` at the latest.
+        """
+        up = [broker.coordinator for broker in self._brokers if broker.coordinator]
+        if self._servers is None:
+            deadlines = [coordinator.next_deadline_of_others_ms(alive_ms) for coordinator in up]
+        else:
+            deadlines = [self._next_expiry_ms(coordinator) for coordinator in up]
+            deadlines.append(self._servers.next_deadline_of_others_ms(alive_ms))
+        return min((at_ms for at_ms in deadlines if at_ms is not None), default=None)
+
+    def _next_expiry_ms(self, coordinator: Coordinator) -> int | None:
+        """Return a time before which no offset of the group expires, or None if it has none.
+
+        The coordinator has no member of the group, whose offsets would not expire.
+        """
+        check_ms = coordinator.next_deadline_ms()
+        stored = coordinator.offsets(self._group).values()
+        if check_ms is None or not stored:
+            return check_ms
+        retention_ms = self._config.offsets_retention_minutes * 60_000
+        return max(check_ms, min(offset.committed_at_ms for offset in stored) + retention_ms)
+
+    def keep_alive(self, node: int, request: Request, *, client: str, at_ms: int) -> None:
+        """Take note of a heartbeat that is left out: the session of the member lasts from ``at_ms`` on.
+
+        It has no other effect: each process has named the time before which it causes none.
+        """
+        if self._servers is not None and type(request) in self._servers.requests:
+            self._servers.keep_alive(request, node, client, at_ms)
+            return
+        coordinator = self._up(node)
+        outcome = coordinator.receive(0, request, client_id=client, client_host=f"/{client}", now_ms=at_ms)
+        changes = [
+            *(reply for reply in outcome.replies if not is_success(reply.response)),
+            *outcome.appends,
+            *outcome.events,
+            *outcome.superseded,
+        ]
+        assert not changes, f"a heartbeat of {client} at {at_ms}ms is left out, and has effects: {changes}"
+        self._brokers[node].look_at(coordinator.not_before_ms())
+
+    def leave_out_commits(self, node: int, client: str, count: int) -> None:
+        """Count commits of a client that are left out."""
+        sent, kind = self._brokers[node].to_replicas.sent, f"commits of {client}"
+        sent[kind] = sent.get(kind, 0) + count
+
+    def commit(self, node: int, request: OffsetCommitRequest, *, client: str, at_ms: int) -> None:
+        """Take note of the last commit that is left out: it arrives at ``at_ms``, and is stored."""
+        broker, coordinator = self._brokers[node], self._up(node)
+        outcome = coordinator.receive(0, request, client_id=client, client_host=f"/{client}", now_ms=at_ms)
+        for append in outcome.appends:
+            error = self.log.append(append.partition, append.records)
+            for watch in self.replicated:
+                watch(append.partition, append.records)
+            coordinator.on_appended(append.append_id, error, now_ms=at_ms)
+        broker.look_at(coordinator.not_before_ms())
+
+    def topics_changed(self) -> None:
+        """Describe the topics again, because their partitions have changed."""
+        self._metadata = None
+        for broker in self._brokers:
+            self._check_topics(broker)
+        if self._servers is not None:
+            self._servers.topics_changed(self.topics)
+
+    def _take_over(self, failed: int, partitions: list[int]) -> None:
+        others = [node for node in range(len(self._brokers)) if self.is_alive(node)]
+        after = [node for node in others if node > failed] + others
+        successor = after[0] if after else failed
+        self._brokers[failed] = self._started(failed)
+        self._metadata = None
+        for partition in partitions:
+            self._leaders[partition] = successor
+        self._announce_leaders()
+        coordinator = self._up(successor)
+        for partition in partitions:
+            self._carry_out(self._brokers[successor], coordinator.on_elected(partition))
+        self._clock.after(LOAD_MS, lambda: self._replay(successor, coordinator, partitions))
+
+    def _replay(self, node: int, coordinator: Coordinator, partitions: list[int]) -> None:
+        """Let the new leader apply the logs, unless it has failed meanwhile."""
+        if self._brokers[node].coordinator is not coordinator:
+            return
+        for partition in partitions:
+            records = self.log.read(partition)
+            self._carry_out(
+                self._brokers[node], coordinator.on_loaded(partition, records, now_ms=self._clock.now_ms)
+            )
+        if self._home in partitions and not self.has_servers:
+            self._emit(_elected(node, coordinator, self._group))
+        self._check_topics(self._brokers[node])
+
+    def _check_topics(self, broker: _Broker) -> None:
+        """Let the coordinator of a broker compare the topics with those of its assignments."""
+        if broker.coordinator is not None:
+            self._carry_out(broker, broker.coordinator.on_topics_changed(now_ms=self._clock.now_ms))
+
+    def _started(self, node: int) -> _Broker:
+        coordinator = Coordinator(node, self._config, Random(self._random.getrandbits(64)), self._parts)
+        rank = RANK + 2 * node
+        to_replicas = Way(self._network, f"replicas of broker {node}", rank)
+        return _Broker(
+            coordinator, Alarm(self._clock, lambda: self._on_deadline(node), rank + 1), to_replicas
+        )
+
+    def _announce_leaders(self) -> None:
+        alive = [node for node in range(len(self._brokers)) if self.is_alive(node)]
+        for node in alive:
+            self._carry_out(self._brokers[node], self._up(node).on_cluster_change(self._leaders, len(alive)))
+        if self._servers is not None:
+            self._servers.brokers_changed(alive)
+
+    def _up(self, node: int) -> Coordinator:
+        coordinator = self._brokers[node].coordinator
+        assert coordinator is not None
+        return coordinator
+
+    def _on_deadline(self, node: int) -> None:
+        coordinator = self._brokers[node].coordinator
+        if coordinator is not None:
+            self._carry_out(self._brokers[node], coordinator.on_deadline(now_ms=self._clock.now_ms))
+
+    def _carry_out(self, broker: _Broker, outcome: Outcome, client: str = "") -> None:
+        """Carry out the outcome of a call of the coordinator, maybe for a request of a client."""
+        assert broker.coordinator is not None
+        for event in outcome.events:
+            self._emit(event)
+        for append in outcome.appends:
+            self._replicate(broker, append, client)
+        for response in outcome.replies:
+            if response.request_id in broker.parked:
+                reply, _ = broker.parked.pop(response.request_id)
+                reply(response.response)
+        for request_id in outcome.superseded:
+            broker.parked.pop(request_id, None)
+        broker.look_at(broker.coordinator.not_before_ms())
+
+    def _replicate(self, broker: _Broker, append: Append, client: str) -> None:
+        """Append the records when the replicas have them, after a round trip, in order."""
+        commits = isinstance(append.records, CommittedOffsets)
+        kind = f"commits of {client}" if commits else ""
+        broker.to_replicas.carry(kind, self._appended, (broker, append), is_cause=not commits, is_safe=True)
+
+    def _appended(self, broker: _Broker, append: Append) -> None:
+        if broker.coordinator is None:
+            return  # it failed before the replicas had them
+        error = self.log.append(append.partition, append.records)
+        for watch in self.replicated:
+            watch(append.partition, append.records)
+        outcome = broker.coordinator.on_appended(append.append_id, error, now_ms=self._clock.now_ms)
+        self._carry_out(broker, outcome)
+
+    # --- requests that every broker answers
+
+    def _describe(self, request: MetadataRequest) -> MetadataResponse:
+        everything = self._all_metadata()
+        if request.topics is None:
+            return everything
+        response = self._described.get(request.topics)
+        if response is None:
+            known = {topic.name: topic for topic in everything.topics}
+            unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            response = self._described[request.topics] = MetadataResponse(
+                topics=tuple(known.get(t) or TopicMetadata(t, (), unknown) for t in request.topics),
+                nodes=everything.nodes,
+            )
+        return response
+
+    def _all_metadata(self) -> MetadataResponse:
+        if self._metadata is None:
+            alive = tuple(node for node in range(len(self._brokers)) if self.is_alive(node))
+            leader = alive[0] if alive else -1
+            topics = tuple(
+                TopicMetadata(name=name, partitions=self._partitions(name, count, leader))
+                for name, count in self.topics.items()
+            )
+            self._metadata = MetadataResponse(topics=topics, nodes=alive)
+            self._described.clear()
+        return self._metadata
+
+    def _partitions(self, topic: str, count: int, leader: int) -> tuple[PartitionMetadata, ...]:
+        racks = self._racks.get(topic)
+        if racks is None:
+            return (PartitionMetadata(leader),) * count
+        return tuple(PartitionMetadata(leader, racks=entry) for entry in racks_of(racks, count))
+
+    def _offsets(self, request: ListOffsetsRequest) -> ListOffsetsResponse:
+        return ListOffsetsResponse(
+            offsets=tuple(self._offset(partition, request.timestamp) for partition in request.partitions)
+        )
+
+    def _offset(self, partition: TopicPartition, timestamp: int) -> ListedOffset:
+        topic, number = partition
+        end = self._load.end_offset(partition, now_ms=self._clock.now_ms)
+        if end is None:
+            return ListedOffset(topic, number, -1, error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return ListedOffset(topic, number, 0 if timestamp == EARLIEST else end)
+
+
+def _elected(node: int, coordinator: Coordinator, group_id: str) -> ev.CoordinatorElected:
+    groups = len(coordinator.group_ids())
+    group = coordinator.group(group_id)
+    if group is None:
+        return ev.CoordinatorElected(node=node, groups=groups)
+    return ev.CoordinatorElected(
+        node=node,
+        groups=groups,
+        group_state=str(group.state),
+        generation=group.generation,
+        members=list(group.members),
+    )

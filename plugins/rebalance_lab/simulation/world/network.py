@@ -1,0 +1,196 @@
+"""The network between consumers and brokers: latency, loss, duplication and cuts, from one seed.
+
+A connection delivers in order in each direction, as TCP does. Latency only moves messages apart. A lost
+message stays lost until a timeout: no lower layer sends it again.
+
+The fate of a message (latency, loss, duplication) is a function of the seed, the connection, the direction,
+the kind of the message and its number among those of its kind. Thus it does not depend on other messages.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rebalance_lab.scenarios.scenario import Network as Conditions
+from rebalance_lab.simulation.world.clock import VirtualClock
+from rebalance_lab.simulation.world.dice import Dice, Spread
+
+CLOSED = "closed"
+"""The kind of the message that closes a connection."""
+
+_LOSS, _TWICE, _LATENCY, _LATENCY_OF_COPY = range(4)
+_NUMBERS = 4
+"""The random numbers of each message."""
+
+
+class Network:
+    """The connections between consumers and brokers, and their faults. ``seed`` names its random numbers."""
+
+    __slots__ = ("_conditions", "clock", "cut_off", "has_faults", "most_latency_ms", "seed")
+
+    def __init__(self, clock: VirtualClock, conditions: Conditions, seed: str) -> None:
+        self.clock, self.seed = clock, seed
+        self._conditions = conditions
+        self.has_faults = bool(conditions.loss or conditions.duplicate)
+        """Whether messages are lost or delivered twice."""
+        self.most_latency_ms = conditions.latency_ms_max
+        """The largest latency of a message."""
+        self.cut_off: set[str] = set()
+        """The names of consumers that are cut from all brokers."""
+
+    def calm(self) -> None:
+        """End loss and duplicates."""
+        low, high = self._conditions.latency_ms_min, self._conditions.latency_ms_max
+        self._conditions, self.has_faults = Conditions(low, high), False
+
+    def connect(self, client: str, name: str = "", *, rank: int = 0) -> "Connection":
+        """Return a new connection of a consumer to a broker.
+
+        ``name``: the name of the connection, from which its random numbers follow; ``client`` by default.
+        ``rank``: the rank on the clock of arrivals at the broker; arrivals at the consumer have the next one.
+        """
+        return Connection(self, client, name or client, rank)
+
+    def latencies(self, dice: Dice, which: int = _LATENCY) -> Spread:
+        """Return the latencies of messages by their number."""
+        conditions = self._conditions
+        return Spread(
+            conditions.latency_ms_min, conditions.latency_ms_max + 1, dice, start=which, step=_NUMBERS
+        )
+
+    def delays(self, latency_ms: int, dice: Dice, number: int) -> tuple[int, ...]:
+        """Return the latencies with which a message is delivered: none or two if it is lost or doubled."""
+        conditions = self._conditions
+        if conditions.loss and dice.at(number * _NUMBERS + _LOSS) < conditions.loss:
+            return ()
+        if conditions.duplicate and dice.at(number * _NUMBERS + _TWICE) < conditions.duplicate:
+            return latency_ms, self.latencies(dice, _LATENCY_OF_COPY).at(number)
+        return (latency_ms,)
+
+    def faulty(self, dice: Dice, first: int, end: int) -> NDArray[np.bool_]:
+        """Return for the messages from ``first`` to before ``end`` whether they are not delivered once."""
+        numbers = dice.between(first * _NUMBERS, end * _NUMBERS).reshape(-1, _NUMBERS)
+        lost: NDArray[np.bool_] = numbers[:, _LOSS] < self._conditions.loss
+        return lost | (numbers[:, _TWICE] < self._conditions.duplicate)
+
+
+class Way:
+    """One direction of a connection. Messages arrive in the order in which they were sent."""
+
+    __slots__ = ("_clock", "_dice", "_latencies", "_name", "_network", "_rank", "last_ms", "sent")
+
+    def __init__(self, network: Network, name: str, rank: int) -> None:
+        self._network, self._name, self._rank = network, name, rank
+        self._clock = network.clock
+        self._dice: dict[str, Dice] = {}
+        self._latencies: dict[str, Spread] = {}
+        self.last_ms = 0
+        self.sent: dict[str, int] = {}
+        """The number of messages that were sent, by kind."""
+
+    def dice(self, kind: str) -> Dice:
+        """Return the random numbers of the messages of a kind."""
+        dice = self._dice.get(kind)
+        if dice is None:
+            dice = self._dice[kind] = Dice(f"{self._network.seed}:{self._name}:{kind}")
+        return dice
+
+    def latencies(self, kind: str) -> Spread:
+        """Return the latencies of the messages of a kind."""
+        latencies = self._latencies.get(kind)
+        if latencies is None:
+            latencies = self._latencies[kind] = self._network.latencies(self.dice(kind))
+        return latencies
+
+    def carry(
+        self,
+        kind: str,
+        arrived: Callable[..., None],
+        arguments: tuple[Any, ...],
+        is_cause: bool,
+        *,
+        is_safe: bool = False,
+    ) -> int:
+        """Deliver a message once, twice or never, and return how often; a safe one once.
+
+        To deliver is to call ``arrived`` with the arguments.
+        """
+        network, clock = self._network, self._clock
+        number = self.sent.get(kind, 0)
+        self.sent[kind] = number + 1
+        latency_ms = (self._latencies.get(kind) or self.latencies(kind)).at(number)
+        delays: tuple[int, ...] = (latency_ms,)
+        if network.has_faults and not is_safe:
+            delays = network.delays(latency_ms, self.dice(kind), number)
+        for delay_ms in delays:
+            at_ms = clock.now_ms + delay_ms
+            if at_ms > self.last_ms:
+                self.last_ms = at_ms
+            clock.put(self.last_ms, arrived, arguments, self._rank, is_cause)
+        return len(delays)
+
+    def leave_out(self, kind: str, count: int = 1) -> int:
+        """Count messages that are not sent, and return the latency of the last one."""
+        self.count(kind, count)
+        return self.last_latency_ms(kind)
+
+    def count(self, kind: str, count: int) -> None:
+        """Count messages that are not sent."""
+        self.sent[kind] = self.sent.get(kind, 0) + count
+
+    def last_latency_ms(self, kind: str) -> int:
+        """Return the latency of the last message of a kind."""
+        return self.latencies(kind).at(self.sent[kind] - 1)
+
+
+class Connection:
+    """A connection of one consumer to one broker. When it is closed, its messages under way are lost."""
+
+    __slots__ = ("_client", "_cut_off", "back", "is_open", "there", "under_way")
+
+    def __init__(self, network: Network, client: str, name: str, rank: int) -> None:
+        self._client = client
+        self.there = Way(network, f"{name}:there", rank)
+        self.back = Way(network, f"{name}:back", rank + 1)
+        self._cut_off = network.cut_off
+        self.is_open = True
+        self.under_way = 0
+        """The number of messages that are sent and not delivered."""
+
+    def to_broker(
+        self,
+        arrived: Callable[..., None],
+        arguments: tuple[Any, ...] = (),
+        kind: str = "",
+        is_cause: bool = True,
+    ) -> None:
+        """Send a message of a kind to the broker. It calls ``arrived`` with the arguments."""
+        if self.is_open and self._client not in self._cut_off:
+            self.under_way += self.there.carry(kind, self._deliver, (arrived, arguments), is_cause)
+
+    def to_client(
+        self,
+        arrived: Callable[..., None],
+        arguments: tuple[Any, ...] = (),
+        kind: str = "",
+        is_cause: bool = True,
+    ) -> None:
+        """Send a message of a kind to the consumer. It calls ``arrived`` with the arguments."""
+        if self.is_open and self._client not in self._cut_off:
+            self.under_way += self.back.carry(kind, self._deliver, (arrived, arguments), is_cause)
+
+    def close(self, learned: Callable[..., None] | None = None, *arguments: Any) -> None:
+        """Close the connection. The broker learns it after its last message, unless the client is cut off.
+
+        Then it calls ``learned`` with the arguments.
+        """
+        if learned is not None and self.is_open and self._client not in self._cut_off:
+            self.there.carry(CLOSED, learned, arguments, True, is_safe=True)
+        self.is_open = False
+
+    def _deliver(self, arrived: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+        self.under_way -= 1
+        if self.is_open and self._client not in self._cut_off:
+            arrived(*arguments)

@@ -1,0 +1,397 @@
+"""The faults of a run, in sentences: its figures are not those of a group that worked."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from coordinator_core.model import TopicPartition
+from coordinator_core.protocol import events as ev
+from coordinator_core.reading.partitions import listed
+from coordinator_core.registry.hookspecs import ProtocolSpec
+from coordinator_core.registry.registry import Registry
+from rebalance_lab.traces.calls import POLLS, Calls, calls_of
+from rebalance_lab.traces.family import family_of
+from rebalance_lab.traces.history import History
+from rebalance_lab.traces.invariants import Invariants, observed
+from rebalance_lab.traces.stopped import (
+    AWAY,
+    DETECTION,
+    MESSAGES,
+    STANDING,
+    TAKE_OVER,
+    UNASSIGNED,
+    VACANT,
+    WAITING,
+    Unowned,
+)
+from rebalance_lab.traces.timeline import Timeline
+from rebalance_lab.traces.trace import Trace
+
+_MOST_NAMES = 4
+
+_FREQUENT = frozenset((ev.ClientStateChanged, ev.LagMeasured, ev.OffsetsCommitted, ev.Revoked, ev.Assigned))
+"""Events on which no finding depends: most of a trace."""
+
+_FAILURES = {
+    "INVALID_SESSION_TIMEOUT": "set session.timeout.ms to a value from group.min.session.timeout.ms to"
+    " group.max.session.timeout.ms of the brokers",
+    "FENCED_INSTANCE_ID": "give every consumer an instance id of its own",
+    "UNRELEASED_INSTANCE_ID": "close the consumer before its process is restarted, or restart it when its"
+    " session has expired",
+    "INCONSISTENT_GROUP_PROTOCOL": "give all members an assignor in common",
+    "GROUP_MAX_SIZE_REACHED": "raise group.max.size, or start fewer consumers",
+}
+"""What to change when consumers fail, by error."""
+
+_MOST_BATCHES = 4
+"""Batches of which more than this number fit in max.poll.interval.ms are not the reason of missed polls."""
+
+_HANDOVER = frozenset((WAITING, MESSAGES, TAKE_OVER))
+"""The causes of partitions that are on their way to an owner: the run may end meanwhile."""
+
+_LONGEST_HANDOVER_MS = 300_000
+"""The default of max.poll.interval.ms, which is how long a round waits for a member at most."""
+
+_LONGER = "make the duration of the scenario longer"
+_BATCHES = "batches shorter (max.poll.records)"
+_CALLBACKS = "make the callbacks shorter"
+_UNOWNED = {
+    DETECTION: (
+        "the group still counted on a member that had ended",
+        f"{_LONGER}, or session.timeout.ms shorter",
+    ),
+    STANDING: (
+        "the group still counted on a member that stood still or was cut off",
+        f"{_LONGER}, or max.poll.interval.ms (pauses) or session.timeout.ms (freezes, cuts) shorter",
+    ),
+    WAITING: (
+        "a round waited for members to join it",
+        f"{_LONGER}, or {_BATCHES}",
+    ),
+    MESSAGES: ("the assignment of a round was under way", _LONGER),
+    TAKE_OVER: ("a member had yet to take over its assignment, or to rejoin", _LONGER),
+    UNASSIGNED: (
+        "the group rested, and its assignment did not have all partitions",
+        f"{_LONGER} than metadata.max.age.ms after a change of topics, or start a round",
+    ),
+    AWAY: ("a static member was away", f"{_LONGER}, or start a member"),
+    VACANT: ("the group had no members", f"{_LONGER}, or start a member"),
+}
+"""Why partitions have no owner at the end, and what to change, by cause."""
+
+_HOLE, _FORGOTTEN = "hole", "forgotten"
+"""Further causes, of static members that come back."""
+
+_OF_STATIC = {
+    _HOLE: (
+        "the group rested, and the leader came back under its instance id after partitions had been added: it"
+        " takes the topic as it finds it, and starts no round, as in Kafka",
+        "start a round: let a member without an instance id join, or let a member leave the group",
+    ),
+    _FORGOTTEN: (
+        "the group rested, and the member that had given up partitions and was to start the next round came"
+        " back under its instance id: it takes over the assignment of the last round, and starts none, as in"
+        " Kafka",
+        "start a round: let another member join",
+    ),
+}
+"""Why partitions have no owner at the end, and what to change, by these causes."""
+
+
+def findings(history: History) -> tuple[str, ...]:
+    """Return the faults of a run, each with what to change; nothing if all went well.
+
+    Consumers have failed, or left the group again and again because of their batches or callbacks; the group
+    has never rested; or partitions of subscribed topics have no owner at the end. Partitions that are about
+    to be taken over, in a round as long as it may be, are no fault.
+    """
+    end_ms = history.trace.events[-1].at_ms if history.trace.events else 0
+    unowned = history.stops.unowned_at_end
+    kept = [u for u in unowned if u.cause not in _HANDOVER or end_ms - u.since_ms > _LONGEST_HANDOVER_MS]
+    return _findings(history.trace, history.family, kept)
+
+
+def findings_at_end(trace: Trace, now: Timeline, registry: Registry | None = None) -> tuple[str, ...]:
+    """Return the faults of a run of which a timeline has read every event.
+
+    The history is read only if a partition of a subscribed topic has no owner.
+    """
+    partitions = (TopicPartition(topic, n) for topic, count in now.subscribed.items() for n in range(count))
+    if not all(now.owners.get(partition) for partition in partitions):
+        return findings(History(trace, registry))
+    return _findings(trace, family_of(trace.started, registry), ())
+
+
+def _findings(trace: Trace, family: ProtocolSpec, without_owner: Sequence[Unowned]) -> tuple[str, ...]:
+    end, polls, absences, calls = _End(), _Polls(), _Absences(), calls_of(trace, family)
+    for number, line in enumerate(trace.events):
+        if number in calls.missed:
+            polls.left(calls.missed[number])
+        if type(line.event) not in _FREQUENT:
+            end.see(line.event)
+            absences.see(line.event)
+            if number not in calls.removals:
+                polls.see(line.event)
+    events = (line.event for line in trace.events)
+    own: Mapping[str, tuple[str, str]] = {}
+    if without_owner and family.unowned is not None:
+        own = family.unowned(events)
+    reasons = {**_UNOWNED, **_OF_STATIC, **own}
+    if calls.lost or calls.late:
+        causes = (WAITING, MESSAGES, TAKE_OVER, AWAY, VACANT, *({UNASSIGNED} & own.keys()), _FORGOTTEN)
+        reasons |= {cause: (reasons[cause][0], _CALLBACKS) for cause in causes}
+        if UNASSIGNED not in own:
+            why, advice = reasons[UNASSIGNED]
+            reasons[UNASSIGNED] = why, f"{_CALLBACKS}, and {advice.removeprefix('make ')}"
+    forgotten = _forgotten(trace) if without_owner else set()
+    return (
+        *_failed(end),
+        *_called(calls),
+        *_outlasted(polls),
+        *(_overlapping(observed(trace, family)) if absences.found else ()),
+        *_restless(end, family, calls),
+        *_unowned(end, without_owner, reasons, forgotten),
+    )
+
+
+class _End:
+    """Who runs, who has failed, and what a group that rests does not notice, as of the last event.
+
+    ``states`` lists the states in which the group has been.
+    ``unnoticed`` are topics with partitions that were added before the leader came back under its instance
+    id, while no round has begun since.
+    """
+
+    def __init__(self) -> None:
+        self.running: dict[str, str | None] = {}
+        self.failed: dict[str, tuple[str, str | None]] = {}
+        self.unnoticed: set[str] = set()
+        self.states: list[str] = []
+        self._added: set[str] = set()
+        self._leader = ""
+
+    def see(self, event: ev.Event) -> None:
+        """Take over the next event."""
+        match event:
+            case ev.MemberStarted():
+                self.failed.pop(event.client, None)
+                self.running[event.client] = event.instance_id
+            case ev.MemberStopped():
+                self.running.pop(event.client, None)
+            case ev.ConsumerFailed():
+                self.failed[event.client] = event.error, self.running.pop(event.client, None)
+            case ev.PartitionsAdded():
+                self._added.add(event.topic)
+            case ev.MemberReplaced() if event.old_member_id == self._leader:
+                self._leader = event.new_member_id
+                self.unnoticed |= self._added
+            case ev.GenerationStarted():
+                self._leader = event.leader
+                self.unnoticed = set()
+            case ev.GroupStateChanged():
+                self.states.append(event.after)
+            case ev.CoordinatorElected() if event.group_state:
+                self.states.append(event.group_state)
+
+
+class _Polls:
+    """The members that the group lost because a batch outlasted max.poll.interval.ms.
+
+    ``missed`` has their names, once for each time, by their applications.
+    """
+
+    def __init__(self) -> None:
+        self.missed: dict[tuple[int, int, int], Counter[str]] = {}
+        self._batches: dict[str, ev.ApplicationStarted] = {}
+        self._static: dict[str, bool] = {}
+        self._client_of: dict[str, str] = {}
+        self._standing: set[str] = set()
+
+    def see(self, event: ev.Event) -> None:
+        """Take over the next event."""
+        match event:
+            case ev.MemberStarted():
+                self._static[event.client] = event.instance_id is not None
+                self._batches.pop(event.client, None)
+                self._standing.discard(event.client)
+            case ev.ApplicationStarted():
+                self._batches[event.client] = event
+            case ev.MemberStopped() | ev.ConsumerFailed():
+                self._batches.pop(event.client, None)
+            case ev.MemberPaused() | ev.MemberCutOff():
+                self._standing.add(event.client)
+            case ev.MemberResumed() | ev.MemberReconnected():
+                self._standing.discard(event.client)
+            case ev.Joined():
+                self._client_of[event.member_id] = event.client
+            case ev.MemberRemoved():
+                self._removed(self._client_of.pop(event.member_id, ""), event.reason)
+
+    def _removed(self, client: str, reason: str) -> None:
+        """Note a removal. A static member does not leave: its session expires, as it sends no heartbeats."""
+        if "max.poll.interval.ms" in reason or (self._static.get(client) and "session" in reason):
+            self.left(client)
+
+    def left(self, client: str) -> None:
+        """Note a member that has not polled, if its batches may be the reason."""
+        batches = self._batches.get(client)
+        if batches is None or client in self._standing:
+            return
+        if batches.batch_ms * _MOST_BATCHES >= batches.max_poll_interval_ms:
+            key = batches.batch_ms, batches.max_poll_records, batches.max_poll_interval_ms
+            self.missed.setdefault(key, Counter())[client] += 1
+
+
+class _Absences:
+    """Whether a static member came back into the group after a generation that it had missed."""
+
+    def __init__(self) -> None:
+        self.found = False
+        self._static: dict[str, int] = {}
+        """The generations of static members."""
+
+    def see(self, event: ev.Event) -> None:
+        """Take over the next event."""
+        if isinstance(event, ev.MemberStarted):
+            self._static.pop(event.client, None)
+            if event.instance_id is not None:
+                self._static[event.client] = -1
+        elif isinstance(event, ev.Joined) and event.client in self._static:
+            before = self._static[event.client]
+            self.found |= -1 < before < event.generation - 1
+            self._static[event.client] = event.generation
+
+
+def _overlapping(watch: Invariants) -> Iterator[str]:
+    """Yield a finding for static members that worked on partitions which others had been given."""
+    partitions = {tp for own in watch.overlaps.values() for tp in own}
+    if partitions:
+        noun = "partition" if len(partitions) == 1 else "partitions"
+        yield (
+            f"{_named(sorted(watch.overlaps))} missed a round as static members, and others were given"
+            f" {len(partitions)} {noun} of theirs: until they took over their next assignment, both were"
+            " valid owners, as in Kafka"
+        )
+
+
+def _called(calls: Calls) -> Iterator[str]:
+    """Yield a finding for each callback that outlasts a deadline of its member."""
+    for (name, deadline, is_counted), lost in calls.lost.items():
+        longer = POLLS if deadline == POLLS else "session.timeout.ms"
+        why = "" if deadline == POLLS else ", as no heartbeats are sent before it returns"
+        names, times = _named(sorted(lost)), _times(lost)
+        how = (
+            f"{names} dropped out {times}, while the group kept the places of static members"
+            if is_counted
+            else f"the group lost {names} {times}"
+        )
+        yield f"calls of {name} outlast {deadline}{why}: {how}; make {name} shorter, or {longer} longer"
+    if calls.late:
+        yield (
+            "callbacks outlast the waits of rounds, which end after max.poll.interval.ms:"
+            f" {_named(sorted(calls.late))} joined after the end of a round, and started another one,"
+            f" {_times(calls.late)}; {_CALLBACKS}, or max.poll.interval.ms longer"
+        )
+
+
+def _times(counted: Counter[str]) -> str:
+    return "once" if counted.total() == 1 else f"{counted.total():,} times in all"
+
+
+def _outlasted(polls: _Polls) -> Iterator[str]:
+    """Yield a finding for members that left the group because their batches outlast max.poll.interval.ms."""
+    for (batch_ms, records, interval_ms), missed in polls.missed.items():
+        fewer = records * interval_ms // (2 * batch_ms)
+        advice = [f"max.poll.records (now {records:,}) to {fewer:,} or less"] if fewer else []
+        advice.append(f"max.poll.interval.ms to {_seconds(2 * batch_ms)} or more")
+        yield (
+            f"batches of {_seconds(batch_ms)} on average outlast max.poll.interval.ms"
+            f" ({_seconds(interval_ms)}): {_named(sorted(missed))} left the group {_times(missed)};"
+            f" set {', or '.join(advice)}"
+        )
+
+
+def _seconds(ms: int) -> str:
+    return f"{ms / 1_000:,.4g} s"
+
+
+def _failed(end: _End) -> Iterator[str]:
+    """Yield a finding for each error of consumers that failed, and were neither started again nor replaced.
+
+    A fenced consumer was replaced if the one that has its instance id runs.
+    """
+    by_error: dict[str, list[str]] = {}
+    for client, (error, instance) in end.failed.items():
+        if "FENCED_INSTANCE_ID" not in error or instance not in end.running.values():
+            by_error.setdefault(error, []).append(client)
+    for error, clients in by_error.items():
+        advice = next(
+            (text for code, text in _FAILURES.items() if code in error), "see its meaning in Kafka's protocol"
+        )
+        yield f"{_named(sorted(clients))} failed: {error}; {advice}"
+
+
+def _restless(end: _End, family: ProtocolSpec, calls: Calls) -> Iterator[str]:
+    """Yield a finding if consumers run and the group has never rested."""
+    if end.running and not family.at_rest.intersection(end.states):
+        state = end.states[-1] if end.states else "without members"
+        advice = f"{_LONGER}, or {_BATCHES}" if family.servers is None else _LONGER
+        advice = _CALLBACKS if calls.lost or calls.late else advice
+        yield f"the group never rested, and was {state} at the end: {advice}"
+
+
+def _forgotten(trace: Trace) -> set[TopicPartition]:
+    """Return the partitions that static members gave up in the last generation, before they came back in it.
+
+    They were to join again, so that a round gives these partitions to others. Nothing is forgotten while
+    another member is about to do so.
+    """
+    revoked: dict[str, ev.PartitionMap] = {}
+    given_up: dict[str, ev.PartitionMap] = {}
+    id_of: dict[str, str] = {}
+    found: set[TopicPartition] = set()
+    generation = -1
+    for line in trace.events:
+        match line.event:
+            case ev.GenerationStarted(generation=generation):
+                given_up, found = {}, set()
+            case ev.Joined(client=client, member_id=member_id):
+                id_of[client] = member_id
+                revoked.pop(client, None)
+            case ev.Revoked(client=client, partitions=partitions):
+                revoked[client] = partitions
+            case ev.Assigned(client=client, generation=number) if client in revoked:
+                partitions = revoked.pop(client)
+                if number == generation:
+                    given_up[id_of.get(client, "")] = partitions
+            case ev.MemberReplaced(old_member_id=old) if old in given_up:
+                found |= {TopicPartition(t, n) for t, numbers in given_up.pop(old).items() for n in numbers}
+    return set() if given_up else found
+
+
+def _unowned(
+    end: _End,
+    without_owner: Sequence[Unowned],
+    reasons: Mapping[str, tuple[str, str]],
+    forgotten: set[TopicPartition],
+) -> Iterator[str]:
+    """Yield a finding for each cause of partitions without an owner at the end."""
+    found: dict[tuple[str, str], list[Unowned]] = {}
+    for unowned in without_owner:
+        cause = unowned.cause
+        if cause == UNASSIGNED and unowned.partition.topic in end.unnoticed:
+            cause = _HOLE
+        if cause in (TAKE_OVER, UNASSIGNED) and unowned.partition in forgotten:
+            cause = _FORGOTTEN
+        found.setdefault(reasons[cause], []).append(unowned)
+    for (why, advice), own in found.items():
+        by_topic: ev.PartitionMap = {}
+        for unowned in sorted(own):
+            by_topic.setdefault(unowned.partition.topic, []).append(unowned.partition.partition)
+        noun = "partition has" if len(own) == 1 else "partitions have"
+        since = f"{min(unowned.since_ms for unowned in own) / 1_000:g} s"
+        yield f"{len(own)} {noun} no owner at the end, since {since} ({listed(by_topic)}): {why}; {advice}"
+
+
+def _named(clients: list[str]) -> str:
+    shown = ", ".join(clients[:_MOST_NAMES])
+    return f"{shown} and {len(clients) - _MOST_NAMES} more" if len(clients) > _MOST_NAMES else shown

@@ -1,0 +1,372 @@
+"""The history of a run: owners, stopped time, settled assignments and load. Metrics are computed from it.
+
+Costs are counted in a window of the run, so that those of the group's own start are not among them. It begins
+at the given time, or when the group first rests with all consumers that run. Without either it is the whole
+run. What happens before the first rest belongs to the start, changes from outside included.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from coordinator_core.model import NO_OWNER, Int32Array, TopicIndex, TopicPartition
+from coordinator_core.protocol import events as ev
+from coordinator_core.registry.registry import Registry
+from rebalance_lab.traces.family import family_of
+from rebalance_lab.traces.rests import Members, Rest, Rests, Traffic
+from rebalance_lab.traces.stopped import StoppedTime
+from rebalance_lab.traces.timeline import Change, Timeline
+from rebalance_lab.traces.trace import Trace
+
+
+class Span(NamedTuple):
+    """A consumer owns a partition from ``from_ms`` to ``to_ms``."""
+
+    client: str
+    from_ms: int
+    to_ms: int
+
+
+class Mark(NamedTuple):
+    """A moment with a label."""
+
+    at_ms: int
+    label: str
+
+
+class Lag(NamedTuple):
+    """A measure of the load, with its time."""
+
+    at_ms: int
+    measured: ev.LagMeasured
+
+
+class Settled(NamedTuple):
+    """An assignment in which the group rested: every member took its part over, and no partition that had
+    an owner is without one. Members without a coordinator rest whether it is or not, and even if nobody owns
+    anything: their rebalances have ended.
+
+    It lasts until a partition is given up, a round begins, or the run ends. ``members`` maps each consumer
+    in the group to its topics.
+    """
+
+    from_ms: int
+    until_ms: int
+    owners: dict[TopicPartition, str]
+    members: dict[str, tuple[str, ...]]
+
+
+class History:
+    """A run by subject. Times are virtual milliseconds.
+
+    - ``trace``: the trace; ``started``, ``ended``: its first and its last event.
+    - ``family``: the protocol family.
+    - ``topics``: each topic with its partitions at the end, or when it was deleted.
+    - ``states``: each state of the group with the time since which it is in that state.
+    - ``stable_ms``: the times at which the group came to rest.
+    - ``change_ms``, ``marks``: the changes from outside.
+    - ``settled``: the assignments in which the group rested.
+    - ``spans``: the owners of each partition, in the order in which their ownership ended.
+    - ``rates``: the records/s of each topic with the time since which they hold.
+    - ``racks``: the rack of each consumer that has one.
+    - ``process_rates``: the records/s that each consumer can handle, polls included, if it has a limit.
+    - ``start_up_ms``: the time until the group first rested with all consumers, None if it never did.
+
+    The following are those of the window:
+
+    - ``from_ms``: the time at which it begins; ``owners_before``: the last owner of each partition then.
+    - ``rounds``: the number of times at which the group came to rest.
+    - ``moved``: the number of partitions assigned to another consumer than their last owner.
+    - ``superfluous``: the number of rebalances of single members after which their share was the same.
+    - ``counted``: the number of notices, and of the events that only the family has, by kind.
+    - ``stops``: the stopped time by cause, and what belongs to it.
+    - ``lag_before``, ``lags``: the last lag before the window, and the measures of the load in it. If the
+      window begins at the first rest, they begin when the lag does not fall any longer or is not above that
+      of time 0, or at the first change: records that piled up while the group started do not count.
+    """
+
+    def __init__(
+        self,
+        trace: Trace,
+        registry: Registry | None = None,
+        *,
+        timeline: Timeline | None = None,
+        stops: bool = True,
+    ) -> None:
+        """Read a trace. Observers of ``timeline`` read it in the same pass; ``registry`` has its family.
+
+        Without ``stops``, the stopped time is read in a pass of its own when it is first asked for.
+        """
+        self.started, self.ended = trace.started, trace.ended
+        self.family = family_of(trace.started, registry)
+        self.stable_ms: list[int] = []
+        self.change_ms: list[int] = []
+        self.states: list[tuple[int, str]] = []
+        self.from_ms = self.rounds = self.moved = self.superfluous = 0
+        self.counted: dict[type[Any], int] = {}
+        self.start_up_ms: int | None = None
+        self.settled: list[Settled] = []
+        self.owners_before: dict[TopicPartition, str] = {}
+        self.lag_before = 0.0
+        self.lags: list[Lag] = []
+        self._first_lag: float | None = None
+        self.racks: dict[str, str] = {}
+        self.process_rates: dict[str, float] = {}
+        self._started: dict[str, None] = {}
+        self.marks: list[Mark] = []
+        self.spans: dict[TopicPartition, list[Span]] = {}
+        self.rates: dict[str, list[tuple[int, tuple[float, ...]]]] = {}
+        self.trace = trace
+        self._begun = False
+        self._last_owner: dict[TopicPartition, str] = {}
+        self._orphans: set[TopicPartition] = set()
+        self._resting: Settled | None = None
+        self._awaited = ""
+        """A consumer that had yet to take its part over, when the group was last found not to rest."""
+        self._handlers: dict[type[Any], Callable[[Any], None]] = {
+            ev.MemberStarted: self._member_started,
+            ev.ApplicationStarted: self._application_started,
+            ev.RatesChanged: self._rates_changed,
+            ev.TopicDeleted: lambda _: self._unsettle(),
+            ev.GroupStateChanged: self._state_changed,
+            ev.CoordinatorElected: self._coordinator_elected,
+            ev.Assigned: self._assigned,
+            ev.Changed: self._changed,
+            ev.MemberStopped: lambda _: self._rest(),
+            ev.ConsumerFailed: lambda _: self._rest(),
+            ev.Rebalanced: self._rebalanced,
+            **dict.fromkeys((ev.Notified, *self.family.events), self._count),
+        }
+        self._now = now = timeline or Timeline(work=stops)
+        now.before.append(self._pass_time)
+        now.after.append(self._see)
+        now.measured.append(self._lag_measured)
+        self._stops = StoppedTime(now, self.family) if stops else None
+        now.read(trace)
+        if self._stops is not None:
+            self._stops.finish()
+        self.topics = {**now.topics, **now.deleted}
+        self._unsettle()
+        if self.started.measure_from_ms is None and self.from_ms:
+            self._leave_out_backlog()
+        for partition, owners in now.owners.items():
+            for client, since_ms in owners.items():
+                self._ended(partition, client, since_ms)
+
+    @property
+    def stops(self) -> StoppedTime:
+        """The stopped time of the window."""
+        if self._stops is None:
+            timeline = Timeline()
+            self._stops = StoppedTime(timeline, self.family)
+            self._stops.from_ms = self.from_ms
+            timeline.read(self.trace)
+            self._stops.finish()
+        return self._stops
+
+    @cached_property
+    def rests(self) -> Rests:
+        """The settled assignments as arrays."""
+        owned = [self.owners_before, *(settled.owners for settled in self.settled)]
+        counts: dict[str, int] = {}
+        for topic, number in dict.fromkeys(chain.from_iterable(owned)):
+            counts[topic] = max(counts.get(topic, 0), number + 1)
+        clients = tuple(self._started)
+        index, number_of = TopicIndex(counts), {name: number for number, name in enumerate(clients)}
+        before, *owners = [_owner_array(index, number_of, owners) for owners in owned]
+        settled = tuple(
+            Rest(index, s.from_ms, s.until_ms, owner, _members(number_of, s.members))
+            for s, owner in zip(self.settled, owners, strict=True)
+        )
+        return Rests(
+            index,
+            clients,
+            self.from_ms,
+            before,
+            settled,
+            None if self.last_settled is None else settled[-1],
+            Traffic(index, self.rates),
+            self.racks,
+            self.started.racks or {},
+        )
+
+    @property
+    def last_settled(self) -> Settled | None:
+        """The assignment in force at the end, if the group rests in it."""
+        last = self.settled[-1] if self.settled else None
+        return last if last is not None and last.until_ms == self._now.at_ms else None
+
+    # --- the window
+
+    def _pass_time(self, at_ms: int, _event: ev.Event) -> None:
+        """Begin the window if its time is given and has come."""
+        from_ms = self.started.measure_from_ms
+        if from_ms is not None and not self._begun and at_ms >= from_ms:
+            self._begin(from_ms)
+
+    def _rest(self) -> None:
+        """Note that the group rests with all consumers, if it does. The window begins when it first does."""
+        now = self._now
+        if self._resting is None or any(c.taken_over != now.generation for c in now.consumers.values()):
+            return
+        if self.start_up_ms is None:
+            self.start_up_ms = now.at_ms
+        if self.started.measure_from_ms is None and not self._begun:
+            self._begin(now.at_ms)
+
+    def _begin(self, from_ms: int) -> None:
+        self._begun, self.from_ms = True, from_ms
+        if self._stops is not None:
+            self._stops.from_ms = from_ms
+        self.rounds = self.moved = self.superfluous = 0
+        self.counted = {}
+        self.owners_before = dict(self._last_owner)
+        self.lag_before = self.lags[-1].measured.lag if self.lags else 0.0
+        self.lags.clear()
+
+    def _leave_out_backlog(self) -> None:
+        """Leave out the measures in which the group works off the backlog of its start."""
+        change_ms = next((at_ms for at_ms in self.change_ms if at_ms >= self.from_ms), None)
+        before = self.lag_before
+        for number, (at_ms, measured) in enumerate(self.lags):
+            changed = change_ms is not None and change_ms < at_ms
+            if changed or before <= (self._first_lag or 0.0) or measured.lag >= before:
+                self.lag_before, self.lags = before, self.lags[number:]
+                return
+            before = measured.lag
+
+    def _see(self, change: Change) -> None:
+        if change.given_up:
+            self._given_up(change)
+        if change.taken:
+            self._unsettle()
+        for partition in change.taken:
+            self._taken(partition, change.event.client)  # type: ignore[union-attr]
+        handler = self._handlers.get(type(change.event))
+        if handler is not None:
+            handler(change.event)
+
+    # --- ownership
+
+    def _given_up(self, change: Change) -> None:
+        """Note partitions that were given up. The group rests on if another consumer owns them by now."""
+        client: str = change.event.client  # type: ignore[union-attr]
+        if self._resting is not None and any(
+            self._resting.owners.get(partition) == client for partition in change.given_up
+        ):
+            self._unsettle()
+        for partition, since_ms in change.given_up.items():
+            self._ended(partition, client, since_ms)
+            if not self._now.owners[partition]:
+                self._orphans.add(partition)
+
+    def _ended(self, partition: TopicPartition, client: str, since_ms: int) -> None:
+        self.spans.setdefault(partition, []).append(Span(client, since_ms, self._now.at_ms))
+
+    def _taken(self, partition: TopicPartition, client: str) -> None:
+        if self._last_owner.get(partition, client) != client:
+            self.moved += 1
+        self._last_owner[partition] = client
+        self._orphans.discard(partition)
+
+    # --- assignments in which the group rests
+
+    def _assigned(self, _event: ev.Assigned) -> None:
+        if self._resting is None and self._now.state in self.family.at_rest:
+            self._settle()
+
+    def _settle(self) -> None:
+        now, wanted = self._now, self._now.subscribed
+        if self._has_yet_to_take_over(self._awaited):
+            return
+        self._awaited = next((n for n in reversed(now.consumers) if self._has_yet_to_take_over(n)), "")
+        taken_over = sum(c.taken_over == now.generation and now.is_valid(n) for n, c in now.consumers.items())
+        if taken_over < len(now.members):
+            return
+        leaves_some = self.family.servers is not None  # members without a coordinator leave them, and rest
+        if not leaves_some and any(tp.topic in wanted for tp in self._orphans):
+            return
+        owners = {tp: next(reversed(held)) for tp, held in now.owners.items() if held and tp.topic in wanted}
+        members = {c: m.topics for c, m in now.consumers.items() if now.is_valid(c)}
+        if owners or leaves_some:
+            self._resting = Settled(now.at_ms, now.at_ms, owners, members)
+            self._rest()
+
+    def _has_yet_to_take_over(self, client: str) -> bool:
+        """Return whether a consumer is a member, and has not taken over its part: the group does not rest."""
+        consumer, now = self._now.consumers.get(client), self._now
+        return consumer is not None and consumer.taken_over != now.generation and now.is_valid(client)
+
+    def _unsettle(self) -> None:
+        if self._resting is not None:
+            self.settled.append(self._resting._replace(until_ms=self._now.at_ms))
+            self._resting = None
+
+    # --- the group, the load, and changes from outside
+
+    def _state_changed(self, event: ev.GroupStateChanged) -> None:
+        if event.after in self.family.round_begins:
+            self._unsettle()
+        self.states.append((self._now.at_ms, event.after))
+        if event.after in self.family.at_rest:
+            self.stable_ms.append(self._now.at_ms)
+            self.rounds += 1
+            self._settle()
+
+    def _coordinator_elected(self, event: ev.CoordinatorElected) -> None:
+        if event.group_state:
+            self.states.append((self._now.at_ms, event.group_state))
+
+    def _rebalanced(self, event: ev.Rebalanced) -> None:
+        self.superfluous += not event.changed
+
+    def _count(self, event: ev.Event) -> None:
+        self.counted[type(event)] = self.counted.get(type(event), 0) + 1
+
+    def _member_started(self, event: ev.MemberStarted) -> None:
+        self._started[event.client] = None
+        if event.rack:
+            self.racks[event.client] = event.rack
+        self._application_started(event)
+
+    def _application_started(self, event: ev.MemberStarted | ev.ApplicationStarted) -> None:
+        handles = self._now.consumers[event.client].handles
+        if handles:
+            self.process_rates[event.client] = handles
+
+    def _rates_changed(self, event: ev.RatesChanged) -> None:
+        self.rates.setdefault(event.topic, []).append((self._now.at_ms, tuple(event.rates)))
+
+    def _lag_measured(self, at_ms: int, event: ev.LagMeasured) -> None:
+        """Note a measure. Of one at the beginning of the window only the lag counts."""
+        self._pass_time(at_ms, event)
+        if self._first_lag is None:
+            self._first_lag = event.lag
+        if self._begun and at_ms <= self.from_ms:
+            self.lag_before = event.lag
+        else:
+            self.lags.append(Lag(at_ms, event))
+
+    def _changed(self, event: ev.Changed) -> None:
+        self.change_ms.append(self._now.at_ms)
+        self.marks.append(Mark(self._now.at_ms, f"{event.kind} {event.target}"))
+
+
+def _owner_array(
+    index: TopicIndex, number_of: Mapping[str, int], owners: Mapping[TopicPartition, str]
+) -> Int32Array:
+    owner = np.full(index.size, NO_OWNER, dtype=np.int32)
+    starts = dict(zip(index.topics, index.offsets.tolist(), strict=False))
+    at = [starts[topic] + number for topic, number in owners]
+    owner[at] = [number_of[name] for name in owners.values()]
+    return owner
+
+
+def _members(number_of: Mapping[str, int], members: Mapping[str, tuple[str, ...]]) -> Members:
+    ordered = sorted(members, key=number_of.__getitem__)
+    return Members(
+        np.array([number_of[m] for m in ordered], dtype=np.int32), tuple(members[m] for m in ordered)
+    )

@@ -1,0 +1,354 @@
+"""The fold of a trace: the group after each event. Whatever reads ownership observes a `Timeline`."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeAlias
+
+from coordinator_core.model import TopicPartition
+from coordinator_core.protocol import events as ev
+from rebalance_lab.traces.trace import Trace
+
+_WORKING: frozenset[type] = frozenset(
+    (
+        ev.MemberPaused,
+        ev.MemberResumed,
+        ev.MemberCutOff,
+        ev.MemberReconnected,
+        ev.WorkStopped,
+        ev.WorkStarted,
+    )
+)
+"""The events after which a consumer works on other partitions than before, though it owns the same ones."""
+
+
+@dataclass(slots=True)
+class Consumer:
+    """A running consumer.
+
+    ``taken_over``: the generation of the last assignment that it took over. ``stopped``: the partitions that
+    it owns and does not work on, with the reason. ``handles``: the records/s that it can handle, polls
+    included; None if nothing limits it.
+    """
+
+    topics: tuple[str, ...]
+    member_id: str = ""
+    generation: int = -1
+    taken_over: int = -1
+    owned: dict[TopicPartition, None] = field(default_factory=dict)
+    stopped: dict[TopicPartition, str] = field(default_factory=dict)
+    handles: float | None = None
+    paused: bool = False
+    cut_off: bool = False
+
+    @property
+    def works(self) -> bool:
+        """Whether it handles records."""
+        return not (self.paused or self.cut_off)
+
+    def works_on(self, partition: TopicPartition) -> bool:
+        """Whether it handles records of a partition that it owns."""
+        return self.works and partition not in self.stopped
+
+
+class Change(NamedTuple):
+    """An event, and the partitions that changed hands by it.
+
+    ``given_up`` maps the partitions that the consumer of the event owned, and does not own any longer, to
+    the time since which it owned them. ``taken`` lists those that it owns now and did not own before.
+    ``begun`` lists the partitions that an owner works on now and none did before, ``ended`` the opposite.
+    """
+
+    event: ev.Event
+    given_up: Mapping[TopicPartition, int]
+    taken: Sequence[TopicPartition]
+    begun: Sequence[TopicPartition]
+    ended: Sequence[TopicPartition]
+
+
+_NOTHING: Mapping[TopicPartition, int] = MappingProxyType({})
+
+Before: TypeAlias = Callable[[int, ev.Event], None]
+After: TypeAlias = Callable[[Change], None]
+Measured: TypeAlias = Callable[[int, ev.LagMeasured], None]
+
+
+class Timeline:
+    """The group at one time. Times are virtual milliseconds.
+
+    ``topics`` maps each topic to its partitions, ``deleted`` those that were deleted, ``consumers`` the
+    name of each running consumer to its state, and ``owners`` each partition to its owners with the time
+    since which they own it, in that order. A partition has several owners while one of them does not know
+    yet that another has it; ``contested`` are the partitions that have. ``working`` maps each partition
+    that owners work on to their number. ``members`` are ids in the group, as the coordinator has them.
+    ``own_epochs``: members have epochs of their own in place of the group's generation.
+
+    Observers are functions: those in ``before`` receive the time and the event while the timeline still
+    has the group as it was, those in ``after`` receive the `Change`. A measure of the load changes nothing,
+    not even ``at_ms``: those in ``measured`` receive it with its time, and no others.
+
+    Without ``work`` nobody asks for the partitions on which owners work: ``working``, ``begun`` and ``ended``
+    are empty.
+    """
+
+    def __init__(self, *, work: bool = True) -> None:
+        self._counts_work = work
+        self.at_ms = 0
+        self.state, self.generation = "", -1
+        self.own_epochs = False
+        self.topics: dict[str, int] = {}
+        self.deleted: dict[str, int] = {}
+        self.members: dict[str, None] = {}
+        self.consumers: dict[str, Consumer] = {}
+        self.owners: dict[TopicPartition, dict[str, int]] = {}
+        self.contested: dict[TopicPartition, None] = {}
+        self.working: dict[TopicPartition, int] = {}
+        self.before: list[Before] = []
+        self.after: list[After] = []
+        self.measured: list[Measured] = []
+        self._given_up: dict[TopicPartition, int] = {}
+        self._taken: list[TopicPartition] = []
+        self._subscribed: dict[str, int] | None = None
+        self._wanted: dict[str, int] | None = None
+        self._wants: dict[str, tuple[str, ...]] = {}
+        self._starts: Counter[str] = Counter()
+        """How often consumers have yet to start."""
+        self._made: dict[str, dict[int, TopicPartition]] = {}
+        self._folds: dict[type[Any], Callable[[Any], None]] = {
+            ev.RunStarted: self._run_started,
+            ev.PartitionsAdded: self._partitions_added,
+            ev.TopicDeleted: self._topic_deleted,
+            ev.MemberStarted: self._member_started,
+            ev.ApplicationStarted: self._application_started,
+            ev.MemberStopped: self._member_ended,
+            ev.ConsumerFailed: self._member_ended,
+            ev.MemberPaused: lambda e: self._set(e.client, paused=True),
+            ev.MemberResumed: lambda e: self._set(e.client, paused=False),
+            ev.MemberCutOff: lambda e: self._set(e.client, cut_off=True),
+            ev.MemberReconnected: lambda e: self._set(e.client, cut_off=False),
+            ev.SubscriptionChanged: self._subscription_changed,
+            ev.CoordinatorElected: self._coordinator_elected,
+            ev.GroupStateChanged: self._state_changed,
+            ev.MemberAdded: self._member_added,
+            ev.MemberRemoved: self._member_removed,
+            ev.MemberReplaced: self._member_replaced,
+            ev.GenerationStarted: self._generation_started,
+            ev.Joined: self._joined,
+            ev.Revoked: self._revoked,
+            ev.Lost: self._revoked,
+            ev.Assigned: self._assigned,
+            ev.WorkStopped: self._work_stopped,
+            ev.WorkStarted: self._work_started,
+        }
+
+    def read(self, trace: Trace) -> None:
+        """Apply every event of a trace."""
+        events = (line.event for line in trace.events)
+        self._starts.update(event.client for event in events if isinstance(event, ev.MemberStarted))
+        for line in trace.events:
+            self.apply(line.at_ms, line.event)
+
+    def apply(self, at_ms: int, event: ev.Event) -> None:
+        """Take over the next event, and pass it to the observers."""
+        if isinstance(event, ev.LagMeasured):
+            for measured in self.measured:
+                measured(at_ms, event)
+            return
+        for observer in self.before:
+            observer(at_ms, event)
+        self.at_ms = at_ms
+        fold = self._folds.get(type(event))
+        if fold is None:
+            change = Change(event, _NOTHING, (), (), ())
+        else:
+            self._given_up, self._taken = {}, []
+            fold(event)
+            begun, ended = self._count_workers(event) if self._counts_work else ((), ())
+            change = Change(event, self._given_up, self._taken, begun, ended)
+        for listener in self.after:
+            listener(change)
+
+    @property
+    def subscribed(self) -> Mapping[str, int]:
+        """The topics that a running consumer subscribes to, with their partitions."""
+        if self._subscribed is None:
+            self._subscribed = self._counts(consumer.topics for consumer in self.consumers.values())
+        return self._subscribed
+
+    @property
+    def wanted(self) -> Mapping[str, int]:
+        """The topics that a consumer subscribes to, or did when it ended, with their partitions.
+
+        Whoever is closed and does not start again in the trace that is read gives its topics up. Whoever
+        crashes does not: after a crash of all of its consumers, a topic stands still.
+        """
+        if self._wanted is None:
+            self._wanted = self._counts(self._wants.values())
+        return self._wanted
+
+    def _counts(self, lists: Iterable[tuple[str, ...]]) -> dict[str, int]:
+        names = dict.fromkeys(chain.from_iterable(dict.fromkeys(lists)))
+        return {name: self.topics[name] for name in names if name in self.topics}
+
+    def is_valid(self, client: str) -> bool:
+        """Return whether a consumer is a member of the group, in its present generation or its own epoch."""
+        consumer = self.consumers[client]
+        is_present = self.own_epochs or consumer.generation == self.generation
+        return is_present and consumer.member_id in self.members
+
+    def partitions(self, listed: ev.PartitionMap) -> list[TopicPartition]:
+        """Return the partitions of an event, one by one."""
+        found: list[TopicPartition] = []
+        for topic, numbers in listed.items():
+            made = self._made.setdefault(topic, {})
+            found += [made.get(n) or made.setdefault(n, TopicPartition(topic, n)) for n in numbers]
+        return found
+
+    # --- topics and consumers
+
+    def _run_started(self, event: ev.RunStarted) -> None:
+        self.topics, self.own_epochs = dict(event.topics), event.own_epochs
+        self._subscribed = self._wanted = None
+
+    def _partitions_added(self, event: ev.PartitionsAdded) -> None:
+        self.topics[event.topic] = event.partitions
+        self._subscribed = self._wanted = None
+
+    def _topic_deleted(self, event: ev.TopicDeleted) -> None:
+        self.deleted[event.topic] = self.topics.pop(event.topic)
+        self._subscribed = self._wanted = None
+
+    def _member_started(self, event: ev.MemberStarted) -> None:
+        self._member_ended(event)
+        self.consumers[event.client] = Consumer(tuple(event.topics), handles=event.process_rate)
+        if self._subscribed is not None and not self._subscribed.keys() >= set(event.topics):
+            self._subscribed = None
+        self._starts[event.client] -= 1
+        self._want(event)
+
+    def _application_started(self, event: ev.ApplicationStarted) -> None:
+        consumer = self.consumers.get(event.client)
+        if consumer is not None and event.records_per_second is not None:
+            consumer.handles = event.records_per_second
+
+    def _member_ended(self, event: ev.MemberStarted | ev.MemberStopped | ev.ConsumerFailed) -> None:
+        consumer = self.consumers.get(event.client)
+        if consumer is not None:
+            self._give_up(event.client, list(consumer.owned))
+            del self.consumers[event.client]
+            self._subscribed = None
+            if type(event) is ev.MemberStopped and event.how == "closed" and not self._starts[event.client]:
+                del self._wants[event.client]
+                self._wanted = None
+
+    def _set(self, client: str, **changes: bool) -> None:
+        consumer = self.consumers.get(client)
+        if consumer is not None:
+            for name, value in changes.items():
+                setattr(consumer, name, value)
+
+    def _subscription_changed(self, event: ev.SubscriptionChanged) -> None:
+        consumer = self.consumers.get(event.client)
+        if consumer is not None:
+            consumer.topics = tuple(event.topics)
+            self._subscribed = None
+            self._want(event)
+
+    def _want(self, event: ev.MemberStarted | ev.SubscriptionChanged) -> None:
+        topics = tuple(event.topics)
+        if self._wants.get(event.client) != topics:
+            self._wants[event.client] = topics
+            self._wanted = None
+
+    # --- the group
+
+    def _coordinator_elected(self, event: ev.CoordinatorElected) -> None:
+        """Continue from the state in the log. Changes that are not in the log are lost."""
+        self.state, self.generation = event.group_state, event.generation
+        self.members = dict.fromkeys(event.members)
+
+    def _state_changed(self, event: ev.GroupStateChanged) -> None:
+        self.state = event.after
+        self.generation = max(self.generation, event.generation)
+
+    def _member_added(self, event: ev.MemberAdded) -> None:
+        self.members[event.member_id] = None
+
+    def _member_removed(self, event: ev.MemberRemoved) -> None:
+        self.members.pop(event.member_id, None)
+
+    def _member_replaced(self, event: ev.MemberReplaced) -> None:
+        self.members.pop(event.old_member_id, None)
+        self.members[event.new_member_id] = None
+
+    def _generation_started(self, event: ev.GenerationStarted) -> None:
+        self.generation = event.generation
+        self.members = dict.fromkeys(event.members)
+
+    def _joined(self, event: ev.Joined) -> None:
+        consumer = self.consumers.get(event.client)
+        if consumer is not None:
+            consumer.member_id, consumer.generation = event.member_id, event.generation
+
+    # --- ownership
+
+    def _revoked(self, event: ev.Revoked | ev.Lost) -> None:
+        self._give_up(event.client, self.partitions(event.partitions))
+
+    def _assigned(self, event: ev.Assigned) -> None:
+        consumer = self.consumers.get(event.client)
+        if consumer is None:
+            return
+        consumer.taken_over = event.generation
+        owned = dict.fromkeys(self.partitions(event.owned))
+        self._give_up(event.client, [p for p in consumer.owned if p not in owned])
+        self._taken = [p for p in owned if p not in consumer.owned]
+        consumer.owned = owned
+        for partition in self._taken:
+            owners = self.owners.setdefault(partition, {})
+            owners[event.client] = self.at_ms
+            if len(owners) > 1:
+                self.contested[partition] = None
+
+    def _work_stopped(self, event: ev.WorkStopped) -> None:
+        consumer = self.consumers.get(event.client)
+        if consumer is not None:
+            consumer.stopped.update((p, event.why) for p in self.partitions(event.partitions))
+
+    def _work_started(self, event: ev.WorkStarted) -> None:
+        consumer = self.consumers.get(event.client)
+        if consumer is not None:
+            for partition in self.partitions(event.partitions):
+                consumer.stopped.pop(partition, None)
+
+    def _give_up(self, client: str, listed: Iterable[TopicPartition]) -> None:
+        """Remove partitions from a consumer. Ignore those that it does not own, and failed consumers."""
+        consumer = self.consumers.get(client)
+        if consumer is None:
+            return
+        for partition in listed:
+            if partition in consumer.owned:
+                del consumer.owned[partition]
+                consumer.stopped.pop(partition, None)
+                owners = self.owners[partition]
+                self._given_up[partition] = owners.pop(client)
+                if len(owners) < 2:
+                    self.contested.pop(partition, None)
+
+    def _count_workers(self, event: Any) -> tuple[list[TopicPartition], list[TopicPartition]]:
+        """Return the partitions on which work has begun by an event, and those on which it has ended."""
+        begun: list[TopicPartition] = []
+        ended: list[TopicPartition] = []
+        consumer = self.consumers.get(event.client) if type(event) in _WORKING else None
+        for partition in consumer.owned if consumer is not None else (*self._taken, *self._given_up):
+            before = self.working.pop(partition, 0)
+            number = 0
+            for name in self.owners[partition]:
+                number += self.consumers[name].works_on(partition)
+            if number:
+                self.working[partition] = number
+            if bool(number) != bool(before):
+                (begun if number else ended).append(partition)
+        return begun, ended

@@ -1,0 +1,151 @@
+"""The balance of the last settled assignment, and the moves that balance needs."""
+
+from math import nan
+
+import numpy as np
+
+from coordinator_core.assigning.flow.fractional import sums_at
+from coordinator_core.model import NO_OWNER, Int32Array, TopicPartition
+from rebalance_lab.traces.history import History
+from rebalance_lab.traces.rests import FloatArray, Rest
+from rebalance_lab.verdicts.bounds import (
+    fewest_moves,
+    fewest_moves_in_balance,
+    fewest_moves_of_alike,
+    largest_load_bound,
+    least_sum_of_alike,
+    least_sum_of_squares,
+)
+
+ROUNDING = 1e-9
+"""A smaller gap is a rounding error."""
+
+
+def avoidable_moves(history: History) -> float:
+    """Count the moves beyond the fewest possible from each settled assignment to the next, at its balance."""
+    rests = history.rests
+    needed, before = 0, rests.before
+    for after in rests.settled:
+        if after.from_ms > rests.from_ms or not rests.from_ms:
+            if len(after.members):
+                needed += _fewest_between(rests.clients, before, after)
+            before = after.owner if after.is_whole else np.where(after.owner < 0, before, after.owner)
+    return history.moved - needed
+
+
+def _fewest_between(clients: tuple[str, ...], before: Int32Array, after: Rest) -> int:
+    """Return the fewest moves: exact at the best balance, else with loads from the least to the most."""
+    loads = after.member_loads.tolist()
+    within = min(loads), max(loads)
+    if after.is_alike and after.is_whole and sum(loads) == len(after.owner):
+        held = np.bincount(before + 1, minlength=len(after.loads) + 1)[1:]
+        there = int(np.count_nonzero(before != NO_OWNER))
+        return fewest_moves_of_alike(there, held[after.members.clients].tolist(), len(after.owner), within)
+    named = {
+        clients[m]: topics for m, topics in zip(after.members.clients, after.members.topics, strict=True)
+    }
+    owners = _owners(clients, after, before)
+    if _gap(after) == 0:
+        return fewest_moves_in_balance(owners, after.sizes, named)
+    partitions = [tp for tp, owner in _owners(clients, after, after.owner).items() if owner in named]
+    return fewest_moves(owners, partitions, named, within)
+
+
+def _owners(clients: tuple[str, ...], rest: Rest, owner: Int32Array) -> dict[TopicPartition, str]:
+    """Return the owner of each partition that has one, in the order of the index."""
+    held = np.flatnonzero(owner != NO_OWNER).astype(np.int32)
+    names = map(clients.__getitem__, owner[held].tolist())
+    return dict(zip(rest.index.partitions(held), names, strict=True))
+
+
+def _gap(rest: Rest) -> float:
+    if rest.is_alike:
+        least = least_sum_of_alike(sum(rest.sizes.values()), len(rest.members))
+    else:
+        least = least_sum_of_squares(rest.sizes, {str(n): t for n, t in enumerate(rest.members.topics)})
+    return int(rest.loads @ rest.loads) / least - 1 if least else nan
+
+
+def imbalance(history: History) -> float:
+    """Return the most partitions of a member over the mean, in the assignment in force at the end."""
+    rest = history.rests.last
+    if rest is None or not len(rest.members):
+        return nan
+    return _max_over_mean(rest.member_loads.tolist())
+
+
+def weighted_imbalance(history: History) -> float:
+    """Return the imbalance by records/s, the mean of the time in which the assignment was in force."""
+    rests = history.rests
+    rest = rests.last
+    if rest is None or not len(rest.members):
+        return nan
+    return _max_over_mean(_rate_loads(rest, rests.traffic.mean(rest.from_ms, rest.until_ms)))
+
+
+def utilization(history: History) -> float:
+    """Return the most records/s of a member at the end over what it can handle; NaN if none has a limit."""
+    rests, rates = history.rests, history.process_rates
+    rest = rests.last
+    if rest is None or not len(rest.members) or not rates:
+        return nan
+    loads = _rate_loads(rest, rests.traffic.mean(rest.from_ms, rest.until_ms))
+    names = (rests.clients[number] for number in rest.members.clients.tolist())
+    shares = (load / rates[name] for name, load in zip(names, loads, strict=True) if name in rates)
+    return max(shares, default=nan)
+
+
+def weighted_optimality_gap(history: History) -> float:
+    """Return the most records/s of a member at the end over the least that is possible, less one."""
+    rests = history.rests
+    rest = rests.last
+    if rest is None or not len(rest.members):
+        return nan
+    rates = rests.traffic.mean(rest.from_ms, rest.until_ms)
+    owned = rest.owner != NO_OWNER
+    bound = rests.traffic.once(
+        (rest.from_ms, rest.until_ms, rest.members.topics, rest.is_whole or owned.tobytes()),
+        lambda: largest_load_bound(rates * owned, rest.index, rest.members.topics),
+    )
+    if not bound > 0:
+        return nan
+    gap = max(_rate_loads(rest, rates)) / bound - 1
+    return gap if gap > ROUNDING else 0.0
+
+
+def _rate_loads(rest: Rest, rates: FloatArray) -> list[float]:
+    loads = sums_at(rest.owner + 1, rates, len(rest.loads) + 1)[1:]
+    listed: list[float] = loads[rest.members.clients].tolist()
+    return listed
+
+
+def _max_over_mean(loads: list[float]) -> float:
+    mean = sum(loads) / len(loads)
+    return max(loads) / mean if mean > 0 else nan
+
+
+def optimality_gap(history: History) -> float:
+    """Return the sum of squares of loads at the end over the least possible sum, less one."""
+    rest = history.rests.last
+    if rest is None or not len(rest.members):
+        return nan
+    return _gap(rest)
+
+
+def cross_rack_partitions(history: History) -> float:
+    """Count the partitions at the end whose owner has a rack without a replica of them.
+
+    Partitions whose replicas have unknown racks do not count. NaN if no owner or no partition has a rack.
+    """
+    rests = history.rests
+    rest = rests.last
+    if rest is None or not rests.replicas or not rests.racks:
+        return nan
+    if not rests.racks.keys() & {rests.clients[m] for m in rest.members.clients}:
+        return nan
+    elsewhere = 0
+    for (topic, number), owner in _owners(rests.clients, rest, rest.owner).items():
+        replicas, rack = rests.replicas.get(topic, ()), rests.racks.get(owner)
+        known = replicas[number] if number < len(replicas) else ()
+        elsewhere += rack is not None and bool(known) and rack not in known
+    return elsewhere

@@ -1,0 +1,362 @@
+"""Why strategies differ, in sentences computed from their traces: stopped time, waits and moves."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import isclose
+from typing import Any
+
+from coordinator_core.errors import InputError
+from coordinator_core.protocol import events as ev
+from coordinator_core.registry.registry import Registry
+from rebalance_lab.traces.entries import Round
+from rebalance_lab.traces.findings import findings
+from rebalance_lab.traces.history import History
+from rebalance_lab.traces.rounds import rounds
+from rebalance_lab.traces.stopped import (
+    AWAY,
+    CALLBACKS,
+    DETECTION,
+    MESSAGES,
+    RESTORE,
+    STANDING,
+    TAKE_OVER,
+    UNASSIGNED,
+    VACANT,
+)
+from rebalance_lab.traces.trace import Trace
+from rebalance_lab.traces.waits import BATCH, CALLBACK, DELAY, HEARTBEAT, SESSION, START, UNKNOWN
+from rebalance_lab.verdicts.balance import avoidable_moves
+from rebalance_lab.verdicts.comparison import TIE
+from rebalance_lab.verdicts.tables import as_text
+from rebalance_lab.verdicts.words import (
+    NOTABLE_MS,
+    about,
+    clock,
+    counted,
+    in_order,
+    listed_names,
+    numbered,
+    waits,
+)
+
+WHILE = {
+    DETECTION: "until the group noticed members that had ended",
+    STANDING: "until members that stood still or were cut off went on or were removed",
+    UNASSIGNED: "while nobody had the partitions",
+    HEARTBEAT: "while rounds waited for members that had yet to learn of them in their next heartbeats",
+    BATCH: "while rounds waited for members to finish batches",
+    SESSION: "while rounds waited for members that had ended, stood still or were cut off",
+    CALLBACK: "while rounds waited for callbacks of the application",
+    START: "while rounds waited for members that were starting",
+    DELAY: "while the first round waited for group.initial.rebalance.delay.ms",
+    UNKNOWN: "while rounds waited for members, of which the trace does not show why they were late",
+    MESSAGES: "while assignments were under way",
+    TAKE_OVER: "until members took over or rejoined in their next poll",
+    CALLBACKS: "in callbacks of the application",
+    RESTORE: "while state was restored",
+    AWAY: "while static members were away",
+    VACANT: "while the group had no member that subscribed to the topic",
+}
+"""The causes of stopped time, as ends of sentences."""
+
+_MEMBERS_OF: Mapping[str, tuple[type[Any], ...]] = {
+    DETECTION: (ev.MemberStopped, ev.ConsumerFailed),
+    STANDING: (ev.MemberPaused, ev.MemberCutOff),
+}
+"""The events of the members that are a cause."""
+
+_MOST_CAUSES = 3
+_LEAST_SHARE = 0.05
+"""A cause with a smaller share of the stopped time, or of a difference, is not named."""
+
+_MOST_LISTED = 3
+
+
+@dataclass(frozen=True)
+class Account:
+    """What a run cost in its window, and why.
+
+    - ``label`` names it among the runs that are explained.
+    - ``history``: the run by subject; ``rounds``: the rounds that began in the window.
+    - ``avoidable``: the moves beyond the fewest from each settled assignment to one as balanced as the next.
+    - ``returned``: the number of times at which each consumer got a partition back that others had meanwhile.
+    - ``findings``: the faults of the run.
+    """
+
+    label: str
+    history: History
+    rounds: Sequence[Round]
+    avoidable: int
+    returned: Mapping[str, int]
+    findings: Sequence[str]
+
+    @property
+    def trace(self) -> Trace:
+        """The trace of the run."""
+        return self.history.trace
+
+    @property
+    def stopped_ms(self) -> int:
+        """The time in which partitions of subscribed topics had no working owner, summed over partitions."""
+        return self.history.stops.stopped_ms
+
+    @cached_property
+    def waited_ms(self) -> Counter[str]:
+        """The time that rounds waited, by the members that they waited for."""
+        waited: Counter[str] = Counter()
+        for entry in self.rounds:
+            for name in entry.waited_for:
+                waited[name] += entry.waited_ms or 0
+        return waited
+
+    @cached_property
+    def costliest(self) -> Round | None:
+        """The round that ended the longest stops, summed over partitions; None if there were no stops."""
+        entry = max(self.rounds, key=lambda entry: entry.stopped_ms, default=None)
+        return entry if entry is not None and entry.stopped_ms else None
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why runs of a scenario differ.
+
+    ``sentences`` has those about each run by its label, the first of which is its costs. ``differences``
+    compare the run that stops partitions least with each of the others.
+    """
+
+    scenario: str
+    accounts: Sequence[Account]
+    sentences: Mapping[str, Sequence[str]]
+    differences: Sequence[str]
+
+    @property
+    def lines(self) -> list[str]:
+        """All sentences, a line each, the differences first. The reasons of a run are indented."""
+        lines = list(self.differences)
+        for label, (costs, *reasons) in self.sentences.items():
+            lines += [f"{label}: {costs}", *(f"  {reason}" for reason in reasons)]
+        return lines
+
+
+def explain(traces: Sequence[Trace], registry: Registry | None = None) -> Explanation:
+    """Explain why runs of one scenario differ: where time was lost, who waited for whom, and moves.
+
+    ``registry`` has the protocol families of the traces.
+
+    Raises:
+        InputError: if there is no trace, or if they are not of one scenario.
+    """
+    names = list(dict.fromkeys(trace.scenario for trace in traces))
+    if len(names) != 1:
+        found = f"traces of {' and '.join(map(repr, names))}" if names else "no trace"
+        raise InputError("explain", found, "traces of one scenario")
+    accounts = [_account(t, n, registry) for t, n in zip(traces, _labels(traces), strict=True)]
+    return Explanation(
+        names[0],
+        accounts,
+        {account.label: list(_sentences(account)) for account in accounts},
+        list(_differences(accounts)),
+    )
+
+
+def as_document(explanation: Explanation) -> dict[str, Any]:
+    """Return the sentences and the figures behind them. Times are in seconds, or in partition seconds."""
+    return {
+        "scenario": explanation.scenario,
+        "differences": list(explanation.differences),
+        "strategies": [
+            {
+                "strategy": account.trace.strategy,
+                "seed": account.trace.started.seed,
+                "sentences": list(explanation.sentences[account.label]),
+                "stopped_partition_seconds": account.stopped_ms / 1_000,
+                "stopped_by_cause": {
+                    cause: ms / 1_000 for cause, ms in account.history.stops.causes_ms.items() if ms
+                },
+                "rounds": account.history.rounds,
+                "moved_partitions": account.history.moved,
+                "avoidable_moves": account.avoidable,
+                "returned_partitions": dict(account.returned),
+                "waited_for_seconds": {name: ms / 1_000 for name, ms in account.waited_ms.most_common()},
+                "findings": list(account.findings),
+            }
+            for account in explanation.accounts
+        ],
+    }
+
+
+def _labels(traces: Sequence[Trace]) -> list[str]:
+    """Return the strategies, with the seeds if they differ, and with numbers if both are alike."""
+    seeds = {trace.started.seed for trace in traces}
+    labels = [f"{t.strategy}, seed {t.started.seed}" if len(seeds) > 1 else t.strategy for t in traces]
+    return numbered(labels)
+
+
+def _account(trace: Trace, label: str, registry: Registry | None) -> Account:
+    history = History(trace, registry)
+    own = [entry for entry in rounds(trace, registry) if entry.began_ms >= history.from_ms]
+    return Account(label, history, own, int(avoidable_moves(history)), _returned(history), findings(history))
+
+
+def _returned(history: History) -> Counter[str]:
+    """Count the partitions that each consumer got back after others had owned them."""
+    returned: Counter[str] = Counter()
+    for spans in history.spans.values():
+        owners: list[str] = []
+        for span in sorted(spans, key=lambda span: span.from_ms):
+            if owners and owners[-1] == span.client:
+                continue
+            if span.client in owners and span.from_ms > history.from_ms:
+                returned[span.client] += 1
+            owners.append(span.client)
+    return returned
+
+
+# --- one run
+
+
+def _sentences(account: Account) -> Iterator[str]:
+    history = account.history
+    yield (
+        f"{_partition_seconds(account.stopped_ms)} stopped, {counted(history.moved, 'partition')} moved,"
+        f" {counted(history.rounds, 'round')}"
+    )
+    if account.stopped_ms:
+        yield where_stopped(history)
+    if account.costliest is not None:
+        yield _most(account.costliest)
+    waited = [name for name, ms in account.waited_ms.most_common() if ms >= NOTABLE_MS]
+    most = [*account.costliest.waited_for] if account.costliest is not None else []
+    if len(account.rounds) > 1 and waited and waited != most:
+        yield f"All rounds together waited longest for {_with_times(account.waited_ms, waited)}."
+    if history.moved:
+        yield _moves(account)
+    yield from (f"It does not work: {finding}." for finding in account.findings)
+
+
+def where_stopped(history: History, of: str = "Of the stopped time") -> str:
+    """Return the largest causes of the stopped time of a run, with the members that ended or stood still.
+
+    ``of`` is the beginning of the sentence.
+    """
+    whole_ms = history.stops.stopped_ms
+    parts = [
+        f"{as_text(ms / 1_000)} ({_percent(ms, whole_ms)}) {WHILE[cause]}{_named(cause, history)}"
+        for cause, ms in Counter(history.stops.causes_ms).most_common(_MOST_CAUSES)
+        if ms and ms >= _LEAST_SHARE * whole_ms
+    ]
+    return f"{of}: {'; '.join(parts)}."
+
+
+def _named(cause: str, history: History) -> str:
+    """Name the members that ended, or that stood still, if that is the cause."""
+    if cause not in _MEMBERS_OF:
+        return ""
+    clients = [
+        line.event.client
+        for line in history.trace.events
+        if isinstance(line.event, _MEMBERS_OF[cause]) and line.at_ms >= history.from_ms
+    ]
+    names = list(dict.fromkeys(clients))
+    return f" ({listed_names(names, _MOST_LISTED)})" if names else ""
+
+
+def _most(entry: Round) -> str:
+    """Describe the round that ended the longest stops: its causes, and the members that it waited for."""
+    waited, waited_ms = "", entry.waited_ms or 0
+    if entry.waited_for and waited_ms >= NOTABLE_MS:
+        names = list(entry.waited_for)
+        reason = entry.waited_for[names[0]]
+        meanwhile = "partitions stood still" if entry.idle_meanwhile_ms else "work went on"
+        why = waits(entry.waits)
+        reason = f"{reason}: {why}" if why else reason
+        waited = (
+            f" It waited {about(waited_ms)} for {listed_names(names, _MOST_LISTED)} ({reason}),"
+            f" while {meanwhile}."
+        )
+    return (
+        f"Most in {entry.name} at {clock(entry.began_ms).strip()}, because {entry.causes[0]}:"
+        f" {counted(entry.stopped, 'partition')} stood still, {about(entry.stopped_ms)} in sum,"
+        f" {about(entry.longest_stop_ms)} at most.{waited}"
+    )
+
+
+def _with_times(times_ms: Mapping[str, int], names: Sequence[str]) -> str:
+    shown = [f"{name} ({about(times_ms[name])})" for name in names[:_MOST_LISTED]]
+    rest = len(names) - len(shown)
+    return f"{', '.join(shown)} and {rest} more" if rest else listed_names(shown)
+
+
+def _moves(account: Account) -> str:
+    moved, returned = account.history.moved, account.returned
+    avoidable = "none was avoidable"
+    if account.avoidable:
+        verb = "was" if account.avoidable == 1 else "were"
+        fewest = f"an assignment as balanced needs {moved - account.avoidable:,}"
+        avoidable = f"{account.avoidable:,} {verb} avoidable: {fewest}"
+    if returned:
+        names = sorted(returned, key=lambda name: (-returned[name], in_order(name)))
+        owners = listed_names([f"{name} ({returned[name]:,})" for name in names], _MOST_LISTED)
+        avoidable += f"; {sum(returned.values()):,} went back to an earlier owner: {owners}"
+    return f"Of {counted(moved, 'move')} {avoidable}."
+
+
+# --- differences
+
+
+def _differences(accounts: Sequence[Account]) -> Iterator[str]:
+    """Compare the run that stops partitions least with each of the others. A run with findings is no best."""
+    working = [account for account in accounts if not account.findings]
+    if len(accounts) < 2 or not working:
+        return
+    best = min(working, key=lambda account: account.stopped_ms)
+    for other in accounts:
+        if other is not best:
+            yield _stops_differ(best, other)
+            if other.history.moved != best.history.moved:
+                yield _moves_differ(best, other)
+
+
+def _stops_differ(best: Account, other: Account) -> str:
+    less_ms = other.stopped_ms - best.stopped_ms
+    if not other.stopped_ms:
+        return f"{best.label} and {other.label} stop no partition in one run."
+    if isclose(best.stopped_ms, other.stopped_ms, rel_tol=TIE):
+        return f"{best.label} and {other.label} stop partitions alike in one run, within {_percent(TIE, 1)}."
+    if less_ms < 0:  # the best one of those that work
+        return f"{other.label} stops partitions less than {best.label}, but does not work."
+    before, after = other.history.stops.causes_ms, best.history.stops.causes_ms
+    changes = {cause: before[cause] - after[cause] for cause in before}
+    parts = [
+        f"{as_text(abs(ms) / 1_000)} {'less' if ms > 0 else 'more'} {WHILE[cause]}"
+        for cause, ms in sorted(changes.items(), key=lambda item: -abs(item[1]))[:_MOST_CAUSES]
+        if abs(ms) >= _LEAST_SHARE * less_ms
+    ]
+    rounds = ""
+    if best.history.rounds != other.history.rounds:
+        own, others = best.history.rounds, other.history.rounds
+        rounds = f" It has {counted(own, 'round')}, {other.label} {others:,}."
+    less = f"{_partition_seconds(less_ms)} ({_percent(less_ms, other.stopped_ms)}) less"
+    return (
+        f"{best.label} stops partitions for {less} than {other.label} in one run: {', '.join(parts)}.{rounds}"
+    )
+
+
+def _moves_differ(best: Account, other: Account) -> str:
+    fewer, more = sorted((best, other), key=lambda account: account.history.moved)
+    count = more.history.moved - fewer.history.moved
+    avoidable = f" ({more.avoidable:,} avoidable)" if more.avoidable else ""
+    return (
+        f"{more.label} moves {counted(count, 'partition')} more than {fewer.label}:"
+        f" {more.history.moved:,}{avoidable} against {fewer.history.moved:,}."
+    )
+
+
+def _percent(part: float, whole: float) -> str:
+    return f"{100 * part / whole:.0f} %"
+
+
+def _partition_seconds(ms: int) -> str:
+    return f"{as_text(ms / 1_000)} partition seconds"

@@ -1,0 +1,113 @@
+"""The settings that a run needs: deadlines that its batches, callbacks and claims keep, or smaller batches.
+
+They are those that findings name, with values from the run.
+"""
+
+from collections.abc import Iterator
+from math import ceil
+from typing import Any
+
+from coordinator_core.client.config import ClientConfig
+from coordinator_core.client.watcher.events import ClaimFailed
+from coordinator_core.client.watcher.settings import WatcherSettings
+from coordinator_core.model import TopicPartition
+from coordinator_core.protocol import events as ev
+from coordinator_core.reading.settings import configured
+from rebalance_lab.scenarios.member_events import Join
+from rebalance_lab.scenarios.scenario import Scenario
+from rebalance_lab.traces.trace import Trace
+
+SESSION, POLLS, RECORDS = "session.timeout.ms", "max.poll.interval.ms", "max.poll.records"
+RETRIES, BACKOFF = "rebalance.max.retries", "rebalance.backoff.ms"
+
+ROOM = 1.2
+"""A deadline is at least so many times as long as what has to keep it."""
+
+NICE_SECONDS = (10, 15, 20, 30, 45, 60, 90, 120, 180, 240, 300)
+"""The durations that are proposed; longer ones are whole minutes."""
+
+_MEAN_BATCHES = 2
+"""Batches take so many times as long as the mean at most, as far as deadlines are concerned."""
+
+_MOST_BATCHES = 4
+"""Members that the group lost were late because of batches, if no more of them fit in the deadline."""
+
+
+def long_ms(least_ms: float) -> int:
+    """Return the shortest duration that is proposed and is not shorter than ``least_ms``."""
+    minutes_ms = 60_000 * ceil(least_ms / 60_000)
+    return next((1_000 * seconds for seconds in NICE_SECONDS if 1_000 * seconds >= least_ms), minutes_ms)
+
+
+def needs(scenario: Scenario, trace: Trace, kind: type[Any] | None, *, has_session: bool) -> dict[str, int]:
+    """Return the settings with which members of a run may be too late, and values with which they are not.
+
+    ``kind`` is that of the protocol's own settings. ``has_session``: whether session.timeout.ms is the
+    session of members.
+    """
+    config = configured(ClientConfig, scenario.config, group_id="needs")
+    found = dict(_of_claims(trace, configured(kind, scenario.config))) if kind is WatcherSettings else {}
+    batches = [line.event.batch_ms for line in trace.events if isinstance(line.event, ev.ApplicationStarted)]
+    batches_ms, interval_ms = _MEAN_BATCHES * max(batches, default=0), config.max_poll_interval_ms
+    revoked_ms, assigned_ms = _calls_ms(scenario)
+    busy_ms = batches_ms + revoked_ms + assigned_ms
+    may_be_late = _MOST_BATCHES / _MEAN_BATCHES * batches_ms >= interval_ms and _was_late(trace)
+    if busy_ms >= interval_ms or may_be_late:
+        found[POLLS] = long_ms(ROOM * max(busy_ms, interval_ms))
+        fewer = config.max_poll_records * interval_ms // max(1, batches_ms)
+        if 0 < fewer < config.max_poll_records:
+            found[RECORDS] = fewer
+    silent_ms = config.heartbeat_interval_ms + max(revoked_ms, assigned_ms)
+    if has_session and silent_ms >= config.session_timeout_ms:
+        found[SESSION] = long_ms(ROOM * silent_ms)
+    return found
+
+
+def _calls_ms(scenario: Scenario) -> tuple[int, int]:
+    """Return the longest times of a call of on_revoked and of on_assigned."""
+    joins = (event.arguments for event in scenario.events if isinstance(event.arguments, Join))
+    members = [*scenario.members, *(member for join in joins for member in join.members)]
+    applications = [member.application for member in members]
+    return (
+        max((each.on_revoked[1] for each in applications), default=0),
+        max((each.on_assigned[1] for each in applications), default=0),
+    )
+
+
+def _was_late(trace: Trace) -> bool:
+    removed = (line.event for line in trace.events if isinstance(line.event, ev.MemberRemoved))
+    return any(POLLS in event.reason or "session" in event.reason for event in removed)
+
+
+def _of_claims(trace: Trace, own: WatcherSettings) -> Iterator[tuple[str, int]]:
+    """Yield the retries, or the time between them, with which the longest claims of others are outlasted."""
+    needed_ms = ROOM * max(_held_ms(trace), default=0)
+    if needed_ms > own.max_retries * own.backoff_ms:
+        yield RETRIES, ceil(needed_ms / own.backoff_ms)
+        if own.max_retries:
+            yield BACKOFF, 1_000 * ceil(needed_ms / own.max_retries / 1_000)
+
+
+def _held_ms(trace: Trace) -> Iterator[int]:
+    """Yield how long others held what a member wanted to claim, from its first attempt on."""
+    waiting: dict[str, tuple[int, set[TopicPartition]]] = {}
+    for at_ms, event in ((line.at_ms, line.event) for line in trace.events):
+        if isinstance(event, ClaimFailed):
+            since_ms, _ = waiting.get(event.client, (at_ms, ()))
+            waiting[event.client] = since_ms, _partitions(event.held)
+        elif isinstance(event, ev.Assigned) and event.owned and event.client in waiting:
+            yield at_ms - waiting.pop(event.client)[0]
+        elif isinstance(event, ev.MemberStopped | ev.ConsumerFailed):
+            waiting.pop(event.client, None)
+        elif isinstance(event, ev.Revoked | ev.Lost):
+            for client, (since_ms, held) in list(waiting.items()):
+                held -= _partitions(event.partitions)
+                if not held:
+                    del waiting[client]
+                    yield at_ms - since_ms
+    for since_ms, _ in waiting.values():
+        yield trace.events[-1].at_ms - since_ms
+
+
+def _partitions(listed: ev.PartitionMap) -> set[TopicPartition]:
+    return {TopicPartition(topic, number) for topic, numbers in listed.items() for number in numbers}

@@ -1,0 +1,534 @@
+"""`rebalance-lab compare`: strategies side by side, and what is said of wrong input."""
+
+import csv
+import io
+import json
+import os
+import pty
+import re
+import subprocess
+from statistics import median
+
+import pytest
+import yaml
+from rich.console import Console
+
+from coordinator_core.registry.hookspecs import METRIC_GROUPS, ModifierSpec, hookimpl
+from coordinator_core.registry.registry import default_registry, installed_registry
+from rebalance_lab.cli import compare as compare_module
+from rebalance_lab.cli.compare import DEFAULT_STRATEGIES
+from rebalance_lab.traces.trace import read_trace
+from rebalance_lab.verdicts.comparison import comparison_of
+from tests.places import SCENARIOS
+from tests.rebalance_lab.cli.commands import COMMAND, environment, figures_of, in_a_process, the_error
+
+METRICS = list(default_registry().metrics())
+SPECS = list(default_registry().metrics().values())
+SHOWN = [metric.name for metric in SPECS if not metric.optional]
+HEADLINES = [m.name for group in METRIC_GROUPS for m in SPECS if m.headline and m.group == group]
+NAMES = "average, average-by-circle, cooperative-sticky, eager, incremental, lag-aware, optimal, range, "
+NAMES += "range-848, rendezvous, rocketmq, roundrobin, sticky, uniform-848, watcher"
+
+
+def table_in(answer):
+    """The heading and the rows of the first table, which stands between empty lines."""
+    lines = answer.out.splitlines()
+    first = lines.index("") + 1
+    heading, *rows = lines[first : lines.index("", first)]
+    return heading, rows
+
+
+RAISES = """\
+class Mine:
+    name, version, supported_protocols = "mine", 0, ("eager",)
+    def assign(self, cluster, group):
+        raise ValueError("no")
+"""
+
+
+# --- formats
+
+
+def test_the_table_has_a_row_a_metric_and_a_column_a_strategy(lab, small):
+    answer = lab("compare", small, "-s", "sticky", "-s", "range", "-j", "1", "--seed", "4")
+    assert (answer.status, answer.err) == (0, "")
+    assert answer.out.splitlines()[0] == "small, seed 4 (one seed)"
+    heading, rows = table_in(answer)
+    assert heading.split() == ["sticky", "range"]
+    assert [row.split()[0] for row in rows] == [HEADLINES[0], "mostly", *HEADLINES[1:]]
+    (row,) = [row for row in rows if row.startswith("rounds")]
+    assert row.split() == ["rounds", "rounds", "1", "1"]
+
+
+def test_all_metrics_are_shown_by_groups(lab, small):
+    answer = lab("compare", small, "-s", "sticky", "-s", "range", "-j", "1", "--all")
+    _, rows = table_in(answer)
+    assert [row.strip() for row in rows if not row.startswith("  ")] == list(METRIC_GROUPS)
+    names = [row.split()[0] for row in rows if row.startswith("  ") and not row.startswith("    ")]
+    assert names == [m.name for g in METRIC_GROUPS for m in SPECS if m.group == g and not m.optional]
+
+
+@pytest.mark.parametrize("options", [[], ["--all"], ["--set", "session.timeout.ms=6s,45s"]])
+def test_definitions_are_shown_only_if_they_are_asked_for(lab, small, options):
+    answer = lab("compare", small, "-s", "sticky", "-j", "1", *options)
+    assert not [metric.name for metric in SPECS if f"{metric.name} [" in answer.out]
+    assert answer.out.endswith("--explain-metrics defines all\n")
+    assert ("--all shows" in answer.out) == (options != ["--all"])
+
+
+def test_a_setting_is_compared_with_that_of_the_scenario(lab):
+    """Its default is 3 s, wherever it stands in the list."""
+    for values in ("1s,3s", "3s,1s"):
+        options = ["-j", "1", "-s", "range", "--set", f"heartbeat.interval.ms={values}"]
+        text = " ".join(lab("compare", SCENARIOS / "shop.yaml", *options).out.split())
+        assert "instead of range with heartbeat.interval.ms=3s." in text
+
+
+def test_all_metrics_are_explained_without_a_scenario(lab):
+    answer = lab("compare", "--explain-metrics")
+    assert (answer.status, answer.err) == (0, "")
+    text = " ".join(answer.out.split())
+    assert all(f"{m.name} [{m.unit}]: {m.doc}" in text for m in SPECS)
+    headings = [line for line in answer.out.splitlines() if line in METRIC_GROUPS]
+    assert headings == list(METRIC_GROUPS)
+    assert max(map(len, answer.out.splitlines())) <= 100
+
+
+def test_without_a_strategy_the_four_built_in_ones_are_compared(lab, small):
+    answer = lab("compare", small, "-j", "1", "--format", "json")
+    assert list(figures_of(answer)) == list(DEFAULT_STRATEGIES)
+
+
+def test_a_strategy_given_twice_is_run_once(lab, small):
+    answer = lab("compare", small, "-j", "1", "-s", "range", "-s", "range", "--format", "json")
+    assert list(figures_of(answer)) == ["range"]
+
+
+def test_json_csv_and_html_say_the_same(lab, small):
+    options = ["compare", small, "-j", "1", "-s", "range", "-s", "sticky+classic", "--format"]
+    figures = figures_of(lab(*options, "json"))
+    assert list(figures) == ["range", "sticky+classic"]
+    assert list(figures["range"]) == METRICS
+    rows = list(csv.DictReader(io.StringIO(lab(*options, "csv").out)))
+    assert [row["strategy"] for row in rows] == ["range", "sticky+classic"]
+    for row in rows:
+        assert row["findings"] == ""
+        for name, value in figures[row["strategy"]].items():
+            assert (float(row[name]) if row[name] else None) == pytest.approx(value)
+    html = lab(*options, "html").out
+    assert html.startswith("<!doctype html>")
+    assert "<th scope=col>sticky+classic</th>" in html
+    assert all(f">{name}</th>" in html for name in SHOWN)
+
+
+def test_racks_have_a_row_where_a_scenario_says_them(lab, small):
+    assert "cross_rack_partitions" not in lab("compare", small, "-j", "1", "-s", "range", "--all").out
+    document = yaml.safe_load(small.read_text())
+    for topic in document["topics"].values():
+        topic["racks"] = [["east"]] * topic["partitions"]
+    for member in document["members"]:
+        member["rack"] = "west"
+    small.write_text(yaml.safe_dump(document))
+    answer = lab("compare", small, "-j", "1", "-s", "range", "--all")
+    (row,) = [row for row in answer.out.splitlines() if row.startswith("  cross_rack_partitions")]
+    figures = figures_of(lab("compare", small, "-j", "1", "-s", "range", "--format", "json"))
+    assert int(row.split()[2]) == figures["range"]["cross_rack_partitions"] > 0
+
+
+def test_a_scenario_in_which_nothing_happens_has_figures(lab, small):
+    """No change from outside: there is no time to stable, which is no reason to stop."""
+    small.write_text(small.read_text().split("events:")[0])
+    answer = lab("compare", small, "-j", "1", "-s", "range", "--format", "json")
+    assert answer.status == 0
+    figures = figures_of(answer)["range"]
+    assert figures["time_to_stable_seconds"] is figures["time_to_stable_seconds_max"] is None
+    assert figures["imbalance"] == 1
+
+
+def test_a_scenario_may_come_from_standard_input(lab, small):
+    options = ["-j", "1", "-s", "range", "--format", "json"]
+    assert lab("compare", "-", *options, stdin=small.read_bytes()) == lab("compare", small, *options)
+
+
+def test_the_seed_of_the_command_line_takes_the_place_of_the_scenarios(lab, small, tmp_path):
+    small.write_text(small.read_text() + "network: {latency: [1ms, 80ms]}\n")
+    options = ["compare", small, "-j", "1", "-s", "range", "--trace", tmp_path / "t", "--format", "json"]
+    traces = {}
+    for seed in ("4", "5"):
+        assert json.loads(lab(*options, "--seed", seed).out)["seed"] == int(seed)
+        traces[seed] = (tmp_path / "t" / "small.range.jsonl").read_bytes()
+    assert json.loads(lab(*options).out)["seed"] == 4
+    assert (tmp_path / "t" / "small.range.jsonl").read_bytes() == traces["4"]
+    assert traces["4"] != traces["5"]
+
+
+# --- seeds and grids
+
+
+def test_seeds_are_the_scenarios_and_those_that_follow_it(lab, small):
+    small.write_text(small.read_text() + "network: {latency: [1ms, 80ms]}\n")
+    options = ["compare", small, "-j", "1", "-s", "range", "-s", "sticky", "--format", "json"]
+    document = json.loads(lab(*options, "--seeds", "3").out)
+    assert (document["seed"], document["seeds"]) == (4, [4, 5, 6])
+    singles = [figures_of(lab(*options, "--seed", seed)) for seed in (4, 5, 6)]
+    for entry in document["strategies"]:
+        for name, values in entry["values"].items():
+            assert values == [figures[entry["strategy"]][name] for figures in singles]
+            known = sorted(value for value in values if value is not None)
+            assert entry["spread"][name] == ([known[0], known[-1]] if known else [None, None])
+            assert entry["metrics"][name] == (median(known) if known else None)
+    assert len({*document["strategies"][0]["values"]["stopped_partition_seconds"]}) > 1
+
+
+def test_without_a_number_of_seeds_there_are_ten(lab, small):
+    options = ["compare", small, "-j", "1", "-s", "range", "-s", "sticky"]
+    answer = lab(*options)
+    assert answer.out.startswith("small, 10 seeds (4 to 13)\n")
+    assert lab(*options, "--format", "json") == lab(*options, "--seeds", "10", "--format", "json")
+    assert lab(*options, "--seed", "4").out.startswith("small, seed 4 (one seed)\n")
+
+
+@pytest.mark.parametrize(("times", "seeds"), [(10, 10), (9.99, 9), (6, 6), (5.99, 1), (0, 1)])
+def test_runs_of_many_events_have_fewer_seeds_and_one_if_they_are_too_few(
+    lab, small, monkeypatch, tmp_path, times, seeds
+):
+    """All runs together have as many events as the budget at most, as estimated from the first seed."""
+    options = ["compare", small, "-j", "1", "-s", "range", "-s", "sticky"]
+    assert lab(*options, "--seed", "4", "--trace", tmp_path / "one").status == 0
+    events = sum(len(read_trace(path).events) for path in (tmp_path / "one").iterdir())
+    monkeypatch.setattr(compare_module, "MOST_EVENTS", int(times * events))
+    document = json.loads(lab(*options, "--trace", tmp_path / "t", "--format", "json").out)
+    assert document["seeds"] == list(range(4, 4 + seeds))
+    numbers = ["", *(f".seed={seed}" for seed in range(5, 4 + seeds))]
+    names = {f"small.{strategy}{number}.jsonl" for strategy in ("range", "sticky") for number in numbers}
+    assert {path.name for path in (tmp_path / "t").iterdir()} == names
+    answer = lab(*options)
+    assert ("--seeds 6 runs as many seeds as an order needs" in answer.out) is (seeds == 1)
+    assert ("One seed: not known whether the order holds with others." in " ".join(answer.out.split())) is (
+        seeds == 1
+    )
+
+
+def test_after_an_error_there_is_one_seed(lab, small, tmp_path):
+    (tmp_path / "mine.py").write_text(RAISES)
+    answer = lab("compare", small, "-j", "1", "-s", f"{tmp_path}/mine.py:Mine", "-s", "range")
+    assert answer.status == 1
+    assert answer.out.startswith("small, seed 4 (one seed)\n")
+
+
+def test_the_table_of_seeds_has_medians_and_spreads(lab, small):
+    small.write_text(small.read_text() + "network: {latency: [1ms, 80ms]}\n")
+    answer = lab("compare", small, "-j", "1", "-s", "range", "--seeds", "3")
+    assert answer.out.startswith("small, 3 seeds (4 to 6)\n")
+    (row,) = [row for row in answer.out.splitlines() if row.startswith("stopped_partition_seconds  ")]
+    assert re.search(r" [\d.]+ \([\d.]+-[\d.]+\)$", row)
+    assert "figures: median of 3 seeds (least and greatest value)" in answer.out
+
+
+def test_every_strategy_is_run_with_every_combination_of_settings(lab, small):
+    """And each as in a scenario that has the settings."""
+    document = yaml.safe_load(small.read_text())
+    settings = ["--set", "session.timeout.ms=6s,30s", "--set", "heartbeat.interval.ms=500"]
+    options = ["-j", "1", "-s", "range", "-s", "sticky"]
+    entries = json.loads(lab("compare", small, *options, *settings, "--format", "json").out)["strategies"]
+    assert [(e["strategy"], *e["settings"].values()) for e in entries] == [
+        (strategy, session, 500) for strategy in ("range", "sticky") for session in (6_000, 30_000)
+    ]
+    for entry in entries:
+        small.write_text(yaml.safe_dump({**document, "config": entry["settings"]}))
+        alone = lab("compare", small, "-j", "1", "-s", entry["strategy"], "--format", "json")
+        assert figures_of(alone)[entry["strategy"]] == entry["metrics"]
+
+
+def test_the_table_of_a_grid_has_a_row_for_each_combination(lab, small):
+    options = ["-j", "1", "-s", "range", "--set", "session.timeout.ms=6s,30s", "--set", "retry.backoff.ms=50"]
+    answer = lab("compare", small, *options, "--seed", "4")
+    title, *lines = answer.out.splitlines()
+    assert title == "small, seed 4 (one seed), retry.backoff.ms=50"
+    rows = [
+        re.sub(r"\w+( \(\w+\))? \d+ %", "mostly", line).split()
+        for line in lines
+        if line.startswith("range  ")
+    ]
+    assert [row[:2] for row in rows] == [["range", "6s"], ["range", "30s"]]
+    assert all(len(row) == 3 + len(HEADLINES) for row in rows)
+
+
+SESSIONS = ["-s", "range", "-s", "watcher", "--set", "zookeeper.session.timeout.ms=10s,30s"]
+
+
+def test_a_strategy_that_does_not_read_a_varied_setting_is_run_once(lab, small):
+    answer = lab("compare", small, "-j", "1", *SESSIONS)
+    rows = [line.split()[:2] for line in answer.out.splitlines() if line.startswith(("range  ", "watcher  "))]
+    assert rows == [["range", "-"], ["watcher", "10s"], ["watcher", "30s"]]
+
+
+def test_a_setting_that_a_strategy_does_not_read_is_null_or_empty(lab, small):
+    options = ["compare", small, "-j", "1", *SESSIONS, "--set", "retry.backoff.ms=50,60", "--format"]
+    found = [
+        (entry["strategy"], *entry["settings"].values())
+        for entry in json.loads(lab(*options, "json").out)["strategies"]
+    ]
+    assert [row[0] for row in found] == ["range"] * 2 + ["watcher"] * 4
+    assert sorted(map(str, found[0][1:])) == ["50", "None"]
+    rows = list(csv.DictReader(io.StringIO(lab(*options, "csv").out)))
+    assert [row["zookeeper.session.timeout.ms"] for row in rows] == ["", "", *["10000"] * 2, *["30000"] * 2]
+    assert [row["retry.backoff.ms"] for row in rows] == ["50", "60"] * 3
+
+
+@pytest.mark.parametrize("options", [["--all"], SESSIONS, [*SESSIONS, "--all"]])
+def test_no_line_in_a_pipe_ends_with_spaces(lab, small, options):
+    lines = lab("compare", small, "-j", "1", *options).out.splitlines()
+    assert [line for line in lines if line != line.rstrip()] == []
+
+
+@pytest.mark.parametrize(
+    ("setting", "error"),
+    [
+        ("session.timeout=6s", "--set: session.timeout: found the unknown setting 'session.timeout', "),
+        ("session.timeout.ms=6x", "--set: session.timeout.ms: found '6x', expected "),
+        ("session.timeout.ms", "--set: found 'session.timeout.ms', expected NAME=VALUE,VALUE"),
+    ],
+)
+def test_a_wrong_setting_is_one_error_before_anything_runs(lab, small, setting, error):
+    assert the_error(lab("compare", small, "-s", "range", "--set", setting)).startswith(error)
+
+
+def test_a_setting_that_a_strategy_sets_itself_cannot_be_varied(lab, small, monkeypatch):
+    class Plugin:
+        @hookimpl
+        def modifiers(self):
+            changed = {"session.timeout.ms": 9_000}
+            return [ModifierSpec("quick", lambda strategy, _: strategy.with_changes(settings=changed))]
+
+    registry = installed_registry()
+    registry.register(Plugin(), name="mine")
+    monkeypatch.setattr(compare_module, "default_registry", lambda: registry)
+    options = ["-s", "range+quick", "--set", "session.timeout.ms=6s,30s"]
+    assert the_error(lab("compare", small, *options)) == (
+        "--set: session.timeout.ms: found a setting of the strategy 'range+quick', "
+        "expected a setting that the strategy leaves to the scenario"
+    )
+
+
+def test_each_run_of_a_grid_over_seeds_has_a_trace(lab, small, tmp_path):
+    options = ["-j", "1", "-s", "range", "--set", "session.timeout.ms=6s,30s", "--seeds", "2"]
+    assert lab("compare", small, *options, "--trace", tmp_path / "t").status == 0
+    names = sorted(path.name for path in (tmp_path / "t").iterdir())
+    assert names == sorted(
+        f"small.range.session.timeout.ms={timeout}.seed={seed}.jsonl"
+        for timeout in ("6s", "30s")
+        for seed in (4, 5)
+    )
+    assert read_trace(tmp_path / "t" / names[-1]).started.seed == 5
+
+
+# --- traces
+
+
+def test_traces_are_kept_whole_under_the_scenarios_and_the_strategys_name(lab, small, tmp_path):
+    folder = tmp_path / "new"
+    small.write_text(small.read_text().replace("name: small", "name: a/b c"))
+    options = ["-j", "1", "-s", "range+classic", "-s", "sticky", "--seed", "4", "--trace", folder]
+    assert lab("compare", small, *options).status == 0
+    assert sorted(p.name for p in folder.iterdir()) == ["a_b_c.range+classic.jsonl", "a_b_c.sticky.jsonl"]
+    trace = read_trace(folder / "a_b_c.range+classic.jsonl")
+    assert (trace.scenario, trace.strategy) == ("a/b c", "range+classic")
+    assert trace.ended.group_state == "Stable"
+
+
+def test_a_folder_for_traces_that_cannot_be_made_is_wrong_use(lab, small):
+    error = the_error(lab("compare", small, "-j", "1", "--trace", small / "below-a-file"))
+    assert error.startswith("--trace: found ")
+    assert error.endswith("expected a folder that can be written to")
+
+
+def test_a_folder_for_traces_in_no_folder_is_wrong_use(lab, small, tmp_path):
+    error = the_error(lab("compare", small, "-j", "1", "--trace", tmp_path / "no" / "folder"))
+    assert error == (
+        f"--trace: found {tmp_path / 'no' / 'folder'} (No such file or directory), "
+        "expected a folder that can be written to"
+    )
+    assert not (tmp_path / "no").exists()
+
+
+def test_a_trace_that_cannot_be_written_is_one_error_and_leaves_nothing_half_written(lab, small, tmp_path):
+    (tmp_path / "t" / "small.range.jsonl").mkdir(parents=True)
+    error = the_error(lab("compare", small, "-j", "1", "-s", "range", "--trace", tmp_path / "t"))
+    assert "a path that cannot be written (Is a directory)" in error
+    assert [p.name for p in (tmp_path / "t").iterdir()] == ["small.range.jsonl"]
+
+
+# --- processes and terminals
+
+
+@pytest.mark.slow
+def test_several_processes_give_the_figures_of_one(small, tmp_path):
+    """And the same traces."""
+    done = {}
+    for jobs in ("1", "2"):
+        options = ["-s", "range", "-s", "cooperative-sticky", "--format", "json", "--trace", tmp_path / jobs]
+        done[jobs] = in_a_process("compare", small, "-j", jobs, *options)
+        assert (done[jobs].returncode, done[jobs].stderr) == (0, b"")
+    assert done["1"].stdout == done["2"].stdout
+    for path in (tmp_path / "1").iterdir():
+        assert path.read_bytes() == (tmp_path / "2" / path.name).read_bytes()
+
+
+def on_a_terminal(columns, *arguments):
+    """What a command prints on a terminal of so many columns, line by line."""
+    ours, its = pty.openpty()
+    environ = environment(COLUMNS=str(columns), LINES="60", TERM="xterm", NO_COLOR="1")
+    with subprocess.Popen(
+        [*COMMAND, *map(str, arguments)], stdout=its, stderr=subprocess.PIPE, env=environ
+    ) as process:
+        os.close(its)
+        said = b""
+        while True:
+            try:
+                piece = os.read(ours, 65_536)
+            except OSError:  # how Linux says that the other side is closed
+                break
+            if not piece:
+                break
+            said += piece
+        os.close(ours)
+        assert process.stderr.read() == b""
+    assert process.returncode == 0
+    return re.sub(r"\x1b\[\d*m", "", said.decode()).splitlines()
+
+
+def shown_at(columns, monkeypatch):
+    """The lines of a table of the four strategies on a terminal of so many columns."""
+    figures = {s: {m: 1_234.0 * i for i, m in enumerate(METRICS)} for s in DEFAULT_STRATEGIES}
+    written = io.StringIO()
+    monkeypatch.setattr(compare_module, "stdout", lambda: Console(file=written, width=columns))
+    compare_module.print_comparison(comparison_of("day", 1, SPECS, figures, seeds=6))
+    lines = [line.rstrip() for line in written.getvalue().splitlines()]
+    assert max(map(len, lines)) <= columns
+    front = next(number for number, line in enumerate(lines) if line.startswith("Pareto front"))
+    return lines[lines.index("") : front]
+
+
+@pytest.mark.parametrize("columns", range(46, 90))
+def test_on_a_narrow_terminal_strategies_that_do_not_fit_go_below(columns, monkeypatch):
+    """Nothing is cut off, whatever the width."""
+    lines = shown_at(columns, monkeypatch)
+    assert not [line for line in lines if "…" in line]
+    headings = [line.split() for line in lines if set(line.split()) & set(DEFAULT_STRATEGIES)]
+    assert [name for heading in headings for name in heading] == list(DEFAULT_STRATEGIES)
+    labels = [line.split()[0] for line in lines if line.split() and line.split()[0] in METRICS]
+    assert labels == HEADLINES * len(headings)
+
+
+def test_a_terminal_that_is_wide_enough_has_one_table_and_one_column_less_has_two(monkeypatch):
+    wide = max(map(len, shown_at(99, monkeypatch)))
+    for columns, tables in ((wide, 1), (wide - 1, 2)):
+        assert sum(line.startswith("rounds ") for line in shown_at(columns, monkeypatch)) == tables
+
+
+@pytest.mark.slow
+def test_a_real_terminal_is_as_wide_as_it_says(small):
+    lines = on_a_terminal(50, "compare", small, "-j", "1")
+    assert max(len(line.rstrip()) for line in lines) <= 50
+    assert sum(re.match(r"rounds +\*?\d", line) is not None for line in lines) == 4
+    assert not [line for line in lines if "…" in line]
+
+
+def test_in_a_pipe_the_table_is_as_wide_as_it_needs_to_be(lab, small, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "30")
+    answer = lab("compare", small, "-j", "1")
+    assert "…" not in answer.out
+    assert table_in(answer)[0].split() == list(DEFAULT_STRATEGIES)
+
+
+# --- wrong use
+
+
+@pytest.mark.parametrize(
+    ("strategy", "error"),
+    [
+        ("nope", f"strategy: found 'nope', expected one of {NAMES}"),
+        ("rnage", "strategy: found 'rnage', expected one of 15 names (did you mean 'range'?)"),
+        ("", "strategy: found '', expected an assignor in front of it: range"),
+        ("+static", "strategy: found '+static', expected an assignor in front of it: range+static"),
+        ("range+nope", "modifier of strategy 'range+nope': found 'nope', expected one of budget, "),
+        ("range+static+x=1", "modifier of strategy 'range+static+x=1': found 'x', expected one of budget, "),
+        ("optimal+racks=5", "strategy 'optimal+racks=5': found 'racks=5', expected true or false"),
+        (
+            "range+weights=x",
+            "provider of strategy 'range+weights=x': found 'x', expected one of reported-lags",
+        ),
+        ("no.py:X", "no.py:X: found no file no.py, expected path/to/file.py:Name or package.module:Name"),
+        ("range+static=4", "strategy 'range+static=4': found 'static=4', expected static without a value"),
+    ],
+)
+def test_a_strategy_that_there_is_not_is_one_error_that_says_what_there_is(lab, small, strategy, error):
+    """Before anything runs, however many others are right."""
+    assert the_error(lab("compare", small, "-s", "range", "-s", strategy)).startswith(error)
+
+
+WRONG = {
+    "an unknown field": (
+        "duration: 20s",
+        "duration: 20s\nsede: 4",
+        "small.yaml: sede: found the unknown field",
+    ),
+    "negative partitions": (
+        "partitions: 4",
+        "partitions: -4",
+        "topics.orders.partitions: found -4, expected",
+    ),
+    "a member that never joined leaves": (
+        "leave: b",
+        "leave: zed",
+        "events[0].leave: found 'zed', which never joined, expected",
+    ),
+    "a CSV that is not there": ("rate: 40", "rates_csv: no.csv, interval: 5m", "a file that cannot be read"),
+    "no YAML": ("name: small", "name: [small", "small.yaml: line 2, column 9: found what cannot be read"),
+    "no number": ("partitions: 4", "partitions: four", "topics.orders.partitions: found 'four'"),
+    "an unknown event": ("leave: b", "explode: b", "events[0]"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_wrong_scenario_is_one_error_that_names_the_place(lab, small, wrong):
+    before, after, error = WRONG[wrong]
+    assert before in small.read_text()
+    small.write_text(small.read_text().replace(before, after))
+    assert error in the_error(lab("compare", small, "-s", "range", "-j", "1"))
+
+
+@pytest.mark.parametrize("made", ["", "\n\n", "# a comment\n", "- a\n- list\n", "just text"])
+def test_a_file_without_a_scenario_is_one_error(lab, small, made):
+    small.write_text(made)
+    assert the_error(lab("compare", small)).startswith(f"{small}: found ")
+
+
+def test_a_line_of_a_hundred_megabytes_is_one_error(lab, small):
+    """The file is refused by its size, unread."""
+    with small.open("wb") as file:
+        file.truncate(100_000_000)
+    assert the_error(lab("compare", small)) == (
+        f"{small}: found a file of 100,000,000 bytes, expected a scenario of at most 4 MB"
+    )
+
+
+def test_what_is_not_text_or_not_there_is_one_error(lab, small, tmp_path):
+    small.write_bytes(b"name: \xff\n")
+    assert "bytes that are not UTF-8" in the_error(lab("compare", small))
+    assert "(No such file or directory)" in the_error(lab("compare", tmp_path / "nope.yaml"))
+    assert "(Is a directory)" in the_error(lab("compare", tmp_path))
+
+
+def test_an_error_makes_no_folder_for_traces(lab, small, tmp_path):
+    small.write_text("")
+    the_error(lab("compare", small, "--trace", tmp_path / "t"))
+    the_error(lab("compare", small, "-s", "nope", "--trace", tmp_path / "t"))
+    assert not (tmp_path / "t").exists()
+
+
+def test_every_message_changes_no_figure(lab, small, every_message):
+    command = ("compare", small, "-s", "range", "--all", "--seed", "4")
+    assert lab(*command, "--every-message") == lab(*command)
+    assert every_message == [True, False]

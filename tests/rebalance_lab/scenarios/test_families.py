@@ -1,0 +1,84 @@
+"""The settings of protocols: each is read by a strategy, or an error."""
+
+import pytest
+
+from coordinator_core.errors import InputError
+from rebalance_lab import default_registry, measure, simulate
+from rebalance_lab.scenarios.families import check_settings
+from rebalance_lab.scenarios.scenario import parse_scenario
+
+REGISTRY = default_registry()
+DELAY = "scheduled.rebalance.max.delay.ms"
+SESSION = "zookeeper.session.timeout.ms"
+
+
+def stopped_s(strategy, **config):
+    """How long the partitions of a member stood still that has crashed for good, at most."""
+    document = {
+        "name": "g",
+        "duration": "4m",
+        "topics": {"t": {"partitions": 4, "rate": 400}},
+        "members": [{"id": "c", "count": 2, "topics": ["t"], "process_rate": 900}],
+        "events": [{"at": "60s", "crash": "c-1"}],
+        "config": {"session.timeout.ms": 10_000, **config},
+    }
+    scenario = parse_scenario(document, where="g.yaml", registry=REGISTRY)
+    return measure(simulate(scenario, strategy, REGISTRY), REGISTRY)["longest_stop_seconds"]
+
+
+def test_a_delay_without_a_time_has_that_of_the_settings():
+    """PROTOCOL 11.6: the name is that of Kafka Connect, and a time in the strategy counts in its place."""
+    of_settings = stopped_s("cooperative-sticky+delay", **{DELAY: "30s"})
+    assert of_settings == stopped_s("cooperative-sticky+delay=30s")
+    assert of_settings == stopped_s("cooperative-sticky+delay=30s", **{DELAY: "60s"})
+    assert 30 < of_settings < 50
+    assert stopped_s("cooperative-sticky+delay", **{DELAY: 0}) == stopped_s("cooperative-sticky")
+
+
+def test_a_delay_without_a_time_and_settings_is_that_of_kafka_connect():
+    assert stopped_s("cooperative-sticky+delay") > 170  # to the end of the run
+
+
+@pytest.mark.parametrize(
+    ("name", "strategies", "expected"),
+    [
+        (DELAY, ["range"], "a strategy with +delay"),
+        (DELAY, ["cooperative-sticky+delay=30s", "watcher"], "a strategy with +delay"),
+        (SESSION, ["range", "rocketmq"], "a strategy with +watcher"),
+        ("owner.nodes", ["watcher+owners=off"], "a strategy with +watcher"),
+        ("channel.expired.timeout", ["watcher"], "a strategy with +peers"),
+    ],
+)
+def test_a_setting_that_no_strategy_reads_is_an_error(name, strategies, expected):
+    with pytest.raises(InputError) as caught:
+        check_settings([name], strategies, "scenario 'g': config", REGISTRY)
+    listed = ", ".join(strategies)
+    assert str(caught.value) == (
+        f"scenario 'g': config.{name}: found a setting that no strategy reads ({listed}), expected {expected}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "strategies"),
+    [
+        (DELAY, ["range", "cooperative-sticky+delay"]),
+        (SESSION, ["range", "watcher"]),
+        ("channel.expired.timeout", ["rocketmq"]),
+        ("session.timeout.ms", ["watcher"]),
+    ],
+)
+def test_a_setting_that_one_strategy_reads_may_be_there(name, strategies):
+    check_settings([name], strategies, "scenario 'g': config", REGISTRY)
+
+
+def test_the_commands_refuse_a_setting_that_no_strategy_reads(lab, tmp_path):
+    path = tmp_path / "g.yaml"
+    path.write_text(
+        "{name: g, duration: 1m, topics: {t: {partitions: 1}}, members: [{id: a, topics: [t]}],"
+        f" config: {{{SESSION}: 9s}}}}"
+    )
+    for command in (["compare", path, "-s", "range", "-s", "sticky"], ["simulate", path, "-s", "range"]):
+        answer = lab(*command)
+        assert answer.status == 2
+        assert f"config.{SESSION}: found a setting that no strategy reads" in answer.err.replace("\n", " ")
+    assert lab("compare", path, "-s", "range", "-s", "watcher").status == 0

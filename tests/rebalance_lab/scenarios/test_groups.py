@@ -1,0 +1,423 @@
+"""A group as a document: what each field becomes, and each error with its place."""
+
+import json
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from coordinator_core.errors import InputError
+from coordinator_core.model import NO_PARTITIONS, GroupAssignment, Partitions
+from rebalance_lab.scenarios import groups as group_document
+from rebalance_lab.scenarios.groups import assignment_document, parse_group, scenario_document
+from rebalance_lab.scenarios.scenario import parse_scenario
+
+
+def group(members=(), **topics):
+    return {"topics": topics, "members": list(members)}
+
+
+def member(**fields):
+    return {"id": "C0", "topics": ["t"], **fields}
+
+
+def parsed_member(**fields):
+    return parse_group(group([member(**fields)], t={"partitions": 2}), "line 3").group["C0"]
+
+
+def error_of(document):
+    with pytest.raises(InputError) as caught:
+        parse_group(document, "line 3")
+    return caught.value
+
+
+# --- fields
+
+
+def test_a_group_has_a_cluster_members_in_their_order_and_an_assignor():
+    document = group(
+        [{"id": "C2", "topics": ["t"]}, {"id": "C0", "topics": []}, {"id": "C1", "topics": ["u", "t"]}],
+        u={"partitions": 1},
+        t={"partitions": 3},
+    )
+    parsed = parse_group(document | {"assignor": "range"}, "line 3")
+    assert list(parsed.group) == ["C2", "C0", "C1"]
+    assert parsed.group["C1"].topics == ("u", "t")
+    assert {name: topic.partitions for name, topic in parsed.cluster.topics.items()} == {"t": 3, "u": 1}
+    assert parsed.assignor == "range"
+
+
+def test_what_is_optional_may_be_absent_or_null():
+    absent = parse_group(group([member()], t={"partitions": 2}), "line 3")
+    fields = dict.fromkeys(("instance_id", "rack", "owned", "generation", "capacity"))
+    nothing = group([member(**fields)], t={"partitions": 2, "racks": None, "weights": None})
+    null = parse_group(nothing | {"assignor": None}, "line 3")
+    for parsed in (absent, null):
+        subscription, topic = parsed.group["C0"], parsed.cluster.topics["t"]
+        assert (subscription.instance_id, subscription.rack, subscription.capacity) == (None, None, None)
+        assert list(subscription.owned) == []
+        assert subscription.generation == -1
+        assert (topic.racks, topic.weights) == (None, None)
+        assert parsed.assignor is None
+
+
+def test_a_member_has_what_it_says():
+    subscription = parsed_member(
+        instance_id="i", rack="r1", owned=[["t", 1], ["t", 0]], generation=5, capacity=2
+    )
+    assert (subscription.instance_id, subscription.rack) == ("i", "r1")
+    assert sorted(subscription.owned) == [("t", 0), ("t", 1)]
+    assert subscription.generation == 5
+    assert subscription.capacity == 2.0
+
+
+def test_a_topic_listed_twice_is_subscribed_to_once():
+    assert parsed_member(topics=["t", "u", "t"]).topics == ("t", "u")
+
+
+def test_a_member_may_own_and_subscribe_to_what_nobody_described():
+    subscription = parsed_member(topics=["nope"], owned=[["gone", 7]])
+    assert subscription.topics == ("nope",)
+    assert list(subscription.owned) == [("gone", 7)]
+
+
+@pytest.mark.parametrize("generation", [-1, 0, 2**31 - 1])
+def test_generations_are_those_of_the_protocol(generation):
+    assert parsed_member(generation=generation).generation == generation
+
+
+def test_racks_are_lists_per_partition_of_which_some_may_be_unknown():
+    document = group(t={"partitions": 3, "racks": [["r1", "r2"], [], None]})
+    assert parse_group(document, "line 3").cluster.topics["t"].racks == (("r1", "r2"), (), ())
+
+
+def test_weights_are_records_a_second_per_partition():
+    document = group(t={"partitions": 3, "weights": [0, 1.5, 1e9]})
+    assert parse_group(document, "line 3").cluster.topics["t"].weights == (0.0, 1.5, 1e9)
+
+
+def test_a_topic_without_partitions_and_a_group_without_members_are_groups():
+    parsed = parse_group(group(t={"partitions": 0, "racks": [], "weights": []}), "line 3")
+    assert parsed.cluster.topics["t"].partitions == 0
+    assert len(parsed.group) == 0
+
+
+def test_fields_of_the_line_that_are_not_the_contracts_are_left_alone():
+    document = group() | {"name": 7, "expected": {}, "chain": 1, "step": [None]}
+    before = json.dumps(document)
+    parse_group(document, "line 3")
+    assert json.dumps(document) == before
+
+
+# --- errors
+
+
+@pytest.mark.parametrize(
+    ("document", "where", "found", "expected"),
+    [
+        ([], "line 3", "an empty list", "a mapping"),
+        ("x", "line 3", "'x'", "a mapping"),
+        ({"members": []}, "line 3: topics", "nothing", "a mapping of topic names, each with partitions"),
+        (
+            {"topics": None, "members": []},
+            "line 3: topics",
+            "nothing",
+            "a mapping of topic names, each with ",
+        ),
+        ({"topics": ["t"], "members": []}, "line 3: topics", "a list of 1", "a mapping"),
+        ({"topics": {}}, "line 3: members", "nothing", "a list of members"),
+        ({"topics": {}, "members": {}}, "line 3: members", "an empty mapping", "a list of members"),
+        (group() | {"assignor": 7}, "line 3: assignor", "7", "an assignor's name"),
+        (group() | {"assignor": " "}, "line 3: assignor", "' '", "an assignor's name"),
+        (
+            group() | {"assignor": "x" * 250},
+            "line 3: assignor",
+            "text of 250 characters",
+            "an assignor's name of",
+        ),
+    ],
+)
+def test_a_wrong_line_is_an_error_with_its_place(document, where, found, expected):
+    error = error_of(document)
+    assert (error.where, error.found) == (where, found)
+    assert error.expected.startswith(expected)
+
+
+RANGE = "a whole number from 0 to 2,147,483,647"
+
+
+@pytest.mark.parametrize(
+    ("topic", "where", "found", "expected"),
+    [
+        (3, "", "3", "a mapping with partitions, racks, weights"),
+        ({}, ".partitions", "nothing", "the number of partitions"),
+        ({"partitions": -1}, ".partitions", "-1", RANGE),
+        ({"partitions": 1.0}, ".partitions", "1.0", RANGE),
+        ({"partitions": True}, ".partitions", "True", RANGE),
+        ({"partitions": "3"}, ".partitions", "'3'", RANGE),
+        ({"partitions": 2**31}, ".partitions", "2147483648", RANGE),
+        (
+            {"partitions": 1, "weight": [1]},
+            ".weight",
+            "the unknown field 'weight'",
+            "one of partitions, racks, weights (did you mean 'weights'?)",
+        ),
+        ({"partitions": 2, "racks": "r1"}, ".racks", "'r1'", "a list of lists of racks"),
+        ({"partitions": 2, "racks": [["r1"]]}, ".racks", "a list of 1", "a list of 2, one per partition"),
+        ({"partitions": 2, "racks": [["r1"], "r2"]}, ".racks[1]", "'r2'", "a list of racks"),
+        ({"partitions": 2, "racks": [["r1"], ["r2", 3]]}, ".racks[1][1]", "3", "a rack"),
+        ({"partitions": 2, "racks": [["r1"], [""]]}, ".racks[1][0]", "''", "a rack"),
+        ({"partitions": 2, "weights": 1}, ".weights", "1", "a list of weights"),
+        (
+            {"partitions": 2, "weights": [1, 2, 3]},
+            ".weights",
+            "a list of 3",
+            "a list of 2, one per partition",
+        ),
+        ({"partitions": 2, "weights": [1, -2]}, ".weights[1]", "-2", "a number not negative"),
+        ({"partitions": 2, "weights": [1, None]}, ".weights[1]", "nothing", "a number not negative"),
+        ({"partitions": 1, "weights": [float("nan")]}, ".weights[0]", "nan", "a number not negative"),
+        ({"partitions": 1, "weights": [float("inf")]}, ".weights[0]", "inf", "a number not negative"),
+    ],
+)
+def test_a_wrong_topic_is_an_error_with_its_place(topic, where, found, expected):
+    error = error_of(group(t=topic))
+    assert (error.where, error.found, error.expected) == (f"line 3: topics.t{where}", found, expected)
+
+
+@pytest.mark.parametrize(("name", "found"), [("", "''"), (" ", "' '"), ("x" * 250, "text of 250 characters")])
+def test_a_topics_name_is_text_that_kafka_takes(name, found):
+    error = error_of(group(**{name: {"partitions": 1}}))
+    assert (error.where, error.found) == ("line 3: topics", found)
+
+
+PAIR = "a pair [topic, partition]"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "where", "found", "expected"),
+    [
+        ("C1", "", "'C1'", "a mapping with id, instance_id, rack, topics, owned, generation, capacity"),
+        ({"topics": []}, ".id", "nothing", "the member's id"),
+        ({"id": 7, "topics": []}, ".id", "7", "the member's id, as text"),
+        ({"id": "", "topics": []}, ".id", "''", "the member's id, as text"),
+        ({"id": "C0", "topics": []}, ".id", "'C0' twice", "a different id for each member"),
+        ({"id": "C1"}, ".topics", "nothing", "a list of topics"),
+        ({"id": "C1", "topics": "t"}, ".topics", "'t'", "a list of topics"),
+        ({"id": "C1", "topics": ["t", 5]}, ".topics[1]", "5", "a topic's name"),
+        ({"id": "C1", "topics": ["t", ""]}, ".topics[1]", "''", "a topic's name"),
+        ({"id": "C1", "topics": [], "rack": 1}, ".rack", "1", "text"),
+        ({"id": "C1", "topics": [], "instance_id": ""}, ".instance_id", "''", "text"),
+        (
+            {"id": "C1", "topics": [], "owned": {}},
+            ".owned",
+            "an empty mapping",
+            "a list of [topic, partition] pairs",
+        ),
+        ({"id": "C1", "topics": [], "owned": ["t"]}, ".owned[0]", "'t'", PAIR),
+        ({"id": "C1", "topics": [], "owned": [["t", 0], ["t"]]}, ".owned[1]", "a list of 1", PAIR),
+        ({"id": "C1", "topics": [], "owned": [["t", 0, 0]]}, ".owned[0]", "a list of 3", PAIR),
+        ({"id": "C1", "topics": [], "owned": [[0, "t"]]}, ".owned[0]", "a list of 2", PAIR),
+        ({"id": "C1", "topics": [], "owned": [["t", -1]]}, ".owned[0][1]", "-1", RANGE),
+        ({"id": "C1", "topics": [], "owned": [["t", "0"]]}, ".owned[0][1]", "'0'", RANGE),
+        (
+            {"id": "C1", "topics": [], "generation": -2},
+            ".generation",
+            "-2",
+            "a whole number from -1 to 2,147,483,647",
+        ),
+        ({"id": "C1", "topics": [], "capacity": 0}, ".capacity", "0", "a number above zero"),
+        ({"id": "C1", "topics": [], "capacity": "1"}, ".capacity", "'1'", "a number above zero"),
+        (
+            {"id": "C1", "topics": [], "ownd": []},
+            ".ownd",
+            "the unknown field 'ownd'",
+            "one of id, instance_id, rack, topics, owned, generation, capacity (did you mean 'owned'?)",
+        ),
+    ],
+)
+def test_a_wrong_member_is_an_error_with_its_place(wrong, where, found, expected):
+    error = error_of(group([member(), wrong], t={"partitions": 1}))
+    assert (error.where, error.found, error.expected) == (f"line 3: members[1]{where}", found, expected)
+
+
+def test_more_partitions_than_an_assignment_can_hold_are_an_error(monkeypatch):
+    """Over all topics: one line must not take the memory of those that follow."""
+    monkeypatch.setattr(group_document, "MOST_PARTITIONS_IN_ALL", 10)
+    assert parse_group(group(t={"partitions": 6}, u={"partitions": 4}), "line 3")
+    error = error_of(group(t={"partitions": 6}, u={"partitions": 5}))
+    assert str(error) == "line 3: topics: found 11 partitions in all, expected at most 10"
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-2, 3) | st.floats() | st.sampled_from(["", "t", "C0"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["topics", "members", "id", "t", "partitions", "racks", "weights", "owned"]),
+            inner,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(VALUES | st.fixed_dictionaries({"topics": VALUES, "members": st.lists(VALUES, max_size=2)}))
+def test_whatever_a_document_is_it_is_a_group_or_one_clear_error(document):
+    error = None
+    try:
+        parse_group(document, "line 3")
+    except InputError as wrong:
+        error = wrong
+    assert error is None or (error.where.startswith("line 3") and error.found and error.expected)
+
+
+NAMES = st.sampled_from([*["t", "u", "C0", "C1"] * 10, "", " ", "\x1f", "x" * 249, "x" * 250])
+WRONG = [-2, -1, 2.0, 0.5, True, float("inf"), 2**31 - 1, 2**31, 10**400, "1"]
+NUMBERS = st.sampled_from([*[0, 1, 2] * 20, *WRONG])
+TOPICS = st.fixed_dictionaries(
+    {"partitions": NUMBERS},
+    optional={
+        "racks": st.none() | st.lists(st.none() | st.lists(NAMES, max_size=1), max_size=2),
+        "weights": st.none() | st.lists(NUMBERS, max_size=2),
+    },
+)
+MEMBERS = st.fixed_dictionaries(
+    {"id": NAMES, "topics": st.lists(NAMES, max_size=3)},
+    optional={
+        "owned": st.none() | st.lists(st.tuples(NAMES, NUMBERS).map(list), max_size=3),
+        "generation": st.none() | NUMBERS,
+        "rack": st.none() | NAMES,
+        "instance_id": st.none() | NAMES,
+        "capacity": st.none() | NUMBERS,
+    },
+)
+GROUPS = st.fixed_dictionaries(
+    {"topics": st.dictionaries(NAMES, TOPICS, max_size=2), "members": st.lists(MEMBERS, max_size=2)},
+    optional={"assignor": st.none() | NAMES, "name": st.none()},
+)
+
+
+def content(parsed):
+    """What a parsed group has, as plain values. Owned partitions are in the order of their topics."""
+    members = {m: replace(s, owned=NO_PARTITIONS) for m, s in parsed.group.items()}
+    owned = {m: {t: n.tolist() for t, n in s.owned.by_topic().items()} for m, s in parsed.group.items()}
+    return parsed.cluster.topics, repr(members), owned, parsed.assignor
+
+
+@given(GROUPS)
+@example({"topics": {"t": {"partitions": 2}}, "members": [member(owned=[["t", 1], ["u", 0], ["t", 0]])]})
+@example({"topics": {"t": {"partitions": 2}}, "members": [member(owned=[["t", 1], ["t", 1]])]})
+@example({"topics": {"t": {"partitions": 2}}, "members": [member(owned=[["t", 1], ["t", 0]])]})
+def test_a_document_that_is_converted_at_once_is_the_one_that_is_read_field_by_field(document):
+    """It is converted if and only if it is valid."""
+    converted = group_document._converted(document)
+    try:
+        read = group_document._read(document, "line 3")
+    except InputError:
+        assert converted is None
+        return
+    assert converted is not None
+    assert content(converted) == content(read)
+
+
+# --- assignments
+
+
+def test_an_assignment_is_written_in_the_order_of_members_and_of_each_ones_partitions():
+    assignment = GroupAssignment({"a": Partitions.of([("t", 1), ("t", 0), ("u", 0)]), "b": Partitions.of([])})
+    document = assignment_document(assignment, ["b", "a"])
+    assert list(document) == ["b", "a"]
+    assert document == {"b": [], "a": [[t, n] for t, n in assignment["a"]]}
+    assert sorted(document["a"]) == [["t", 0], ["t", 1], ["u", 0]]
+
+
+# --- as a scenario
+
+
+def scenario_of(document):
+    """The scenario of a group; it is one."""
+    made = scenario_document(parse_group(document, "line 3"), "live")
+    parse_scenario(made, where="live")
+    return made
+
+
+def owned_in(*members, **topics):
+    """What each member of the scenario owns, and in which generation; None for who joins."""
+    made = scenario_of(group(members, **(topics or {"t": {"partitions": 4}})))
+    return {m["id"]: (m["owned"], m.get("generation")) if "owned" in m else None for m in made["members"]}
+
+
+def claims(name, *numbers, **fields):
+    return {"id": name, "topics": ["t"], "owned": [["t", n] for n in numbers], **fields}
+
+
+def test_over_many_groups_each_member_leaves_as_often():
+    listed = [{"id": name, "topics": ["t"]} for name in "abc"]
+    parsed = parse_group(group(listed, t={"partitions": 3}), "here")
+    leaving = [scenario_document(parsed, f"group-{n}")["events"][0]["leave"] for n in range(300)]
+    assert all(80 < leaving.count(name) < 120 for name in "abc")
+    assert leaving == [scenario_document(parsed, f"group-{n}")["events"][0]["leave"] for n in range(300)]
+
+
+def test_a_group_is_a_scenario_in_which_a_member_leaves():
+    everything = {"capacity": 5, "rack": "r", "instance_id": "i"}
+    made = scenario_of(
+        group(
+            [{"id": "a", "topics": ["t", "nowhere"], **everything}, {"id": "b", "topics": ["u"]}],
+            t={"partitions": 2, "weights": [3, 4]},
+            u={"partitions": 1},
+        )
+    )
+    assert made == {
+        "name": "live",
+        "duration": "10m",
+        "topics": {"t": {"partitions": 2, "rates": [3, 4]}, "u": {"partitions": 1}},
+        "members": [
+            {"id": "a", "topics": ["t"], "process_rate": 5, "rack": "r", "instance_id": "i"},
+            {"id": "b", "topics": ["u"]},
+        ],
+        "events": [{"at": "5m", "leave": "b"}],
+    }
+
+
+def test_who_has_no_topic_of_the_group_is_left_out_and_who_is_alone_stays():
+    made = scenario_of(group([member(), {"id": "C1", "topics": ["nowhere"]}], t={"partitions": 1}))
+    assert [m["id"] for m in made["members"]] == ["C0"]
+    assert made["events"] == []
+
+
+def test_who_owns_something_runs_and_the_others_join():
+    assert owned_in(claims("a", 2, 0), member(id="b")) == {"a": ({"t": [0, 2]}, None), "b": None}
+
+
+def test_the_newest_generation_runs_whoever_owns_nothing_in_it_too():
+    assert owned_in(
+        claims("a", 0, generation=6), claims("b", 1, generation=5), claims("c", generation=6), claims("d", 3)
+    ) == {"a": ({"t": [0]}, 6), "b": None, "c": ({}, 6), "d": None}
+
+
+def test_a_generation_of_nought_is_none_that_a_scenario_says():
+    assert owned_in(claims("a", 0, generation=0)) == {"a": ({"t": [0]}, None)}
+
+
+def test_claims_that_cannot_be_do_not_count():
+    """Of a partition there is not, of a topic nobody described or subscribes to, of two members."""
+    stale = claims("a", 0, 1, 9)
+    stale["owned"] += [["u", 0], ["nowhere", 0]]
+    topics = {"t": {"partitions": 4}, "u": {"partitions": 1}}
+    assert owned_in(stale, claims("b", 1, 2), **topics) == {"a": ({"t": [0]}, None), "b": ({"t": [2]}, None)}
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        [member(id="a"), member(id="b")],
+        [claims("a", generation=3), claims("b", generation=3)],
+        [claims("a", 9, generation=3), claims("b", 1)],
+    ],
+    ids=["nobody said", "nothing", "nothing that can be"],
+)
+def test_where_nobody_owns_anything_everybody_joins(members):
+    assert owned_in(*members) == {"a": None, "b": None}

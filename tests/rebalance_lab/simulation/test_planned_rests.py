@@ -1,0 +1,179 @@
+"""Plans without traces: the same metrics as those of the traces, in whatever happens."""
+
+import gc
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, reject, settings
+from hypothesis import strategies as st
+
+from coordinator_core.errors import InputError
+from coordinator_core.registry.registry import default_registry
+from rebalance_lab.scenarios.scenario import parse_scenario
+from rebalance_lab.simulation.planning.counting import Results, counting, keeps_topics
+from rebalance_lab.simulation.planning.plan import plan
+from rebalance_lab.simulation.planning.planned_rests import planned_histories
+from rebalance_lab.verdicts.measuring import measure
+from tests.examples import scaled
+
+REGISTRY = default_registry()
+RESULTS = Results()
+COUNTING = [
+    *("range", "roundrobin", "sticky", "cooperative-sticky"),
+    *("range+static", "sticky+static", "cooperative-sticky+static"),
+]
+PATIENCE = ("session.timeout.ms", "max.poll.interval.ms", "metadata.max.age.ms")
+RACKS = ("r1", "r2")
+
+
+def figures(history):
+    return measure(history, REGISTRY, planned=True)
+
+
+def with_traces(scenario, strategies=COUNTING):
+    return [figures(plan(scenario, name, REGISTRY)) for name in strategies]
+
+
+def without_traces(scenario, strategies=COUNTING):
+    records = [counting(REGISTRY.strategy(name), REGISTRY) for name in strategies]
+    return [figures(history) for history in planned_histories(scenario, records, REGISTRY, RESULTS)]
+
+
+def same(some, others):
+    """Whether all figures are equal; no figure equals no figure."""
+    return all(
+        one.keys() == other.keys()
+        and np.array_equal(list(one.values()), list(other.values()), equal_nan=True)
+        for one, other in zip(some, others, strict=True)
+    )
+
+
+def scenario_of(members, events=(), **changes):
+    document = {
+        "name": "group",
+        "duration": "10m",
+        "topics": {"t": {"partitions": 5, "rate": 100}, "u": {"partitions": 3, "rates": [9, 1, 0]}},
+        "members": members,
+        "events": list(events),
+        "config": dict(zip(PATIENCE, (10_000, 30_000, 20_000), strict=True)),
+    }
+    return parse_scenario(document | changes, where="group", registry=REGISTRY)
+
+
+@st.composite
+def scenarios(draw):
+    """Members with topics, patterns, racks and instance ids, to which anything happens at any time."""
+    members = [draw(described(f"m{i}")) for i in range(draw(st.integers(1, 4)))]
+    changes = {}
+    if draw(st.booleans()):
+        some = st.lists(st.lists(st.sampled_from(RACKS), min_size=1), min_size=5, max_size=5)
+        changes["topics"] = {"t": {"partitions": 5, "rate": 7, "racks": draw(some)}, "u": {"partitions": 3}}
+    if draw(st.booleans()):
+        changes["measure"] = {"from": f"{draw(st.integers(0, 200))}s"}
+    if draw(st.integers(0, 3)) == 0:
+        _own(draw, members)
+    names, events, partitions = [member["id"] for member in members], [], 5
+    for at in sorted(draw(st.lists(st.integers(0, 240), max_size=7))):
+        name, kind = draw(st.sampled_from(names)), draw(st.sampled_from(KINDS))
+        if kind == "join":
+            names.append(f"n{len(events)}")
+            event = {"join": draw(described(names[-1]))}
+        elif kind == "add_partitions":
+            partitions += draw(st.integers(1, 3))
+            event = {"add_partitions": {"t": partitions}}
+        elif kind == "rolling_restart":
+            surge = draw(st.integers(0, 1))
+            event = {kind: {"every": "15s", "down": "2s", "surge": surge, "kill": draw(st.booleans())}}
+        elif kind == "coordinator_failover":
+            event = {kind: {"down": "3s"}}
+        else:
+            event = {kind: name} | draw(EXTRAS.get(kind, st.just({})))
+        events.append({"at": f"{at}s", **event})
+    try:
+        return scenario_of(members, events, **changes)
+    except InputError:  # a member that is not there
+        reject()
+
+
+LISTS = st.sampled_from([["t"], ["u"], ["t", "u"]])
+KINDS = (
+    *("join", "leave", "crash", "restart", "pause", "freeze", "cut", "remove_member"),
+    *("subscribe", "add_partitions", "rolling_restart", "coordinator_failover"),
+)
+FOR_A_WHILE = st.sampled_from(["4s", "15s", "70s"]).map(lambda text: {"for": text})
+EXTRAS = dict.fromkeys(("pause", "freeze", "cut"), FOR_A_WHILE) | {
+    "subscribe": LISTS.map(lambda topics: {"topics": topics})
+}
+
+
+@st.composite
+def described(draw, name):
+    member = {"id": name, "rack": draw(st.sampled_from([None, *RACKS]))}
+    if member["rack"] is None:
+        del member["rack"]
+    if draw(st.booleans()):
+        member["instance_id"] = f"i-{name}"
+    if draw(st.integers(0, 4)) == 0:
+        return member | {"topics_pattern": "t|v.*"}
+    return member | {"topics": draw(LISTS)}
+
+
+def _own(draw, members):
+    """Let the members be a group that runs, with any owners."""
+    for member in members:
+        member |= {"owned": {}, "generation": 5}
+    for topic, count in (("t", 5), ("u", 3)):
+        for number in range(count):
+            owner = draw(st.sampled_from([None, *(m for m in members if topic in m.get("topics", ()))]))
+            if owner is not None:
+                owner["owned"].setdefault(topic, []).append(number)
+
+
+@settings(max_examples=scaled(60), derandomize=True, suppress_health_check=list(HealthCheck), deadline=None)
+@given(scenario=scenarios())
+def test_the_metrics_of_a_plan_without_a_trace_are_those_of_its_trace(scenario):
+    assert same(without_traces(scenario), with_traces(scenario))
+
+
+def test_a_member_that_joins_as_a_round_ends_shares_the_round_that_follows():
+    topics = {"topics": ["t"]}
+    events = [
+        {"at": "60s", "pause": "b", "for": "20s"},
+        {"at": "62s", "join": {"id": "c", **topics}},
+        {"at": "62s", "join": {"id": "d", **topics}},
+        {"at": "68s", "restart": "b"},  # the round for which it was missing ends, and partitions are given up
+    ]
+    scenario = scenario_of([{"id": "a", **topics}, {"id": "b", **topics}], events)
+    assert same(without_traces(scenario), with_traces(scenario))
+
+
+def test_plans_leave_nothing_to_the_cyclic_collector():
+    scenario = scenario_of([{"id": "a", "topics": ["t"]}], [{"at": "9m", "crash": "a"}])
+    gc.collect()
+    gc.disable()
+    try:
+        without_traces(scenario)
+        assert not gc.collect()
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "optimal",
+        "average",
+        "range+cooperative",
+        "cooperative-sticky+delay=1m",
+        "range+reconcile",
+        "range+watcher",
+    ],
+)
+def test_a_strategy_that_reads_more_than_counts_needs_a_trace(name):
+    assert counting(REGISTRY.strategy(name), REGISTRY) is None
+
+
+@pytest.mark.parametrize("event", [{"delete_topic": "t"}, {"create_topic": {"v": {"partitions": 1}}}])
+def test_a_scenario_with_other_topics_later_needs_traces(event):
+    assert not keeps_topics(scenario_of([{"id": "a", "topics": ["u"]}], [{"at": "1m", **event}]))
+    assert keeps_topics(scenario_of([{"id": "a", "topics": ["u"]}]))

@@ -1,0 +1,587 @@
+"""Periodic messages of a group at rest are left out: the trace is that of a run with every message."""
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from coordinator_core.protocol.events import GroupStateChanged
+from coordinator_core.registry.registry import default_registry
+from rebalance_lab.scenarios.scenario import parse_scenario
+from rebalance_lab.simulation.run import Run, simulate
+from rebalance_lab.traces.invariants import Invariants
+from tests.examples import scaled
+
+MEMBERS = ("m0", "m1", "m2", "m3")
+STRATEGIES = (
+    "range",
+    "cooperative-sticky",
+    "cooperative-sticky+static",
+    "lag-aware",
+    "range+static",
+    "cooperative-sticky+delay=60s",
+    "cooperative-sticky+static+delay=20s",
+    "range+server-side",
+    "sticky+reconcile",
+    "sticky+reconcile+static",
+    "watcher",
+    "watcher+owners=off",
+    "rocketmq",
+    "range+peers",
+    "lag-aware+peers",
+)
+REGISTRY = default_registry()
+WHOLE_S = 600
+"""The duration of the runs, in seconds."""
+
+
+@st.composite
+def topics(draw):
+    """Two topics whose rates change, so that members fall behind and catch up."""
+    steps = draw(st.lists(st.sampled_from([0, 3, 12, 30, 60]), min_size=1, max_size=6))
+    counts = [[n * 100] * 4 for n in steps]
+    return {
+        "a": {"partitions": 4, "rates_rows": counts, "interval": "100s"},
+        "b": {"partitions": 2, "rate": draw(st.sampled_from([0, 1, 10]))},
+    }
+
+
+@st.composite
+def events(draw, protocol):
+    """Anything that may happen to a group of a protocol and its brokers, at most eight times."""
+    running, listed = dict.fromkeys(MEMBERS, True), []
+    kinds = ["leave", "crash", "restart", "pause", "freeze", "cut", "subscribe"]
+    kinds += ["lag_view"] if protocol.servers else []
+    kinds += ["remove_member"] if protocol.remove_members else []
+    others = {
+        "coordinator_failover": {"down": "3s"},
+        "add_partitions": {"a": 6},
+        "calm": True,
+        "create_topic": {"c": {"partitions": 2, "rate": 1}},
+        "rolling_restart": {"every": "20s", "down": "5s"},
+    }
+    for at in sorted(draw(st.lists(st.integers(0, WHOLE_S * 10), max_size=8))):
+        if draw(st.integers(0, 3)) == 0 and others:
+            kind = draw(st.sampled_from(sorted(others)))
+            listed.append({"at": at * 100, kind: others[kind]})
+            if kind in ("add_partitions", "create_topic"):
+                del others[kind]
+            continue
+        name, kind = draw(st.sampled_from(MEMBERS)), draw(st.sampled_from(kinds))
+        event = {"at": at * 100, (kind if running[name] else "restart"): name}
+        running[name] = kind not in ("leave", "crash") or not running[name]
+        if "pause" in event or "freeze" in event or "cut" in event:
+            event["for"] = draw(st.sampled_from(["1s", "7s", "15s", "70s"]))
+        if "subscribe" in event:
+            event["topics"] = draw(st.sampled_from([["a"], ["b"], ["a", "b"]]))
+        if "lag_view" in event:
+            event["lag_view"] = {"member": name, "by": draw(st.sampled_from(["0s", "2s", "10s", "100s"]))}
+        listed.append(event)
+    return listed
+
+
+SPANS = ("0s", "50ms", ["0s", "3s"], "5s", "20s", "70s")
+"""The times of callbacks, restores, starts and shut-downs: shorter and longer than max.poll.interval.ms."""
+
+
+@st.composite
+def members(draw):
+    """Four members: some with a rate, with batches or callbacks that may be long, of any client library."""
+    listed = []
+    for name in MEMBERS:
+        member = {"id": name, "topics": ["a", "b"]}
+        if draw(st.booleans()):
+            member["process_rate"] = draw(st.sampled_from([5, 50, 500]))
+            member["record_cv"] = draw(st.sampled_from([0, 1]))
+            member["client"] = draw(st.sampled_from(["java", "librdkafka", "kafka-python", "aiokafka"]))
+        for field in ("on_revoked", "on_assigned", "restore", "start_up", "shut_down"):
+            if draw(st.integers(0, 4)) == 0:
+                member[field] = draw(st.sampled_from(SPANS))
+        if draw(st.integers(0, 5)) == 0:
+            member.pop("topics")
+            member["topics_pattern"] = ".*"
+        listed.append(member)
+    return listed
+
+
+@st.composite
+def runs(draw, strategies=STRATEGIES):
+    """A scenario with anything in it, and a strategy that goes with it."""
+    strategy = draw(st.sampled_from(strategies))
+    return draw(documents(REGISTRY.protocol(REGISTRY.strategy(strategy).protocol))), strategy
+
+
+@st.composite
+def documents(draw, protocol):
+    """A scenario with anything in it that a protocol knows."""
+    loss, duplicate = draw(st.sampled_from([(0, 0), (0, 0), (0.01, 0), (0, 0.01), (0.05, 0.05)]))
+    return {
+        "name": "g",
+        "duration": f"{WHOLE_S}s",
+        "seed": draw(st.integers(0, 2**32)),
+        "brokers": draw(st.sampled_from([1, 3])),
+        "topics": draw(topics()),
+        "members": draw(members()),
+        "events": draw(events(protocol)),
+        "config": {
+            "session.timeout.ms": draw(st.sampled_from([6_000, 45_000])),
+            "max.poll.interval.ms": draw(st.sampled_from([10_000, 60_000, 300_000])),
+            "max.poll.records": draw(st.sampled_from([5, 500])),
+            "metadata.max.age.ms": draw(st.sampled_from([9_000, 300_000])),
+            "auto.commit.interval.ms": draw(st.sampled_from([1_000, 5_000, 50_000])),
+            "enable.auto.commit": draw(st.sampled_from([True, True, False])),
+            "offsets.retention.minutes": draw(st.sampled_from([5, 10_080])),
+        },
+        "network": {
+            "latency": draw(st.sampled_from([[0, 0], [1, 5], [2, 40], [100, 300]])),
+            "loss": loss,
+            "duplicate": duplicate,
+        },
+    }
+
+
+def both(document, strategy):
+    """Return the traces with every message and without the periodic ones of groups at rest."""
+    scenario = parse_scenario(document, where="random", registry=REGISTRY)
+    return [
+        simulate(scenario, strategy, REGISTRY, every_message=every_message).events
+        for every_message in (True, False)
+    ]
+
+
+@settings(max_examples=scaled(150))
+@given(runs())
+def test_the_trace_of_any_run_is_that_with_every_message(run):
+    document, strategy = run
+    every, some = both(document, strategy)
+    for one, other in zip(every, some, strict=False):
+        assert one == other
+    assert len(every) == len(some)
+
+
+@settings(max_examples=scaled(150))
+@given(runs())
+def test_no_rule_is_broken_in_any_run(run):
+    """Committed offsets never go back, whatever the client library commits. C-80 and others."""
+    document, strategy = run
+    watch = Invariants(REGISTRY)
+    scenario = parse_scenario(document, where="random", registry=REGISTRY)
+    simulate(scenario, strategy, REGISTRY, watch=watch, every_message=True)
+    assert not watch.violations
+
+
+# --- examples
+
+HOUR_MS = 3_600_000
+
+
+def document(**fields):
+    """Two members that keep up for an hour in which nothing happens."""
+    return {
+        "name": "g",
+        "duration": HOUR_MS,
+        "topics": {"t": {"partitions": 4, "rate": 10}},
+        "members": [{"id": f"m{n}", "topics": ["t"], "process_rate": 1_000} for n in range(2)],
+        **fields,
+    }
+
+
+def run_of(fields, strategy="cooperative-sticky", *, every_message=False):
+    """A run that is not started."""
+    scenario = parse_scenario(fields, where="example", registry=REGISTRY)
+    return Run(scenario, strategy, REGISTRY, every_message=every_message)
+
+
+def actions_until(run, end_ms):
+    """The number of actions on the clock up to a time."""
+    count = 0
+    while (next_ms := run.clock.next_ms()) is not None and next_ms <= end_ms:
+        run.clock.step()
+        count += 1
+    return count
+
+
+def arrivals(run):
+    """The times at which requests arrive at the brokers, by kind, of a run to its end."""
+    listed = {}
+    arrived = run.brokers.arrived
+
+    def note(request, *arguments):
+        listed.setdefault(type(request).__name__.removesuffix("Request"), []).append(run.clock.now_ms)
+        arrived(request, *arguments)
+
+    run.brokers.arrived = note
+    run.advance(run.scenario.duration_ms)
+    return listed
+
+
+def test_heartbeats_of_a_quiet_hour_are_counted_and_not_sent():
+    some, every = run_of(document()), run_of(document(), every_message=True)
+    assert actions_until(some, HOUR_MS) * 20 < actions_until(every, HOUR_MS)
+    messages = every.finish().ended.messages
+    assert some.finish().ended.messages == messages
+    assert every.left_out == {}
+    assert set(some.left_out) == {"Heartbeat", "OffsetCommit", "Metadata"}
+    assert all(0.9 * messages[kind] < count <= messages[kind] for kind, count in some.left_out.items())
+
+
+@pytest.mark.parametrize(
+    ("strategy", "kinds"),
+    [
+        ("range+server-side", {"Heartbeat"}),
+        ("sticky+reconcile", {"ConsumerGroupHeartbeat"}),
+        ("watcher", {"Ping"}),
+        ("rocketmq", {"MemberHeartbeat", "MemberList"}),
+    ],
+)
+def test_a_quiet_hour_costs_nothing_under_any_family(strategy, kinds):
+    fields = document(brokers=3, events=[{"at": "50m", "crash": "m1"}])
+    some, every = run_of(fields, strategy), run_of(fields, strategy, every_message=True)
+    sent = arrivals(some)
+    assert [at_ms for times in sent.values() for at_ms in times if 30_000 < at_ms < 2_900_000] == []
+    assert set(some.left_out) == kinds | {"OffsetCommit", "Metadata"}
+    assert sent.keys() >= kinds
+    every.advance(HOUR_MS)
+    assert some.finish().events == every.finish().events
+
+
+@pytest.mark.parametrize("strategy", ["watcher", "rocketmq"])
+def test_a_span_does_not_begin_before_the_members_start(strategy):
+    """A group without a coordinator is not unknown before its members join."""
+    events = [{"at": 0, "pause": "m0", "for": "1s"}, {"at": "2m", "crash": "m1"}]
+    every, some = both(document(duration="5m", events=events), strategy)
+    assert every == some
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_looks_that_are_left_out_take_the_random_numbers_of_their_brokers(seed):
+    """Each topic is looked up at a broker of its own, and lists differ after a broker came back empty."""
+    causes = [{"at": "200s", "coordinator_failover": {"down": "3s"}}, {"at": "300s", "crash": "m0"}]
+    fields = document(
+        duration="10m",
+        brokers=3,
+        seed=seed,
+        topics={name: {"partitions": 4, "rate": 4} for name in "abcdef"},
+        members=[{"id": f"m{n}", "topics": list("abcdef")} for n in range(3)],
+        events=causes,
+        network={"latency": [1, 40], "loss": 0.002},
+    )
+    every, some = both(fields, "rocketmq")
+    assert every == some
+
+
+def test_the_looks_of_an_assignor_that_depends_on_more_than_the_group_are_simulated():
+    sent = arrivals(run_of(document(duration="10m"), "lag-aware+peers"))
+    assert len([at_ms for at_ms in sent["MemberList"] if at_ms > 300_000]) == 2 * 15
+
+
+def test_nothing_is_sent_while_the_delay_of_lost_partitions_runs():
+    fields = document(duration="20m", events=[{"at": "5m", "crash": "m1"}])
+    strategy = "cooperative-sticky+delay=10m"
+    some, every = run_of(fields, strategy), run_of(fields, strategy, every_message=True)
+    sent = arrivals(some)
+    rejoins = [at_ms for at_ms in sent["JoinGroup"] if at_ms > 500_000]
+    assert rejoins
+    assert [at for times in sent.values() for at in times if 360_000 < at < rejoins[0] - 5_000] == []
+    every.advance(1_200_000)
+    assert some.finish().events == every.finish().events
+
+
+@pytest.mark.parametrize("strategy", ["watcher", "rocketmq"])
+def test_offsets_of_a_group_without_members_expire_as_with_every_message(strategy):
+    """The coordinator checks them every ten minutes. A paused member commits nothing."""
+    fields = document(
+        duration="1h",
+        events=[{"at": "20m", "pause": "m0", "for": "25m"}, {"at": "50m", "leave": "m1"}],
+        config={"offsets.retention.minutes": 5},
+    )
+    every, some = both(fields, strategy)
+    assert every == some
+
+
+def test_a_member_that_misses_its_poll_in_a_callback_leaves_as_with_every_message():
+    """The member has no batches. It leaves while the others are at rest, and their heartbeats matter then."""
+    fields = document(
+        duration="5m",
+        seed=414668946,
+        topics={"a": {"partitions": 8, "rate": 3_000}, "b": {"partitions": 13, "rate": 10}},
+        members=[
+            {"id": "m0", "topics": ["b"], "on_revoked": "20s"},
+            {"id": "m4", "topics": ["a", "b"], "process_rate": 6.8},
+            {"id": "m5", "topics": ["a", "b"]},
+        ],
+        config={"max.poll.interval.ms": 10_000},
+        network={"latency": [1, 1]},
+    )
+    every, some = both(fields, "sticky+reconcile")
+    assert every == some
+
+
+def test_no_poll_is_left_out_during_a_callback_of_a_member_without_records():
+    fields = document(
+        duration="1m",
+        seed=0,
+        topics={"t": {"partitions": 1, "rate": 0}},
+        members=[{"id": "m0", "topics": ["t"]}, {"id": "m1", "topics": ["t"], "on_assigned": "70s"}],
+        config={"max.poll.interval.ms": 10_000},
+        network={"latency": [1, 1]},
+    )
+    every, some = both(fields, "range")
+    assert every == some
+
+
+def test_a_member_without_partitions_polls_without_commits_during_a_callback():
+    slow = {"id": "m2", "topics_pattern": ".*", "client": "aiokafka", "on_assigned": "70s", "start_up": "20s"}
+    fields = document(
+        duration="5m",
+        seed=0,
+        topics={"a": {"partitions": 1, "rate": 0}, "b": {"partitions": 2, "rate": 1}},
+        members=[{"id": f"m{n}", "topics": ["b"]} for n in range(2)] + [slow, {"id": "m3", "topics": ["a"]}],
+        events=[{"at": 71_483, "leave": "m3"}],
+        config={"session.timeout.ms": 10_000, "auto.commit.interval.ms": 1_000},
+        network={"latency": [1, 1]},
+    )
+    every, some = both(fields, "cooperative-sticky+delay=60s")
+    assert every == some
+
+
+def test_polls_in_the_background_that_are_left_out_end_no_batch():
+    """The batch of a backlog goes on while the member keeps up for a while."""
+    counts = [[100, 0, 300, 30_000], [300, 1_000, 0, 300], [12, 1_000, 3_000, 120], [100, 12, 3_000, 3_000]]
+    counts += [[12, 0, 0, 30_000], [300, 100, 3_000, 100]]
+    member = {"id": "m0", "topics": ["a", "b"], "process_rate": 5, "record_cv": 1, "client": "aiokafka"}
+    leaver = {"id": "m1", "topics": ["a"], "config": {"max.poll.records": 1}}
+    fields = document(
+        duration="5m",
+        seed=1592498589,
+        brokers=1,
+        topics={
+            "a": {"partitions": 4, "rates_rows": counts, "interval": "30s"},
+            "b": {"partitions": 2, "rate": 1},
+        },
+        members=[member, leaver],
+        events=[
+            {"at": 90_240, "leave": "m1"},
+            {"at": 133_935, "crash": "m0"},
+            {"at": 177_042, "restart": "m0"},
+        ],
+        config={
+            "max.poll.interval.ms": 20_000,
+            "auto.commit.interval.ms": 1_000,
+            "group.consumer.session.timeout.ms": 10_000,
+        },
+        network={"latency": [1, 1]},
+    )
+    every, some = both(fields, "range-848+reconcile")
+    assert every == some
+
+
+def test_a_pause_restarts_the_timer_of_polls_whatever_messages_came_before_it():
+    """The poll that ends the batch is to commit. Only a heartbeat since that time would have noted it."""
+    member = {"id": "m0", "topics": ["t"], "process_rate": 5, "start_up": "5s"}
+    fields = document(
+        duration="2m",
+        seed=2141254132,
+        topics={"t": {"partitions": 4, "rate": 100}},
+        members=[member, {"id": "m1", "topics": ["t"]}],
+        events=[{"at": 49_433, "crash": "m1"}, {"at": 91_416, "pause": "m0", "for": "7s"}],
+        config={"max.poll.interval.ms": 10_000},
+        network={"latency": [0, 0]},
+    )
+    every, some = both(fields, "lag-aware")
+    assert every == some
+
+
+def test_a_batch_that_a_pause_prolongs_may_outlast_the_interval_of_polls():
+    """Otherwise no batch is as long."""
+    fields = document(
+        duration="10m",
+        seed=0,
+        topics={"t": {"partitions": 2, "rate": 130}},
+        members=[{"id": "m0", "topics": ["t"], "process_rate": 50, "record_cv": 0}],
+        events=[{"at": 475_434, "pause": "m0", "for": "15s"}],
+        config={"max.poll.interval.ms": 20_000},
+        network={"latency": [100, 300]},
+    )
+    every, some = both(fields, "sticky+reconcile")
+    assert every == some
+
+
+def test_nothing_is_left_out_while_the_copy_of_a_commit_is_written():
+    """The response to the copy is one of those whose numbers decide which messages are lost."""
+    fields = document(
+        duration="90s",
+        seed=3691464746,
+        brokers=3,
+        topics={"t": {"partitions": 1, "rate": 0}},
+        members=[{"id": f"m{n}", "topics": ["t"]} for n in range(2)],
+        events=[{"at": 2_272, "crash": "m0"}],
+        network={"latency": [2, 40], "loss": 0.05, "duplicate": 0.05},
+    )
+    every, some = both(fields, "uniform-848+reconcile")
+    assert every == some
+
+
+def test_a_heartbeat_that_changes_something_cannot_be_left_out():
+    """Neither an error nor records of the group may be lost."""
+    run = run_of(document(members=[{"id": "m0", "topics": ["t"]}]), "sticky+reconcile")
+    run.advance(60_000)
+    client = run.stage.consumers["m0"].client
+    request = client.periodic().heartbeats.request
+    node = run.brokers.coordinator_node()
+    run.brokers.keep_alive(node, request, client="m0", at_ms=60_001)
+    for changed in ({"member_epoch": 99}, {"subscribed_topic_names": ("other",)}):
+        wrong = msgspec.structs.replace(request, **changed)
+        with pytest.raises(AssertionError, match="a heartbeat of m0 at 60002ms is left out"):
+            run.brokers.keep_alive(node, wrong, client="m0", at_ms=60_002)
+
+
+@pytest.mark.parametrize("client", ["java", "librdkafka", "aiokafka"])
+@pytest.mark.parametrize("rates", [[1, 1, 1], [1, 10_000, 1]])
+def test_commits_of_members_are_left_out_whether_they_keep_up_or_not(rates, client):
+    """A batch of a member with a backlog ends before each of its commits."""
+    changes = {"t": {"partitions": 4, "rates_rows": [[n * 600] * 4 for n in rates], "interval": "10m"}}
+    members = [{"id": f"m{n}", "topics": ["t"], "process_rate": 1_000, "client": client} for n in range(2)]
+    fields = document(topics=changes, members=members, duration="30m")
+    some, every = run_of(fields), run_of(fields, every_message=True)
+    assert "OffsetCommit" not in arrivals(some)
+    assert len(arrivals(every)["OffsetCommit"]) == some.left_out["OffsetCommit"] > 500
+    assert some.finish().events == every.finish().events
+
+
+def test_nothing_is_sent_between_two_causes_that_are_five_seconds_apart():
+    causes = [{"at": f"{at}s", "calm": True} for at in range(20, 180, 5)]
+    fields = document(events=causes, duration="200s", network={"latency": [1, 5]})
+    sent = arrivals(run_of(fields))
+    assert [at_ms for times in sent.values() for at_ms in times if at_ms > 20_000] == []
+    every, some = both(fields, "cooperative-sticky")
+    assert every == some
+
+
+@pytest.mark.parametrize("cut_s", [38, 39, 40])
+def test_a_commit_just_before_a_heartbeat_delays_its_response(cut_s):
+    """Both are sent then: the time at which a client misses its coordinator depends on them."""
+    fields = document(
+        duration="80s",
+        seed=0,
+        members=[{"id": "m", "topics": ["t"]}],
+        events=[{"at": f"{cut_s}s", "cut": "m", "for": "15s"}],
+        config={"session.timeout.ms": 6_000, "auto.commit.interval.ms": 2_950},
+        network={"latency": [100, 300]},
+    )
+    every, some = both(fields, "range")
+    assert every == some
+
+
+def test_a_commit_that_delays_a_heartbeat_need_not_be_the_last_one():
+    """Heartbeats are 5 s apart here, so that another commit follows before the next one."""
+    fields = document(
+        duration="60s",
+        seed=3519698708,
+        topics={"t": {"partitions": 1, "rate": 0}},
+        members=[{"id": "m", "topics": ["t"]}],
+        events=[{"at": "38s", "freeze": "m", "for": "15s"}],
+        config={"group.consumer.session.timeout.ms": 10_000, "auto.commit.interval.ms": 2_950},
+        network={"latency": [100, 300]},
+    )
+    every, some = both(fields, "range-848+reconcile")
+    assert every == some
+
+
+@pytest.mark.parametrize("cut_s", [60, 84, 85])
+def test_a_heartbeat_that_is_sent_after_all_follows_those_that_are_left_out(cut_s):
+    """The commit at the end of a long batch is known long before the last heartbeat, which it delays."""
+    fields = document(
+        duration="130s",
+        seed=0,
+        topics={"t": {"partitions": 1, "rate": 100}},
+        members=[{"id": "m", "topics": ["t"], "process_rate": 5}],
+        events=[{"at": f"{cut_s}s", "cut": "m", "for": "15s"}],
+        config={"session.timeout.ms": 6_000, "max.poll.records": 75},
+        network={"latency": [100, 300]},
+    )
+    every, some = both(fields, "range")
+    assert every == some
+
+
+def test_commits_that_are_left_out_take_the_random_numbers_of_their_batches():
+    member = {"topics": ["t"], "process_rate": 100, "record_cv": 1, "client": "aiokafka"}
+    fields = document(
+        duration="200s",
+        topics={"t": {"partitions": 4, "rate": 800}},
+        members=[{"id": f"m{n}", **member} for n in range(2)],
+        events=[{"at": "100s", "crash": "m0"}],
+        config={"max.poll.records": 50},
+    )
+    every, some = both(fields, "range")
+    assert every == some
+
+
+def test_an_hour_with_a_backlog_costs_little_if_rates_stay_the_same():
+    """The polls are drawn together, and the coordinator stores the offsets of the last one only."""
+    member = {"topics": ["t"], "process_rate": 100, "record_cv": 1}
+    fields = document(
+        duration="1h",
+        topics={"t": {"partitions": 4, "rate": 800}},
+        members=[{"id": f"m{n}", **member} for n in range(2)],
+    )
+    some, every = run_of(fields), run_of(fields, every_message=True)
+    assert actions_until(some, HOUR_MS) * 15 < actions_until(every, HOUR_MS)
+    assert some.finish().events == every.finish().events
+
+
+def test_metadata_of_a_topic_of_other_members_are_requested_again():
+    """The leader alone requests the topics of all members, for as long as it leads them."""
+    fields = document(
+        duration="100s",
+        topics={name: {"partitions": 2, "rate": 1} for name in "ab"},
+        members=[{"id": f"m{n}", "topics": list(topics)} for n, topics in enumerate(("a", "a", "ab"))],
+        events=[{"at": 30_000 + 7_300 * n, "restart" if n % 2 else "leave": "m2"} for n in range(8)],
+        config={"metadata.max.age.ms": 9_000},
+    )
+    every, some = both(fields, "cooperative-sticky")
+    assert every == some
+
+
+@pytest.mark.parametrize("every_message", [True, False])
+def test_an_event_that_comes_unannounced_needs_every_message(every_message):
+    run = run_of(document(duration="20m"), every_message=every_message)
+    run.advance(600_000)
+    run.stage.consumers["m1"].crash()
+    run.advance(1_200_000)
+    changes = [entry.at_ms for entry in run.finish().events if isinstance(entry.event, GroupStateChanged)]
+    session_ended = any(600_000 < at_ms <= 645_000 for at_ms in changes)
+    assert session_ended is every_message
+
+
+@pytest.mark.parametrize("loss", [0, 0.01])
+def test_a_lost_heartbeat_is_simulated(loss):
+    lossy = document(duration="20m", network={"latency": [1, 5], "loss": loss})
+    sent = arrivals(run_of(lossy))["Heartbeat"]
+    known = arrivals(run_of(lossy, every_message=True))["Heartbeat"]
+    middle = [at_ms for at_ms in sent if 60_000 < at_ms < 1_180_000]
+    assert bool(middle) is bool(loss)
+    assert set(middle) <= set(known)
+
+
+def test_the_last_commit_before_a_backlog_is_sent():
+    """The next one may never come: the first batch of the backlog lasts longer than the member lives."""
+    changes = {"t": {"partitions": 4, "rates_rows": [[100] * 4, [10_000] * 4], "interval": "100s"}}
+    slow = {"process_rate": 5, "record_cv": 0}
+    members = [{"id": "m0", "topics": ["t"]}, {"id": "m1", "topics": ["t"], **slow}]
+    crash = {"at": "120s", "crash": "m1"}
+    config = {"max.poll.records": 500}
+    fields = document(topics=changes, members=members, events=[crash], duration="200s", config=config)
+    every, some = both(fields, "range")
+    assert every == some
+
+
+def test_a_member_whose_polls_alone_take_time_gets_a_backlog():
+    """Its records take none, but it has a rate above which records wait."""
+    fields = document(
+        duration="60s",
+        topics={"t": {"partitions": 1, "rates_rows": [[0], [0], [30_000]], "interval": "20s"}},
+        members=[{"id": "m0", "topics": ["t"], "batch_overhead": "3s"}],
+    )
+    every, some = both(fields, "range")
+    assert every == some

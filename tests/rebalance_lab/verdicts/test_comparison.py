@@ -1,0 +1,529 @@
+"""A comparison: figures over seeds, which are better, the Pareto front; as tables, JSON, CSV and HTML."""
+
+import csv
+import io
+import json
+from html.parser import HTMLParser
+from math import comb, inf, isclose, isnan, nan
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from coordinator_core.registry.hookspecs import MetricSpec
+from rebalance_lab.verdicts.comparison import Candidate, Comparison, Figure, Order, comparison_of
+from rebalance_lab.verdicts.comparison_formats import as_csv, as_html, as_json
+from rebalance_lab.verdicts.comparison_tables import (
+    by_group,
+    faults,
+    front_line,
+    hanging,
+    signs,
+    tables_of,
+    title_of,
+)
+from rebalance_lab.verdicts.tables import BEST, as_text
+from tests.examples import scaled
+
+
+def metric(name, better="lower", doc="", **more):
+    return MetricSpec(name, "", lambda history: 0.0, better=better, doc=doc, **more)
+
+
+ROUNDS, LAG = metric("rounds"), metric("lag", doc='less is "better" <b>')
+STOPS = metric("stops", group="stops", headline=True)
+MOVES = metric("moves", group="moves", headline=True)
+COST = metric("cost", group="cost", headline=True)
+FRONT = [COST, MOVES, STOPS]
+
+
+def single(figures, *, metrics=(ROUNDS, LAG), scenario="day", seed=7, seeds=6):
+    return comparison_of(scenario, seed, metrics, figures, seeds=seeds)
+
+
+def over_seeds(values, *, metrics=(ROUNDS,), **more):
+    """A comparison of ``values[strategy][metric]``, each a list with a value for each seed."""
+    candidates = [
+        Candidate(name, {metric: Figure(tuple(listed)) for metric, listed in own.items()}, **more)
+        for name, own in values.items()
+    ]
+    first = next(iter(next(iter(values.values())).values()))
+    return Comparison("day", range(len(first)), metrics, candidates)
+
+
+def gridded(*rows, metrics=FRONT):
+    """A comparison of one strategy: a row for each session timeout, with a figure for each metric."""
+    candidates = [
+        Candidate(
+            "range",
+            {m.name: Figure((float(value),) * 6) for m, value in zip(metrics, values, strict=True)},
+            {"session.timeout.ms": (text, number)},
+        )
+        for (text, number), values in rows
+    ]
+    return Comparison("day", range(7, 13), metrics, candidates)
+
+
+TWO = single({"range": {"rounds": 3.0, "lag": nan}, "sticky": {"rounds": 2.0, "lag": 0.1}})
+ONE_SEED = single({"range": {"rounds": 3.0, "lag": nan}, "sticky": {"rounds": 2.0, "lag": 0.1}}, seeds=1)
+
+
+# --- figures over seeds
+
+
+def test_a_figure_has_the_median_and_the_spread_of_the_values_that_there_are():
+    figure = Figure((5.0, nan, 1.0, 9.0, 2.0))
+    assert (figure.median, figure.spread) == (3.5, (1.0, 9.0))
+
+
+def test_a_figure_without_values_has_none():
+    figure = Figure((nan, nan))
+    assert isnan(figure.median)
+    assert all(map(isnan, figure.spread))
+
+
+@pytest.mark.parametrize(("count", "cut"), [(1, 0), (10, 0), (19, 0), (20, 1), (39, 1), (40, 2), (100, 5)])
+def test_a_spread_is_without_the_five_percent_at_both_ends(count, cut):
+    assert Figure(tuple(map(float, range(count)))).spread == (cut, count - 1 - cut)
+
+
+# --- which is best
+
+
+@pytest.mark.parametrize(
+    ("values", "better", "best"),
+    [
+        ([3.0, 2.0, 5.0], "lower", {1}),
+        ([3.0, 2.0, 5.0], "higher", {2}),
+        ([3.0, 2.0, 2.0], "lower", {1, 2}),
+        ([nan, 2.0, 5.0], "lower", {1}),
+        ([2.0, 2.0, 2.0], "lower", set()),
+        ([nan, 2.0], "lower", set()),
+        ([nan, nan], "higher", set()),
+        ([4.0], "lower", set()),
+        ([100.0, 101.0], "lower", set()),
+        ([100.0, 101.1], "lower", {0}),
+        ([100.0, 100.9, 200.0], "lower", {0, 1}),
+        ([100.0, 100.9, 101.5], "lower", set()),
+        ([0.0, 0.001], "lower", {0}),
+        ([inf, 5.0], "lower", {1}),
+        ([inf, inf], "lower", set()),
+    ],
+)
+def test_the_best_are_better_than_each_of_the_others_by_more_than_a_tie(values, better, best):
+    one = metric("x", better)
+    figures = {f"s{i}": {"x": value} for i, value in enumerate(values)}
+    assert single(figures, metrics=[one]).best(one) == best
+
+
+TEN = [10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 100.0]
+
+
+def times(*factors):
+    return [value * factor for value, factor in zip(TEN, factors, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "order"),
+    [
+        (times(*[0.9] * 10), TEN, Order.BETTER),
+        (times(*[1.1] * 10), TEN, Order.WORSE),
+        (times(*[0.9] * 9, 2), TEN, Order.BETTER),
+        (times(*[0.9] * 8, 2, 2), TEN, Order.UNKNOWN),
+        (times(*[0.9] * 8, 0.995, 1), TEN, Order.UNKNOWN),
+        (times(*[0.995] * 5, *[1.005] * 5), TEN, Order.ALIKE),
+        (times(*[0.995] * 9, 2), TEN, Order.ALIKE),
+        (times(*[0.995] * 8, 2, 2), TEN, Order.UNKNOWN),
+        (times(*[0.9] * 5, *[1.1] * 5), TEN, Order.UNKNOWN),
+        (TEN, TEN, Order.ALIKE),
+        ([0.0] * 6, [1e-9] * 6, Order.BETTER),
+        ([0.0] * 6, [0.0] * 6, Order.ALIKE),
+        ([inf] * 6, [inf] * 6, Order.ALIKE),
+        ([5.0] * 6, [inf] * 6, Order.BETTER),
+        ([1.0] * 5, [2.0] * 5, Order.UNKNOWN),
+        ([1.0] * 5, [1.0] * 5, Order.UNKNOWN),
+        ([1.0], [2.0], Order.UNKNOWN),
+        ([1.0] * 5 + [nan], [2.0] * 6, Order.UNKNOWN),
+        ([nan, *[1.0] * 7], [*[2.0] * 7, nan], Order.BETTER),
+        ([nan] * 6, [1.0] * 6, Order.UNKNOWN),
+    ],
+)
+def test_figures_are_compared_seed_by_seed_by_a_sign_test(one, other, order):
+    one, other = Figure(tuple(one)), Figure(tuple(other))
+    turned = {Order.BETTER: Order.WORSE, Order.WORSE: Order.BETTER}.get(order, order)
+    assert one.order(other) is other.order(one, "higher") is order
+    assert other.order(one) is one.order(other, "higher") is turned
+    assert one.is_better(other, "lower") is (order is Order.BETTER)
+
+
+def test_pairs_decide_where_spreads_overlap():
+    """All of ten pairs are better, and the least of one figure is less than the most of the other."""
+    one = Figure(tuple(TEN))
+    other = Figure(tuple(times(*[1.2] * 10)))
+    assert one.spread[1] > other.spread[0]
+    assert one.order(other) is Order.BETTER
+
+
+def test_an_order_of_pairs_that_the_medians_contradict_is_not_known():
+    """Nine of ten pairs are better, and yet the median is that of the higher half."""
+    one = Figure((*[0.9] * 4, *[99.0] * 5, 100.0))
+    other = Figure((*[1.0] * 4, *[100.0] * 5, 1.0))
+    assert one.median > other.median
+    assert one.order(other) is Order.UNKNOWN
+
+
+@settings(max_examples=scaled(2_000))
+@given(
+    st.lists(
+        st.tuples(*[st.one_of(st.just(nan), st.floats(0, 1e6), st.integers(0, 5).map(float))] * 2),
+        max_size=25,
+    )
+)
+def test_an_order_turns_round_and_needs_six_pairs_of_which_a_coin_seldom_has_so_many(pairs):
+    one, other = (Figure(tuple(values)) for values in (zip(*pairs, strict=True) if pairs else ((), ())))
+    order = one.order(other)
+    turned = {Order.BETTER: Order.WORSE, Order.WORSE: Order.BETTER}.get(order, order)
+    assert other.order(one) is turned
+    known = [(a, b) for a, b in pairs if not isnan(a) and not isnan(b)]
+    if len(known) < 6:
+        assert order is Order.UNKNOWN
+    if order is Order.BETTER:
+        less = sum(a < b and not isclose(a, b, rel_tol=0.01) for a, b in known)
+        assert sum(comb(len(known), k) for k in range(less, len(known) + 1)) <= 0.025 * 2 ** len(known)
+        assert one.median < other.median
+    if order is Order.ALIKE:
+        assert isclose(one.median, other.median, rel_tol=0.0101)
+
+
+@settings(max_examples=scaled(500))
+@given(st.lists(st.floats(-1, 1), min_size=6, max_size=40), st.randoms(use_true_random=False))
+def test_the_order_of_the_seeds_does_not_count(differences, random):
+    pairs = [(10 + difference, 10.0) for difference in differences]
+    shuffled = random.sample(pairs, len(pairs))
+    first, second = (
+        Figure(tuple(a for a, _ in each)).order(Figure(tuple(b for _, b in each)))
+        for each in (pairs, shuffled)
+    )
+    assert first is second
+
+
+def test_with_one_seed_no_figure_is_best_and_there_is_no_front():
+    made = single(
+        {"a": {m.name: 1.0 for m in FRONT}, "b": {m.name: 9.0 for m in FRONT}}, metrics=FRONT, seeds=1
+    )
+    assert made.best(STOPS) == made.front == frozenset()
+    assert front_line(made) == ""
+    assert [entry["front"] for entry in json.loads(as_json(made))["strategies"]] == [None, None]
+    assert [row["front"] for row in csv.DictReader(io.StringIO(as_csv(made)))] == ["", ""]
+
+
+# --- the Pareto front
+
+
+@pytest.mark.parametrize(
+    ("rows", "front"),
+    [
+        ([(1, 9, 9), (9, 1, 9), (9, 9, 1)], {0, 1, 2}),
+        ([(1, 9, 9), (2, 9, 9), (1, 1, 9)], {2}),
+        ([(100, 100, 100), (100.5, 100, 99.5)], {0, 1}),
+        ([(100, 100, 100), (100.5, 100, 50)], {1}),
+        ([(5, 5, 5)], {0}),
+        ([(nan, 1, 1), (5, 5, 5)], {1}),
+    ],
+)
+def test_the_front_has_the_candidates_that_no_other_one_dominates(rows, front):
+    figures = {f"s{i}": dict(zip(("cost", "moves", "stops"), row, strict=True)) for i, row in enumerate(rows)}
+    assert single(figures, metrics=FRONT).front == front
+
+
+def test_ties_that_dominate_each_other_in_a_circle_are_all_on_the_front():
+    rows = [(1.0, 1.015, 1.0075), (1.0075, 1.0, 1.015), (1.015, 1.0075, 1.0)]
+    figures = {f"s{i}": dict(zip(("cost", "moves", "stops"), row, strict=True)) for i, row in enumerate(rows)}
+    assert single(figures, metrics=FRONT).front == {0, 1, 2}
+
+
+def test_the_front_is_of_the_first_headline_metrics_of_stops_moves_and_cost():
+    others = [metric("a", group="cost"), metric("b", group="lag", headline=True)]
+    later = metric("z", group="stops", headline=True)
+    made = single({"s": {m.name: 1.0 for m in [*others, *FRONT, later]}}, metrics=[*others, *FRONT, later])
+    assert made.front_metrics == [STOPS, MOVES, COST]
+
+
+def test_without_headline_metrics_there_is_no_front():
+    assert TWO.front == frozenset()
+    assert front_line(TWO) == ""
+
+
+# --- for people
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (nan, "-"),
+        (0.0, "0"),
+        (3.0, "3"),
+        (-3.0, "-3"),
+        (1234567.0, "1,234,567"),
+        (1234.56, "1,235"),
+        (132.44, "132.4"),
+        (22.561, "22.6"),
+        (0.09761, "0.0976"),
+        (inf, "inf"),
+        (-inf, "-inf"),
+        (1e300, f"{1e300:,.0f}"),
+    ],
+)
+def test_a_figure_is_as_long_as_it_needs_to_be(value, text):
+    assert as_text(value) == text
+
+
+def texts(table):
+    return [list(table.head), *([cell.text for cell in row] for row in table.rows)]
+
+
+def test_a_table_has_a_star_at_the_best_and_the_spreads_below_one_another():
+    made = over_seeds(
+        {
+            "a": {"rounds": [2.0] * 6, "lag": [5.0, 1_500.0] * 3},
+            "b": {"rounds": [30, 34] * 3, "lag": [9] * 6},
+        },
+        metrics=[ROUNDS, LAG],
+    )
+    (table,) = tables_of(made, everything=False, units=False)
+    assert texts(table) == [
+        ["", "a", "b"],
+        ["rounds", "   *2          ", "32 (30-34)"],
+        ["lag", "752.5 (5-1,500)", " 9        "],
+    ]
+    assert [cell.style for cell in table.rows[0]] == ["", BEST, ""]
+
+
+def test_the_first_screen_has_the_headline_metrics_by_groups_and_everything_has_headings():
+    metrics = [metric("x", group="cost"), *FRONT, metric("own", group="mine"), metric("none")]
+    made = single({"a": {m.name: 1.0 for m in metrics}}, metrics=metrics)
+    (table,) = tables_of(made, everything=False)
+    assert [row[0].text for row in table.rows] == ["stops", "moves", "cost"]
+    (table,) = tables_of(made, everything=True)
+    assert [row[0].text for row in table.rows] == [
+        "stops",
+        "  stops",
+        "moves",
+        "  moves",
+        "cost",
+        "  x",
+        "  cost",
+        "mine",
+        "  own",
+        "others",
+        "  none",
+    ]
+
+
+def test_settings_that_differ_make_a_grid_with_a_row_for_each_candidate():
+    made = gridded((("6s", 6_000), (1, 9, 9)), (("45s", 45_000), (9, 1, 9)), (("9s", 9_000), (9, 9, 9)))
+    (table,) = tables_of(made, everything=False)
+    assert texts(table) == [
+        ["strategy", "session.\ntimeout.ms", "", "stops", "moves", "cost"],
+        ["range", "6s", "front", "9", "9", "*1"],
+        ["range", "45s", "front", "9", "*1", "9"],
+        ["range", "9s", "", "9", "9", "9"],
+    ]
+    assert table.headings == 3
+    assert front_line(made).startswith("front: no other row is better in one of stops, moves and cost and")
+    assert [t.title for t in tables_of(made, everything=True)] == ["stops", "moves", "cost"]
+
+
+def test_settings_in_which_all_candidates_are_alike_are_named_once():
+    made = gridded((("6s", 6_000), (1, 9, 9)))
+    assert title_of(made) == "6 seeds (7 to 12), session.timeout.ms=6s"
+    (table,) = tables_of(made, everything=False, units=False)
+    assert table.head == ["", "range"]
+
+
+def test_the_candidates_of_the_front_are_named_below_the_table():
+    figures = {"a": (1, 9, 9), "b": (9, 1, 9), "c": (9, 9, 9)}
+    made = single(
+        {n: dict(zip(("cost", "moves", "stops"), f, strict=True)) for n, f in figures.items()}, metrics=FRONT
+    )
+    assert front_line(made) == "Pareto front of stops, moves and cost: a, b"
+
+
+def test_the_signs_that_a_table_has_are_explained():
+    assert signs(ONE_SEED) == []
+    star, figures = signs(over_seeds({"a": {"rounds": [1.0] * 20}, "b": {"rounds": [2.0] * 20}}))
+    assert star.endswith("of the row without *: by more than 1 %, seed by seed (sign test, 5 %)")
+    assert figures == "figures: median of 20 seeds (least and greatest value without 5 % at both ends)"
+
+
+def test_findings_are_named_with_their_candidate():
+    made = over_seeds({"a": {"rounds": [1.0]}}, findings=["the group never rested"])
+    assert faults(made) == ["a: the group never rested"]
+    assert json.loads(as_json(made))["strategies"][0]["findings"] == ["the group never rested"]
+    assert next(csv.DictReader(io.StringIO(as_csv(made))))["findings"] == "the group never rested"
+    assert "<p class=fault>a: the group never rested</p>" in as_html(made)
+
+
+def test_a_candidate_with_findings_is_neither_best_nor_on_the_front():
+    values = {"a": 0.0, "b": 1.0, "c": 2.0}
+    candidates = [
+        Candidate(name, {m.name: Figure((value,) * 6) for m in FRONT}, findings=["broken"] * (name == "a"))
+        for name, value in values.items()
+    ]
+    made = Comparison("day", range(6), FRONT, candidates)
+    assert made.best(STOPS) == made.front == {1}
+
+
+def test_groups_that_nobody_knows_follow_the_others():
+    assert list(by_group([metric("a"), metric("b", group="own"), metric("c", group="lag")])) == [
+        "lag",
+        "others",
+        "own",
+    ]
+
+
+def test_a_definition_is_indented_from_its_second_line_on():
+    assert hanging("lag [s]: one two three", 15) == "lag [s]: one\n  two three"
+
+
+# --- JSON
+
+
+def test_json_has_the_scenario_the_seed_and_every_figure():
+    assert json.loads(as_json(ONE_SEED)) == {
+        "scenario": "day",
+        "seed": 7,
+        "seeds": [7],
+        "answers": [],
+        "front_of": [],
+        "strategies": [
+            {"strategy": "range", "front": None, "metrics": {"rounds": 3.0, "lag": None}, "findings": []},
+            {"strategy": "sticky", "front": None, "metrics": {"rounds": 2.0, "lag": 0.1}, "findings": []},
+        ],
+        "errors": [],
+        "definitions": {
+            name: {"definition": doc, "unit": "", "group": "", "better": "lower", "headline": False}
+            for name, doc in (("rounds", ""), ("lag", LAG.doc))
+        },
+    }
+
+
+def test_json_has_the_values_of_each_seed_and_their_spread():
+    (entry,) = json.loads(as_json(over_seeds({"a": {"rounds": [4.0, nan, 2.0]}})))["strategies"]
+    assert entry["metrics"] == {"rounds": 3.0}
+    assert entry["values"] == {"rounds": [4.0, None, 2.0]}
+    assert entry["spread"] == {"rounds": [2.0, 4.0]}
+
+
+def test_json_has_the_settings_of_a_grid_as_values_and_marks_the_front():
+    made = gridded((("6s", 6_000), (1, 9, 9)), (("45s", 45_000), (9, 9, 9)))
+    document = json.loads(as_json(made))
+    assert document["front_of"] == ["stops", "moves", "cost"]
+    assert [(e["settings"], e["front"]) for e in document["strategies"]] == [
+        ({"session.timeout.ms": 6_000}, True),
+        ({"session.timeout.ms": 45_000}, False),
+    ]
+
+
+def test_json_says_null_and_never_nan():
+    assert '"lag": null' in as_json(TWO)
+    assert "NaN" not in as_json(TWO)
+
+
+# --- CSV
+
+
+def test_csv_has_a_row_a_strategy_and_nothing_where_there_is_no_figure():
+    assert list(csv.reader(io.StringIO(as_csv(ONE_SEED)))) == [
+        ["scenario", "seed", "strategy", "rounds", "lag", "front", "findings"],
+        ["day", "7", "range", "3", "", "", ""],
+        ["day", "7", "sticky", "2", "0.1", "", ""],
+    ]
+
+
+def test_csv_has_the_settings_of_a_grid_and_the_spread_of_seeds():
+    made = gridded((("6s", 6_000), (1, 9, 9)), (("45s", 45_000), (9, 9, 9)))
+    head, *rows = csv.reader(io.StringIO(as_csv(made)))
+    assert head == [
+        "scenario",
+        "seed",
+        "strategy",
+        "session.timeout.ms",
+        "cost",
+        "moves",
+        "stops",
+        *(f"{name}_{end}" for name in ("cost", "moves", "stops") for end in ("low", "high")),
+        "front",
+        "findings",
+    ]
+    assert [(row[3], row[13]) for row in rows] == [("6000", "yes"), ("45000", "no")]
+    (row,) = csv.DictReader(io.StringIO(as_csv(over_seeds({"a": {"rounds": [4.0, 2.0]}}))))
+    assert (row["rounds"], row["rounds_low"], row["rounds_high"]) == ("3", "2", "4")
+
+
+def test_csv_quotes_names_that_need_it():
+    made = single({'a,"b"': {"rounds": 1.0, "lag": 1 / 3}}, scenario="two\nlines, and more", seeds=1)
+    _, row = csv.reader(io.StringIO(as_csv(made), newline=""))
+    assert row == ["two\nlines, and more", "7", 'a,"b"', "1", "0.333333333333", "", ""]
+
+
+# --- HTML
+
+
+class Page(HTMLParser):
+    """The text of each cell of a page, with ``<b>`` where it is bold, and the elements that were opened.
+
+    Cells of the table of all metrics, which follows, are left out.
+    """
+
+    def __init__(self, text):
+        super().__init__()
+        self.rows, self.opened, self.titles = [], [], []
+        self.feed(text.split("<details>")[0])
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.opened.append(tag)
+        self.titles += [value for name, value in attrs if name == "title"]
+        if tag == "tr":
+            self.rows.append([])
+        elif tag in ("th", "td"):
+            self.rows[-1].append("")
+        elif tag == "b":
+            self.rows[-1][-1] += "<b>"
+
+    def handle_data(self, data):
+        if self.rows and self.rows[-1] and data.strip() and self.opened[-1] != "p":
+            self.rows[-1][-1] += data
+
+
+def test_html_has_a_row_a_metric_and_the_best_in_bold():
+    page = Page(
+        as_html(single({"range": {"rounds": 3.0, "lag": 1.0}, "sticky": {"rounds": 2.0, "lag": 1.0}}))
+    )
+    assert page.rows == [["", "", "range", "sticky"], ["rounds", "", "3", "<b>*2"], ["lag", "", "1", "1"]]
+
+
+def test_html_shows_a_dash_where_there_is_no_figure():
+    assert Page(as_html(TWO)).rows[2] == ["lag", "", "-", "0.1"]
+
+
+def test_html_has_the_definitions_as_hints_and_below():
+    page = as_html(
+        single({"a": {"stops": 1.0, "lag": 2.0}}, metrics=[STOPS, metric("lag", doc="Records that wait.")])
+    )
+    assert page.count('title="Records that wait."') == 1
+    assert "<dt>lag</dt><dd>Records that wait.</dd>" in page
+    before, after = page.split("<details>")
+    assert "lag" not in before
+    assert "lag" in after
+
+
+def test_html_escapes_names_and_docs():
+    figures = {"<script>x</script>": {"rounds": 1.0, "lag": 2.0}}
+    text = as_html(single(figures, scenario="</title><script>&"))
+    page = Page(text)
+    assert "script" not in page.opened
+    assert page.rows[0] == ["", "", "<script>x</script>"]
+    assert 'less is "better" <b>' in page.titles
+    assert "<title>&lt;/title&gt;&lt;script&gt;&amp;</title>" in text
