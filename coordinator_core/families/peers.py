@@ -9,9 +9,10 @@ from typing import Any
 
 from coordinator_core.client.peers import PeersMember
 from coordinator_core.client.peers.member import PeerState
-from coordinator_core.client.peers.settings import PeersSettings
-from coordinator_core.families.servers import EMPTY, GROUP_STATES, REBALANCING, SETTLED
+from coordinator_core.coordinator.peers.member_lists import MemberLists
+from coordinator_core.coordinator.servers import EMPTY, GROUP_STATES, REBALANCING, SETTLED
 from coordinator_core.protocol.events import MemberStarted, MemberStopped, Notified, SubscriptionChanged
+from coordinator_core.protocol.peers import PeersSettings
 from coordinator_core.registry.hookspecs import ProtocolSpec, hookimpl
 
 _LONGER = "make the duration of the scenario longer"
@@ -51,7 +52,7 @@ PEERS = ProtocolSpec(
     at_rest=frozenset({SETTLED}),
     round_begins=frozenset({REBALANCING}),
     vacant=frozenset({EMPTY}),
-    servers="member lists",
+    servers=MemberLists,
     members_at_rest=frozenset({PeerState.RESTING.value}),
     member=lambda settings, nodes: partial(PeersMember, settings),  # noqa: ARG005 - brokers have the lists
     settings=PeersSettings,

@@ -11,9 +11,10 @@ from coordinator_core.client.watcher import WatcherMember
 from coordinator_core.client.watcher.events import ClaimFailed
 from coordinator_core.client.watcher.member import WatcherState
 from coordinator_core.client.watcher.settings import WatcherSettings
-from coordinator_core.families.servers import EMPTY, GROUP_STATES, REBALANCING, SETTLED
-from coordinator_core.protocol.ensemble import BROKERS, TOPICS
+from coordinator_core.coordinator.servers import EMPTY, GROUP_STATES, REBALANCING, SETTLED
+from coordinator_core.coordinator.watcher.ensemble import Ensemble
 from coordinator_core.protocol.events import Assigned, Notified
+from coordinator_core.protocol.watcher import BROKERS, TOPICS
 from coordinator_core.reading.partitions import listed
 from coordinator_core.registry.hookspecs import MetricSpec, ModifierSpec, ProtocolSpec, Strategy, hookimpl
 
@@ -78,7 +79,7 @@ WATCHER = ProtocolSpec(
     at_rest=frozenset({SETTLED}),
     round_begins=frozenset({REBALANCING}),
     vacant=frozenset({EMPTY}),
-    servers="zookeeper",
+    servers=Ensemble,
     members_at_rest=frozenset({WatcherState.RESTING.value, WatcherState.WITHOUT_SHARE.value}),
     events=(ClaimFailed,),
     sentences={Notified: _notified, ClaimFailed: _claim_failed},

@@ -137,10 +137,9 @@ class ProtocolSpec:
     ``remove_members(group_id, members)`` returns the request with which an administrator removes members
     (`protocol.messages.DescribedMember`); None if there is no such request.
 
-    A family whose members need no coordinator has ``servers`` in place of ``coordinator``: the name of what
-    the simulated world must have (`simulation.servers.SERVERS`), or a function that makes
-    `families.servers.Servers` from a `families.servers.Site`. Then ``member`` also gets the numbers of the
-    servers' nodes, and ``members_at_rest`` are the states of a member in which no rebalance of its own is in
+    A family whose members need no coordinator has ``servers`` in place of ``coordinator``: a function that
+    makes `coordinator.servers.Servers` from a `coordinator.servers.Site`. Then ``member`` also gets the
+    numbers of the servers' nodes, and ``members_at_rest`` are the states of a member in which no rebalance of its own is in
     progress. The group has the three states of `simulation.gathering`.
 
     ``events`` are the family's own kinds of events, subclasses of `protocol.events.FamilyEvent`.
@@ -173,7 +172,7 @@ class ProtocolSpec:
     settings: "type[msgspec.Struct] | None" = field(default=None, kw_only=True)
     running_group: Callable[..., Any] | None = field(default=None, kw_only=True)
     remove_members: Callable[[str, Any], Any] | None = field(default=None, kw_only=True)
-    servers: str | Callable[[Any], Any] | None = field(default=None, kw_only=True)
+    servers: Callable[[Any], Any] | None = field(default=None, kw_only=True)
     members_at_rest: frozenset[str] = field(default=frozenset(), kw_only=True)
     events: tuple[type[Any], ...] = field(default=(), kw_only=True)
     sentences: Mapping[type[Any], Callable[[Any], str]] = field(default_factory=dict, kw_only=True)

@@ -16,16 +16,6 @@ from coordinator_core.client.core import Core
 from coordinator_core.client.generation import NO_MEMBERSHIP, Generation
 from coordinator_core.client.member import Outlook, cannot_resume, commit_refused
 from coordinator_core.client.offsets import CommitResult, Offsets
-from coordinator_core.client.peers.messages import (
-    MemberGoneRequest,
-    MemberHeartbeatRequest,
-    MemberHeartbeatResponse,
-    MemberListRequest,
-    MemberListResponse,
-    MemberNoticeRequest,
-    MemberNoticeResponse,
-)
-from coordinator_core.client.peers.settings import PeersSettings
 from coordinator_core.client.periodic import Heartbeats, Looks, chosen
 from coordinator_core.client.requests import FOREVER_MS, NEVER, Reply
 from coordinator_core.errors import InputError, RebalanceLabError
@@ -33,6 +23,16 @@ from coordinator_core.model import GroupSubscription, Subscription, TopicInfo, T
 from coordinator_core.protocol import events as ev
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.messages import Response, TopicMetadata
+from coordinator_core.protocol.peers import (
+    MemberGoneRequest,
+    MemberHeartbeatRequest,
+    MemberHeartbeatResponse,
+    MemberListRequest,
+    MemberListResponse,
+    MemberNoticeRequest,
+    MemberNoticeResponse,
+    PeersSettings,
+)
 
 
 class PeerState(StrEnum):

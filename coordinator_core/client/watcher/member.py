@@ -25,8 +25,8 @@ from coordinator_core.client.watcher.events import ClaimFailed
 from coordinator_core.client.watcher.settings import WatcherSettings
 from coordinator_core.errors import InputError, RebalanceLabError
 from coordinator_core.model import Cluster, GroupSubscription, Subscription, TopicInfo, TopicPartition
-from coordinator_core.protocol import ensemble as m
 from coordinator_core.protocol import events as ev
+from coordinator_core.protocol import watcher as m
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.messages import Request, Response
 

@@ -6,7 +6,7 @@ Otherwise it is Rebalancing: a round is a time in which the group does not rest.
 
 from collections.abc import Callable, Container
 
-from coordinator_core.families.servers import EMPTY, REBALANCING, SETTLED
+from coordinator_core.coordinator.servers import EMPTY, REBALANCING, SETTLED
 from coordinator_core.protocol import events as ev
 
 

@@ -4,13 +4,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from coordinator_core.client.peers.messages import MemberGoneRequest
 from coordinator_core.errors import ProtocolError
 from coordinator_core.protocol.consumer_protocol import decode_assignment
-from coordinator_core.protocol.ensemble import CloseSessionRequest, SessionRequest
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.messages import JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
+from coordinator_core.protocol.peers import MemberGoneRequest
 from coordinator_core.protocol.server_side import JoinRequest
+from coordinator_core.protocol.watcher import CloseSessionRequest, SessionRequest
 from rebalance_lab.simulation.world.exchange import Exchange
 from rebalance_lab.verdicts.tables import as_text
 from rebalance_lab.verdicts.words import counted

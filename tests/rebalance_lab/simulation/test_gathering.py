@@ -2,7 +2,7 @@
 
 import pytest
 
-from coordinator_core.families.servers import EMPTY, GROUP_STATES, REBALANCING, SETTLED
+from coordinator_core.coordinator.servers import EMPTY, GROUP_STATES, REBALANCING, SETTLED
 from coordinator_core.protocol import events as ev
 from rebalance_lab.simulation.gathering import Gathering
 

@@ -4,19 +4,18 @@ from dataclasses import replace
 
 import pytest
 
-from coordinator_core.client.peers.settings import PeersSettings
-from coordinator_core.errors import PluginError
-from coordinator_core.families.servers import Site
+from coordinator_core.coordinator.peers.member_lists import MemberLists
+from coordinator_core.coordinator.servers import Site
+from coordinator_core.coordinator.watcher.ensemble import Ensemble
 from coordinator_core.families.watcher import WATCHER
-from coordinator_core.protocol import ensemble as m
 from coordinator_core.protocol import events as ev
+from coordinator_core.protocol import watcher as m
+from coordinator_core.protocol.peers import PeersSettings
 from coordinator_core.registry.registry import default_registry
 from rebalance_lab.scenarios.families import family_for
 from rebalance_lab.scenarios.scenario import parse_scenario
 from rebalance_lab.simulation.world.clock import VirtualClock
-from rebalance_lab.simulation.world.ensemble import Ensemble
-from rebalance_lab.simulation.world.member_lists import MemberLists
-from rebalance_lab.simulation.world.servers import SERVERS, ServerNodes, make_servers
+from rebalance_lab.simulation.world.servers import ServerNodes, make_servers
 
 DOCUMENT = {
     "name": "g",
@@ -33,17 +32,8 @@ def family_of(strategy):
 
 
 @pytest.mark.parametrize(("strategy", "kind"), [("watcher", Ensemble), ("rocketmq", MemberLists)])
-def test_a_family_names_its_servers(strategy, kind):
+def test_a_family_has_servers_of_its_own(strategy, kind):
     assert isinstance(make_servers(family_of(strategy), "g", "range", {"t": 2}, 3), kind)
-    assert kind in SERVERS.values()
-
-
-def test_servers_that_do_not_exist_are_an_error_of_the_family():
-    family = family_of("watcher")
-    wrong = replace(family, spec=replace(family.spec, servers="etcd"))
-    expected = "plugin 'watcher', protocols: no servers 'etcd'; there are member lists, zookeeper"
-    with pytest.raises(PluginError, match=expected):
-        make_servers(wrong, "g", "range", {"t": 2}, 3)
 
 
 def test_a_family_may_bring_its_own_servers():

@@ -1,1 +1,1 @@
-"""The simulated world: clock, network, dice, brokers, the registry of the watcher and the member lists of peers."""
+"""The simulated world: clock, network, dice and brokers."""

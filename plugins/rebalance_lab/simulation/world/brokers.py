@@ -18,8 +18,8 @@ from coordinator_core.coordinator.log import MemoryLog
 from coordinator_core.coordinator.outcome import Append, Outcome
 from coordinator_core.coordinator.parts import CoordinatorPart
 from coordinator_core.coordinator.records import CommittedOffsets, Record, Records
+from coordinator_core.coordinator.servers import Servers
 from coordinator_core.coordinator.shard import Group
-from coordinator_core.families.servers import Servers
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
 from coordinator_core.protocol.error_codes import ErrorCode

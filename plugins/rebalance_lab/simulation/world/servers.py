@@ -4,36 +4,19 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from coordinator_core.coordinator.outcome import Outcome
-from coordinator_core.errors import PluginError
+from coordinator_core.coordinator.servers import Servers, Site
 from coordinator_core.families.family import Family
-from coordinator_core.families.servers import Servers, Site
 from coordinator_core.protocol import events as ev
 from coordinator_core.protocol.messages import Request, Response
 from rebalance_lab.simulation.world.clock import Alarm, VirtualClock
-from rebalance_lab.simulation.world.ensemble import Ensemble
-from rebalance_lab.simulation.world.member_lists import MemberLists
-
-SERVERS: Mapping[str, Callable[[Site], Servers]] = {
-    "member lists": MemberLists,
-    "zookeeper": Ensemble,
-}
-"""What a protocol family may need, by name."""
 
 
 def make_servers(family: Family, group: str, protocol: str, topics: Mapping[str, int], count: int) -> Servers:
-    """Return the servers of a family in a cluster of ``count`` brokers.
-
-    Raises:
-        PluginError: if the family names servers that do not exist.
-    """
-    make = family.spec.servers
-    if isinstance(make, str):
-        if make not in SERVERS:
-            known = ", ".join(sorted(SERVERS))
-            raise PluginError(family.spec.name, "protocols", f"no servers {make!r}; there are {known}")
-        make = SERVERS[make]
-    assert make is not None
-    servers: Servers = make(Site(family.settings(), group, protocol, dict(topics), range(count)))
+    """Return the servers of a family that has them, in a cluster of ``count`` brokers."""
+    assert family.spec.servers is not None
+    servers: Servers = family.spec.servers(
+        Site(family.settings(), group, protocol, dict(topics), range(count))
+    )
     return servers
 
 

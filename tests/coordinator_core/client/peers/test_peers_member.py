@@ -6,10 +6,10 @@ import pytest
 
 from assignors.average import AverageAssignor
 from coordinator_core.client.peers import PeersMember
-from coordinator_core.client.peers import messages as p
-from coordinator_core.client.peers.settings import PeersSettings
 from coordinator_core.protocol import messages as m
+from coordinator_core.protocol import peers as p
 from coordinator_core.protocol.events import Notified, Rebalanced
+from coordinator_core.protocol.peers import PeersSettings
 from tests.coordinator_core.client.bench import Bench
 from tests.coordinator_core.client.doubles import Source
 

@@ -9,8 +9,8 @@ from coordinator_core.client.watcher import WatcherMember
 from coordinator_core.client.watcher.events import ClaimFailed
 from coordinator_core.client.watcher.member import WatcherState
 from coordinator_core.client.watcher.settings import WatcherSettings
-from coordinator_core.protocol import ensemble as r
 from coordinator_core.protocol import messages as m
+from coordinator_core.protocol import watcher as r
 from coordinator_core.protocol.events import Assigned, Notified, Rebalanced
 from tests.coordinator_core.client.bench import Bench
 from tests.coordinator_core.client.doubles import Source

@@ -8,12 +8,12 @@ are on any list. A list has the version of the group if it has all of its member
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from coordinator_core.client.peers import messages as m
-from coordinator_core.client.peers.settings import PeersSettings
 from coordinator_core.coordinator.outcome import Outcome
-from coordinator_core.families.servers import Site
+from coordinator_core.coordinator.servers import Site
 from coordinator_core.protocol import events as ev
+from coordinator_core.protocol import peers as m
 from coordinator_core.protocol.messages import Request, Response
+from coordinator_core.protocol.peers import PeersSettings
 
 
 class _View(NamedTuple):
@@ -51,7 +51,7 @@ class _Broker:
 
 
 class MemberLists:
-    """The lists of all brokers (`families.servers.Servers`)."""
+    """The lists of all brokers (`coordinator.servers.Servers`)."""
 
     requests: frozenset[type[Any]] = frozenset(
         (m.MemberHeartbeatRequest, m.MemberListRequest, m.MemberNoticeRequest, m.MemberGoneRequest)

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from coordinator_core.coordinator.outcome import Outcome
-from coordinator_core.families.servers import Site
-from coordinator_core.protocol import ensemble as m
+from coordinator_core.coordinator.servers import Site
 from coordinator_core.protocol import events as ev
+from coordinator_core.protocol import watcher as m
 from coordinator_core.protocol.messages import Request, Response
 
 SERVERS = 3
@@ -53,7 +53,7 @@ _NOTHING = _Children(0, 0, {})
 
 
 class Ensemble:
-    """The registry (`families.servers.Servers`). It reports the members of the group as they come and go."""
+    """The registry (`coordinator.servers.Servers`). It reports members as they come and go."""
 
     requests: frozenset[type[Any]] = frozenset(
         (

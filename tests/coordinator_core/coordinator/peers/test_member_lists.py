@@ -2,11 +2,11 @@
 
 import pytest
 
-from coordinator_core.client.peers import messages as m
-from coordinator_core.client.peers.settings import PeersSettings
-from coordinator_core.families.servers import Site
+from coordinator_core.coordinator.peers.member_lists import MemberLists
+from coordinator_core.coordinator.servers import Site
 from coordinator_core.protocol import events as ev
-from rebalance_lab.simulation.world.member_lists import MemberLists
+from coordinator_core.protocol import peers as m
+from coordinator_core.protocol.peers import PeersSettings
 
 SILENCE_MS = 120_000
 

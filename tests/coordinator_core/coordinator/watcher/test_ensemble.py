@@ -2,11 +2,11 @@
 
 import pytest
 
-from coordinator_core.families.servers import Site
-from coordinator_core.protocol import ensemble as m
+from coordinator_core.coordinator.servers import Site
+from coordinator_core.coordinator.watcher.ensemble import SERVERS, Ensemble
 from coordinator_core.protocol import events as ev
-from coordinator_core.protocol.ensemble import BROKERS, TOPICS, members_path
-from rebalance_lab.simulation.world.ensemble import SERVERS, Ensemble
+from coordinator_core.protocol import watcher as m
+from coordinator_core.protocol.watcher import BROKERS, TOPICS, members_path
 
 IDS, OWNERS = members_path("g"), "/consumers/g/owners/t"
 
