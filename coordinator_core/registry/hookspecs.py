@@ -139,8 +139,8 @@ class ProtocolSpec:
 
     A family whose members need no coordinator has ``servers`` in place of ``coordinator``: a function that
     makes `coordinator.servers.Servers` from a `coordinator.servers.Site`. Then ``member`` also gets the
-    numbers of the servers' nodes, and ``members_at_rest`` are the states of a member in which no rebalance of its own is in
-    progress. The group has the three states of `simulation.gathering`.
+    numbers of the servers' nodes, and ``members_at_rest`` are the states of a member in which no rebalance
+    of its own is in progress. The group has the three states of `simulation.gathering`.
 
     ``events`` are the family's own kinds of events, subclasses of `protocol.events.FamilyEvent`.
     ``sentences`` maps kinds of events to functions that return the text of an event for the story.
