@@ -10,7 +10,7 @@ from tests.places import ROOT
 
 FOLDERS = ("assignors", "coordinator_core", "notebooks", "plugins", "tests")
 _FOUND = [p for top in FOLDERS for p in sorted((ROOT / top).rglob("*.md"))]
-DOCUMENTS = [ROOT / "README.md", *(p for p in _FOUND if "node_modules" not in p.parts)]
+DOCUMENTS = [*sorted(ROOT.glob("*.md")), *(p for p in _FOUND if "node_modules" not in p.parts)]
 COMPARISON = ROOT / "plugins" / "rebalance_lab" / "COMPARISON.md"
 OURS = ("coordinator_core", "rebalance_")
 
