@@ -260,7 +260,7 @@ def test_spark_runs_on_a_machine_without_java(tmp_path):
         text=True,
         cwd=tmp_path,
         env={**kept, "PATH": str(path), "PYTHONPATH": f"{ROOT}:{ROOT / 'plugins'}"},
-        timeout=300,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stderr
