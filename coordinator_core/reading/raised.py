@@ -11,7 +11,13 @@ from typing import Any
 _AROUND = frozenset(
     {
         *("assignors", "coordinator_core"),
-        *("rebalance_conformance", "rebalance_jupyter", "rebalance_kafka", "rebalance_spark"),
+        *(
+            "rebalance_conformance",
+            "rebalance_jupyter",
+            "rebalance_kafka",
+            "rebalance_lab",
+            "rebalance_spark",
+        ),
         *("contextlib", "importlib", "pluggy"),
     }
 )

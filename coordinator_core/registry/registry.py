@@ -47,8 +47,6 @@ DISTRIBUTION = "rebalance-lab"
 NO_PLUGIN = "REBALANCE_LAB_NO_PLUGIN"
 """The environment variable with the names of plugins that are switched off. Worker processes inherit it."""
 
-_CORE = ("assignors", "coordinator_core")
-
 LOG = logging.getLogger(PROJECT)
 
 _RECORD_TYPES: dict[str, type] = {
@@ -468,19 +466,19 @@ def installed_registry() -> Registry:
     return registry
 
 
-def registry_of_commands() -> Registry:
+def registry_of_commands(without: Collection[str]) -> Registry:
     """Return a new registry with the subcommands of all plugins alone, for the list of commands.
 
-    The packages of the core contribute no subcommands and are not loaded.
+    The packages ``without`` of this program contribute no subcommands and are not loaded.
     """
     registry = Registry()
-    points = [point for point in entry_points(group=PROJECT) if not _is_of_core(point)]
+    points = [point for point in entry_points(group=PROJECT) if not _is_ours(point, without)]
     registry.load(points, without=_switched_off(), kinds=("commands",))
     return registry
 
 
-def _is_of_core(point: EntryPoint) -> bool:
-    return _origin_of(point)[0] == DISTRIBUTION and point.module.partition(".")[0] in _CORE
+def _is_ours(point: EntryPoint, packages: Collection[str]) -> bool:
+    return _origin_of(point)[0] == DISTRIBUTION and point.module.partition(".")[0] in packages
 
 
 def _switched_off() -> list[str]:

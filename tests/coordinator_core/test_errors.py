@@ -23,10 +23,10 @@ def test_an_error_survives_pickling(error):
     assert (type(back), str(back), vars(back)) == (type(error), str(error), vars(error))
 
 
-def test_every_error_kind_of_the_core_has_an_example_here():
+def test_every_error_kind_of_the_core_and_the_lab_has_an_example_here():
     kinds = RebalanceLabError.__subclasses__()
     assert {type(e) for e in EXAMPLES} == {
-        kind for kind in kinds if kind.__module__.startswith("coordinator_core")
+        kind for kind in kinds if kind.__module__.startswith(("coordinator_core", "rebalance_lab"))
     }
 
 

@@ -52,6 +52,8 @@ _SWITCHES = ("--traceback", "--verbose", "-v")
 _SWITCH_OFF = "--no-plugin"
 _LIST_OF_COMMANDS: tuple[list[str], ...] = ([], ["-h"], ["--help"], ["--version"])
 """The first arguments with which no command is run."""
+_WITHOUT_COMMANDS = ("assignors", "coordinator_core", "rebalance_lab")
+"""The packages that are not loaded for the list of commands."""
 
 
 _PLAIN: Mapping[str, Any] = {"rich_markup_mode": None, "pretty_exceptions_enable": False}
@@ -64,7 +66,7 @@ def call(arguments: Sequence[str]) -> int:
         output.show_tracebacks("--traceback" in common)
         _log_to_stderr("--verbose" in common or "-v" in common)
         lists_commands = not common and rest[:1] in _LIST_OF_COMMANDS
-        registry = registry_of_commands() if lists_commands else _registry_without(common)
+        registry = registry_of_commands(_WITHOUT_COMMANDS) if lists_commands else _registry_without(common)
         command_line(registry)([*common, *rest], prog_name=DISTRIBUTION)
     except RebalanceLabError as error:
         complain(error)

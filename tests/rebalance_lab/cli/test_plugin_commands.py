@@ -56,7 +56,7 @@ def registry(monkeypatch):
     made.register(plugin_with(*specs), name="polite", distribution="polite-dist", version="3")
     for module in (app, plugins_module):
         monkeypatch.setattr(module, "default_registry", lambda: made)
-    monkeypatch.setattr(app, "registry_of_commands", lambda: made)
+    monkeypatch.setattr(app, "registry_of_commands", lambda _: made)
     return made
 
 
@@ -178,7 +178,7 @@ def test_every_reference_of_ours_is_a_function_and_its_description_fits_the_list
 
 def test_the_list_of_commands_leaves_out_no_plugin_with_commands():
     """The packages of the core are not loaded for the list."""
-    assert registry_of_commands().commands() == default_registry().commands()
+    assert registry_of_commands(()).commands() == default_registry().commands()
 
 
 def test_what_is_no_command_is_refused(registry):
