@@ -40,7 +40,16 @@ COMMANDS = ROOT / "plugins" / "rebalance_lab" / "cli" / "README.md"
 CONFORMANCE = ROOT / "plugins" / "rebalance_conformance" / "README.md"
 SPARK = ROOT / "plugins" / "rebalance_spark" / "README.md"
 
-LONG = ("mentions-night", "mentions-day", "killed-pods", "rolling-deploy", "check ", "advise", "--seeds 10")
+LONG = (
+    "mentions-night",
+    "mentions-day",
+    "killed-pods",
+    "rolling-deploy",
+    "check ",
+    "advise",
+    "--seeds 10",
+    "-s idea.py",
+)
 """Parts of the commands that take long."""
 
 PLACE = re.compile(r"`((?:assignors|coordinator_core|notebooks|plugins|tests)/[\w./-]*)`")
@@ -152,6 +161,7 @@ def test_the_plugin_of_the_documents_is_a_plugin():
     }
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("folder")
 def test_the_plugin_of_the_documents_gets_weights(lab):
     strategies = ["idea.py:BusiestFirst", "idea.py:BusiestFirst+weights=none"]

@@ -129,7 +129,8 @@ def _seedless(original: Callable[..., Any], touched: list[str]) -> Callable[...,
 
 def _modules_of(assignor: Any) -> list[ModuleType]:
     """Return the modules of the author's package: of the class, the function and wrapped assignors."""
-    own = {_package(name) for name in _module_names(assignor, depth=3)} - {"coordinator_core", ""}
+    packages = {_package(name) for name in _module_names(assignor, depth=3)}
+    own = packages - {"coordinator_core", "rebalance_lab", ""}
     return [module for name, module in sorted(sys.modules.items()) if _package(name) in own]
 
 

@@ -68,6 +68,7 @@ def check(cluster, members, strategy, aim=None):
 SIZES = [(12, 80), (30, 320), (60, 800)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", rest_slow(SIZES, fast=2))
 @pytest.mark.parametrize("seed", rest_slow(range(5)))
 def test_it_is_never_worse_than_the_greedy_answers_it_starts_from(seed, size):
@@ -75,6 +76,7 @@ def test_it_is_never_worse_than_the_greedy_answers_it_starts_from(seed, size):
     check(*large_group(seed, *size), "optimal+strict+time_limit=0.1")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", rest_slow(range(4)))
 def test_nor_where_moves_are_limited(seed):
     cluster, members = large_group(seed, 20, 240)
@@ -116,6 +118,7 @@ def test_neighbourhoods_find_what_a_search_by_exchanges_does_not(monkeypatch):
     assert found < assign("optimal+strict+time_limit=0.5", cluster, members).report["largest_load"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", rest_slow(range(4)))
 def test_more_tolerance_never_moves_more(seed):
     """And every answer is within it."""
@@ -136,6 +139,7 @@ def test_members_with_nothing_to_own_and_components_of_one_are_no_obstacle():
     assert (report["largest_load"], report["bound"], report["optimality_gap"]) == (150.0, 150.0, 0.0)
 
 
+@pytest.mark.slow
 def test_the_bound_of_moves_is_proven_before_racks_use_up_the_time():
     """The heaviest units and the count of receivers alone prove that 3 move. Without racks 4 must move."""
     rng = np.random.default_rng(4)

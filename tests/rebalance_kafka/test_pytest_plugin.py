@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from tests.rebalance_lab.cli.commands import PATHS
 
 CONFTEST = """
@@ -49,6 +51,7 @@ def test_in_another_module(shared, of_module, started):
 """
 
 
+@pytest.mark.slow
 def test_brokers_of_any_scope_stop_at_its_end(tmp_path):
     for name, text in {"conftest": CONFTEST, "test_first": FIRST, "test_second": SECOND}.items():
         (tmp_path / f"{name}.py").write_text(text)

@@ -181,6 +181,7 @@ def test_partitions_of_crashed_members_go_to_the_others(stage, kinds):
     settled_by("range", members, stage)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kinds", [where_there_is("kafka-python", "confluent")])
 def test_both_admin_clients_describe_the_same_members(stage, kinds):
     members = [static_member(stage, kind, f"the-{kind}", session_timeout_ms=10_000) for kind in kinds]

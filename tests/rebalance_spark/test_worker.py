@@ -216,6 +216,7 @@ def test_the_first_try_scores_in_the_worker_itself(monkeypatch):
     assert table(scored([batch(("x", SMALL_TEXT, ALL))], job("range")))[0]["status"] == "ok"
 
 
+@pytest.mark.slow
 def test_another_try_scores_apart_and_survives_what_killed_the_first(monkeypatch):
     closed = []
 

@@ -13,7 +13,6 @@ from rebalance_lab.scenarios.families import family_for
 from rebalance_lab.scenarios.scenario import parse_scenario
 from rebalance_lab.verdicts.tables import as_text
 from tests.documents import COMPARISON, assert_prints, commands
-from tests.examples import rest_slow
 from tests.places import ROOT
 
 FOLDER = ROOT / "coordinator_core" / "families"
@@ -125,9 +124,9 @@ def test_the_group_rests_after_every_event_that_has_a_meaning(kind, column):
     assert trace.ended.group_state in ("Stable", "Settled")
 
 
-@pytest.mark.parametrize("command", rest_slow(commands(COMPARISON)), ids=str)
+@pytest.mark.slow
+@pytest.mark.parametrize("command", commands(COMPARISON), ids=str)
 def test_a_comparison_and_its_further_figures_are_those_of_its_command(command, lab, monkeypatch):
-    """The others are slow: days and hundreds of rebalances."""
     monkeypatch.chdir(ROOT)
     compared = []
     monkeypatch.setattr(compare, "print_comparison", noting(compared, compare.print_comparison))

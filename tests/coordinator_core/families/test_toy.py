@@ -100,6 +100,7 @@ def test_the_same_run_gives_the_same_bytes(registry):
     assert run(registry).encode() == run(registry).encode()
 
 
+@pytest.mark.slow
 def test_compare_shows_it_beside_the_classic_protocol(registry, lab, tmp_path, monkeypatch):
     for module in (compare_module, running):
         monkeypatch.setattr(module, "default_registry", lambda: registry)

@@ -60,6 +60,7 @@ def test_the_table_has_a_row_a_metric_and_a_column_a_strategy(lab, small):
     assert row.split() == ["rounds", "rounds", "1", "1"]
 
 
+@pytest.mark.slow
 def test_all_metrics_are_shown_by_groups(lab, small):
     answer = lab("compare", small, "-s", "sticky", "-s", "range", "-j", "1", "--all")
     _, rows = table_in(answer)
@@ -76,6 +77,7 @@ def test_definitions_are_shown_only_if_they_are_asked_for(lab, small, options):
     assert ("--all shows" in answer.out) == (options != ["--all"])
 
 
+@pytest.mark.slow
 def test_a_setting_is_compared_with_that_of_the_scenario(lab):
     """Its default is 3 s, wherever it stands in the list."""
     for values in ("1s,3s", "3s,1s"):
@@ -180,6 +182,7 @@ def test_seeds_are_the_scenarios_and_those_that_follow_it(lab, small):
     assert len({*document["strategies"][0]["values"]["stopped_partition_seconds"]}) > 1
 
 
+@pytest.mark.slow
 def test_without_a_number_of_seeds_there_are_ten(lab, small):
     options = ["compare", small, "-j", "1", "-s", "range", "-s", "sticky"]
     answer = lab(*options)
@@ -188,6 +191,7 @@ def test_without_a_number_of_seeds_there_are_ten(lab, small):
     assert lab(*options, "--seed", "4").out.startswith("small, seed 4 (one seed)\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("times", "seeds"), [(10, 10), (9.99, 9), (6, 6), (5.99, 1), (0, 1)])
 def test_runs_of_many_events_have_fewer_seeds_and_one_if_they_are_too_few(
     lab, small, monkeypatch, tmp_path, times, seeds
@@ -225,6 +229,7 @@ def test_the_table_of_seeds_has_medians_and_spreads(lab, small):
     assert "figures: median of 3 seeds (least and greatest value)" in answer.out
 
 
+@pytest.mark.slow
 def test_every_strategy_is_run_with_every_combination_of_settings(lab, small):
     """And each as in a scenario that has the settings."""
     document = yaml.safe_load(small.read_text())
@@ -257,12 +262,14 @@ def test_the_table_of_a_grid_has_a_row_for_each_combination(lab, small):
 SESSIONS = ["-s", "range", "-s", "watcher", "--set", "zookeeper.session.timeout.ms=10s,30s"]
 
 
+@pytest.mark.slow
 def test_a_strategy_that_does_not_read_a_varied_setting_is_run_once(lab, small):
     answer = lab("compare", small, "-j", "1", *SESSIONS)
     rows = [line.split()[:2] for line in answer.out.splitlines() if line.startswith(("range  ", "watcher  "))]
     assert rows == [["range", "-"], ["watcher", "10s"], ["watcher", "30s"]]
 
 
+@pytest.mark.slow
 def test_a_setting_that_a_strategy_does_not_read_is_null_or_empty(lab, small):
     options = ["compare", small, "-j", "1", *SESSIONS, "--set", "retry.backoff.ms=50,60", "--format"]
     found = [

@@ -11,6 +11,7 @@ from coordinator_core.registry.registry import Registry
 from rebalance_lab.cli import compare as compare_module
 from rebalance_lab.cli import running
 from rebalance_lab.verdicts.words import in_seeds
+from tests.examples import rest_slow
 from tests.places import placeless
 from tests.rebalance_lab.cli.commands import figures_of, in_a_process, the_error
 
@@ -297,6 +298,7 @@ def test_a_process_that_dies_is_told_without_a_traceback(small, authors, jobs):
     assert all("its process ended with status 9" in line for line in lines)
 
 
+@pytest.mark.slow
 def test_a_process_that_dies_in_the_only_run_is_told_as_well(small, authors):
     done = in_a_process(
         "compare", small, "--seed", "1", "--seeds", "1", "-s", f"{authors}:DiesWithItsProcess"
@@ -317,7 +319,7 @@ def test_a_seed_has_the_limits_of_a_scenario(lab, small, command):
     )
 
 
-@pytest.mark.parametrize("timeout", ["0", "inf", "1e300"])
+@pytest.mark.parametrize("timeout", rest_slow(["0", "inf", "1e300"]))
 def test_without_a_timeout_or_with_an_endless_one_a_run_is_as_always(lab, small, timeout):
     options = ["-j", "1", "-s", "range", "--format", "json"]
     assert lab("compare", small, *options, "--timeout", timeout) == lab("compare", small, *options)

@@ -66,6 +66,7 @@ def drawn_singly(batches, now_ms, random):
     return at_ms - now_ms
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("now_ms", [700, 12_000])
 def test_random_batches_end_as_if_each_record_were_drawn(now_ms):
     """Exponential records of 10 ms, 20 of them a batch: the quartiles of the rest of the batch."""

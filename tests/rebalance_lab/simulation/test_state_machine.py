@@ -237,8 +237,8 @@ STRATEGIES = rest_slow(
     [
         "range",
         "cooperative-sticky",
-        "range+server-side",
         "sticky+reconcile",
+        "range+server-side",
         f"cooperative-sticky+delay={DELAY_MS}ms",
         "sticky",
         "cooperative-sticky+static",
@@ -246,7 +246,7 @@ STRATEGIES = rest_slow(
         "uniform-848+reconcile+static",
         f"cooperative-sticky+static+delay={DELAY_MS}ms",
     ],
-    5,
+    3,
 )
 
 
