@@ -127,7 +127,7 @@ class _Reader:
         self._joins = {(event.client, event.generation) for event in joined}
         self._family = family
         self._now = timeline
-        self._stops = Stops(timeline)
+        self._stops = Stops(timeline, family)
         self._waits = Waits(timeline, family)
         timeline.after.append(self._see)
         self._steps = iter(_steps(trace))
