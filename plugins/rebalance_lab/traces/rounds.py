@@ -97,6 +97,7 @@ class _Phase:
 
     def __init__(self) -> None:
         self.arrived_ms: dict[str, int] = {}
+        self.gave_up: set[str] = set()
         self.joined: dict[str, None] = {}
         self.left: dict[str, str] = {}
         self.left_ms: dict[str, int] = {}
@@ -106,22 +107,30 @@ class _Phase:
         return {name: why for name, why in self.left.items() if self.left_ms[name] == at_ms}
 
     def waited_for(self, began_ms: int, until_ms: int, members: Sequence[str]) -> dict[str, str]:
-        """Return the last of the members to join in this time, or the last to be removed."""
+        """Return the last of the members to join in this time, or the last to be removed.
+
+        A member that gives up partitions to join may run a callback first.
+        """
         last_ms = max((self.arrived_ms.get(name, 0) for name in members), default=0)
         removed_ms = max(self.left_ms.values(), default=0)
         if removed_ms > max(last_ms, began_ms):
             return self.left_at(removed_ms)
         unexplained_ms = until_ms - last_ms
         if last_ms < began_ms or unexplained_ms > max((until_ms - began_ms) // 2, _MOST_UNDER_WAY_MS):
-            return {}
-        how = f"the last of {len(members)} to join" if len(members) > 1 else "the only member"
+            gave_up, did = [name for name in members if name in self.gave_up], "to give up partitions"
+            return self._last_of(gave_up, did, f"the only one {did}")
+        return self._last_of(members, "to join", "the only member")
+
+    def _last_of(self, members: Sequence[str], did: str, only: str) -> dict[str, str]:
+        last_ms = max((self.arrived_ms.get(name, 0) for name in members), default=0)
+        how = f"the last of {len(members)} {did}" if len(members) > 1 else only
         return {name: how for name in members if self.arrived_ms.get(name) == last_ms}
 
 
 class _Reader:
     def __init__(self, family: ProtocolSpec, trace: Trace, timeline: Timeline) -> None:
         self.entries: list[Entry] = []
-        self.stopped_ms = 0
+        self._ended_ms = self._stopped_before_ms = 0
         joined = [line.event for line in trace.events if isinstance(line.event, ev.Joined)]
         self._names = {event.member_id: event.client for event in joined}
         self._joins = {(event.client, event.generation) for event in joined}
@@ -178,6 +187,11 @@ class _Reader:
         """The entries that are rounds."""
         return [entry for entry in self.entries if isinstance(entry, Round)]
 
+    @property
+    def stopped_ms(self) -> int:
+        """The sum of the stops until now."""
+        return self._ended_ms + sum(self._now.at_ms - ms for ms in self._stops.idle_since.values())
+
     def finish(self) -> None:
         """Complete the entries, after the last event."""
         if self._under_way is not None and not self._under_way.generation:
@@ -187,13 +201,12 @@ class _Reader:
             own = waits.get(entry.began_ms, {})
             if sum(own.values()) == entry.waited_ms and not entry.was_empty:
                 entry.waits = own
-        self.stopped_ms += sum(self._now.at_ms - since_ms for since_ms in self._stops.idle_since.values())
 
     def _see(self, change: Change) -> None:
         event = change.event
         if isinstance(event, (ev.Revoked, ev.Lost)):
             self._step = next(self._steps)
-        self.stopped_ms += sum([stop.until_ms - stop.from_ms for stop in self._stops.ended])
+        self._ended_ms += sum([stop.until_ms - stop.from_ms for stop in self._stops.ended])
         if self._initial is not None and self._is_initial(event, self._initial):
             return
         handler = self._handlers.get(type(event))
@@ -274,7 +287,7 @@ class _Reader:
         return f"{cause} ({reasons[0]})" if reasons and cause.endswith(" left") else cause
 
     def _begin(self, entry: Round) -> None:
-        self._round = entry
+        self._round, self._stopped_before_ms = entry, self.stopped_ms
         self.entries.append(entry)
         if self._family.servers is not None:
             self._continue_generation(entry)
@@ -327,8 +340,7 @@ class _Reader:
             entry.causes = [_seen_first(entry.causes[0], phase.left)]
         entry.returned = [name for name in entry.left if name in members]
         entry.waited_ms = self._now.at_ms - entry.began_ms
-        idle_since = self._stops.idle_since.values()
-        entry.idle_meanwhile_ms = sum(self._now.at_ms - max(ms, entry.began_ms) for ms in idle_since)
+        entry.idle_meanwhile_ms = self.stopped_ms - self._stopped_before_ms
         self._of_generation[event.generation] = entry
         if entry.was_empty or self._family.own_epochs:
             return
@@ -376,6 +388,8 @@ class _Reader:
     def _revoked(self, event: ev.Revoked) -> None:
         """Partitions are revoked before the consumer joins, for an assignment, or because it closes."""
         step = self._step
+        if isinstance(step, ev.Joined):
+            self._phase.gave_up.add(event.client)
         if isinstance(step, (ev.Joined, ev.Assigned)):
             entry = self._round_in(step.generation) or self._under_way
             if entry is None:

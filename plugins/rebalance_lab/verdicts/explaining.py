@@ -29,6 +29,7 @@ from rebalance_lab.traces.trace import Trace
 from rebalance_lab.traces.waits import BATCH, CALLBACK, DELAY, HEARTBEAT, SESSION, START, UNKNOWN
 from rebalance_lab.verdicts.balance import avoidable_moves
 from rebalance_lab.verdicts.comparison import TIE
+from rebalance_lab.verdicts.story import joining
 from rebalance_lab.verdicts.tables import as_text
 from rebalance_lab.verdicts.words import (
     NOTABLE_MS,
@@ -38,7 +39,6 @@ from rebalance_lab.verdicts.words import (
     in_order,
     listed_names,
     numbered,
-    waits,
 )
 
 WHILE = {
@@ -66,6 +66,17 @@ _MEMBERS_OF: Mapping[str, tuple[type[Any], ...]] = {
     STANDING: (ev.MemberPaused, ev.MemberCutOff),
 }
 """The events of the members that are a cause."""
+
+_CALLBACK_BOUNDS = (
+    ev.WorkStopped,
+    ev.WorkStarted,
+    ev.Revoked,
+    ev.Lost,
+    ev.MemberStarted,
+    ev.MemberStopped,
+    ev.ConsumerFailed,
+)
+"""The events with which a callback of an owner begins or ends."""
 
 _MOST_CAUSES = 3
 _LEAST_SHARE = 0.05
@@ -237,7 +248,7 @@ def _sentences(account: Account) -> Iterator[str]:
 
 
 def where_stopped(history: History, of: str = "Of the stopped time") -> str:
-    """Return the largest causes of the stopped time of a run, with the members that ended or stood still.
+    """Return the largest causes of the stopped time of a run, with the members that they name.
 
     ``of`` is the beginning of the sentence.
     """
@@ -251,31 +262,38 @@ def where_stopped(history: History, of: str = "Of the stopped time") -> str:
 
 
 def _named(cause: str, history: History) -> str:
-    """Name the members that ended, or that stood still, if that is the cause."""
-    if cause not in _MEMBERS_OF:
-        return ""
-    clients = [
-        line.event.client
-        for line in history.trace.events
-        if isinstance(line.event, _MEMBERS_OF[cause]) and line.at_ms >= history.from_ms
-    ]
-    names = list(dict.fromkeys(clients))
+    """Name the members that ended, stood still, or ran callbacks, if that is the cause."""
+    names = _in_callbacks(history) if cause == CALLBACKS else []
+    if cause in _MEMBERS_OF:
+        clients = [
+            line.event.client
+            for line in history.trace.events
+            if isinstance(line.event, _MEMBERS_OF[cause]) and line.at_ms >= history.from_ms
+        ]
+        names = list(dict.fromkeys(clients))
     return f" ({listed_names(names, _MOST_LISTED)})" if names else ""
+
+
+def _in_callbacks(history: History) -> list[str]:
+    """Return the owners that ran callbacks in the window, the one that did so longest first."""
+    called_ms: Counter[str] = Counter()
+    since_ms: dict[str, int] = {}
+    for line in history.trace.events:
+        at_ms, event = line.at_ms, line.event
+        if not isinstance(event, _CALLBACK_BOUNDS):
+            continue
+        if event.client in since_ms:
+            called_ms[event.client] += max(0, at_ms - max(since_ms.pop(event.client), history.from_ms))
+        if isinstance(event, ev.WorkStopped) and event.why == "callback":
+            since_ms[event.client] = at_ms
+    for client, ms in since_ms.items():
+        called_ms[client] += history.started.duration_ms - max(ms, history.from_ms)
+    return [client for client, ms in called_ms.most_common() if ms]
 
 
 def _most(entry: Round) -> str:
     """Describe the round that ended the longest stops: its causes, and the members that it waited for."""
-    waited, waited_ms = "", entry.waited_ms or 0
-    if entry.waited_for and waited_ms >= NOTABLE_MS:
-        names = list(entry.waited_for)
-        reason = entry.waited_for[names[0]]
-        meanwhile = "partitions stood still" if entry.idle_meanwhile_ms else "work went on"
-        why = waits(entry.waits)
-        reason = f"{reason}: {why}" if why else reason
-        waited = (
-            f" It waited {about(waited_ms)} for {listed_names(names, _MOST_LISTED)} ({reason}),"
-            f" while {meanwhile}."
-        )
+    waited = f" It waited {joining(entry)}." if (entry.waited_ms or 0) >= NOTABLE_MS else ""
     return (
         f"Most in {entry.name} at {clock(entry.began_ms).strip()}, because {entry.causes[0]}:"
         f" {counted(entry.stopped, 'partition')} stood still, {about(entry.stopped_ms)} in sum,"

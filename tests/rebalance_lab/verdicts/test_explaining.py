@@ -6,8 +6,12 @@ from coordinator_core.errors import InputError
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.registry import default_registry
 from rebalance_lab.scenarios.files import load_scenario
+from rebalance_lab.scenarios.scenario import parse_scenario
 from rebalance_lab.simulation.run import simulate
+from rebalance_lab.traces.rounds import rounds
 from rebalance_lab.verdicts.explaining import as_document, explain
+from rebalance_lab.verdicts.story import story
+from rebalance_lab.verdicts.words import about
 from tests.places import SCENARIOS
 from tests.rebalance_lab.traces.traces import (
     assigned,
@@ -70,7 +74,8 @@ def test_the_round_that_ended_the_longest_stops_names_the_member_that_it_waited_
     assert most.startswith("Most in generation 2 at 0:00:20.000, because session of b expired: ")
     assert most.endswith(
         ": 2 partitions stood still, 24 s in sum, 12 s at most."
-        " It waited 2 s for a (the only member: until the next heartbeat), while partitions stood still."
+        " It waited 2 s for a (the only member): until the next heartbeat, while partitions stood still"
+        " for 4 s in sum."
     )
 
 
@@ -156,3 +161,36 @@ def test_the_document_has_the_figures_behind_the_sentences():
     assert run["stopped_by_cause"] == {"detection": 20.0, "waiting_heartbeat": 4.0}
     assert (run["avoidable_moves"], run["returned_partitions"]) == (0, {"b": 2})
     assert run["waited_for_seconds"]["a"] == 2.0
+
+
+def run_of(strategy, **document):
+    document = {"name": "told", "duration": "5m", "topics": {"t": {"partitions": 6, "rate": 120}}, **document}
+    return simulate(parse_scenario(document, where="told"), strategy, default_registry())
+
+
+def test_a_wait_is_told_as_in_the_story_with_the_sum_for_which_partitions_stood_still_meanwhile():
+    member = {"topics": ["t"], "process_rate": 100}
+    run = run_of(
+        "range",
+        members=[{"id": "c", "count": 3, **member}],
+        events=[{"at": "3m", "join": {"id": "d", **member}}],
+    )
+    (wait,) = [line.body.plain for line in story(run) if " of 4 to join" in line.body.plain]
+    assert 0 < rounds(run)[1].idle_meanwhile_ms < rounds(run)[1].waited_ms
+    assert wait.endswith(
+        f", while partitions stood still for {about(rounds(run)[1].idle_meanwhile_ms)} in sum"
+    )
+    assert explain([run]).sentences["range"][2].endswith(f" It {wait}.")
+
+
+def test_members_with_callbacks_are_named_if_these_stopped_partitions_or_rounds_waited_for_them():
+    member = {"topics": ["t"], "process_rate": 100, "on_revoked": "4s"}
+    run = run_of(
+        "range",
+        members=[{"id": "c", "count": 2, "on_assigned": "8s", **member}],
+        events=[{"at": "2m", "join": {"id": "d", "on_assigned": "30s", **member}}],
+    )
+    _, where, most, *_ = explain([run]).sentences["range"]
+    assert " in callbacks of the application (d, " in where
+    assert " s for c-0 (the last of 2 to give up partitions): " in most
+    assert ", 4 s in a callback, while partitions stood still for " in most
