@@ -59,9 +59,9 @@ def observed_rounds(
     return found
 
 
-def rounds(trace: Trace, registry: Registry | None = None) -> list[Round]:
-    """Return the rounds of a run."""
-    return rounds_and_rest(trace, registry)[0]
+def rounds(trace: Trace, registry: Registry | None = None, *, from_ms: int = 0) -> list[Round]:
+    """Return the rounds of a run. Of the stops that they ended, the time from ``from_ms`` on counts."""
+    return _read(trace, registry, from_ms).rounds
 
 
 def rounds_and_rest(trace: Trace, registry: Registry | None = None) -> tuple[list[Round], int]:
@@ -71,9 +71,9 @@ def rounds_and_rest(trace: Trace, registry: Registry | None = None) -> tuple[lis
     return found, reader.stopped_ms - sum(entry.stopped_ms for entry in found)
 
 
-def _read(trace: Trace, registry: Registry | None) -> "_Reader":
+def _read(trace: Trace, registry: Registry | None, from_ms: int = 0) -> "_Reader":
     timeline = Timeline()
-    reader = _Reader(family_of(trace.started, registry), trace, timeline)
+    reader = _Reader(family_of(trace.started, registry), trace, timeline, from_ms)
     timeline.read(trace)
     reader.finish()
     return reader
@@ -128,8 +128,9 @@ class _Phase:
 
 
 class _Reader:
-    def __init__(self, family: ProtocolSpec, trace: Trace, timeline: Timeline) -> None:
+    def __init__(self, family: ProtocolSpec, trace: Trace, timeline: Timeline, from_ms: int = 0) -> None:
         self.entries: list[Entry] = []
+        self._from_ms = from_ms
         self._ended_ms = self._stopped_before_ms = 0
         joined = [line.event for line in trace.events if isinstance(line.event, ev.Joined)]
         self._names = {event.member_id: event.client for event in joined}
@@ -469,12 +470,13 @@ class _Reader:
         if entry is None:
             return
         for stop in self._stops.ended:
-            if stop.until_ms > stop.from_ms:
+            from_ms, since_ms = (max(ms, self._from_ms) for ms in (stop.from_ms, stop.since_ms))
+            if stop.until_ms > from_ms:
                 stopped = self._stopped.setdefault(entry.began_ms, set())
                 stopped.add(stop.partition)
                 entry.stopped = len(stopped)
-                entry.stopped_ms += stop.until_ms - stop.from_ms
-                entry.longest_stop_ms = max(entry.longest_stop_ms, stop.until_ms - stop.since_ms)
+                entry.stopped_ms += stop.until_ms - from_ms
+                entry.longest_stop_ms = max(entry.longest_stop_ms, stop.until_ms - since_ms)
 
     # --- changes from outside
 

@@ -54,12 +54,11 @@ class Stops:
         for partition in change.ended:
             if partition.topic in now.wanted:
                 self.idle_since[partition] = now.at_ms
-        if not self._has_rested:
-            self._has_rested = type(event) in _RESTING and self._rests()
-            if self._has_rested:
-                self._begin(now.wanted, {})
-        elif now.wanted is not self._wanted:
+        if self._has_rested:
             self._begin(now.wanted, self._wanted)
+        elif isinstance(event, _RESTING) and self._rests():
+            self._has_rested = True
+            self._begin(now.wanted, {})
         if now.wanted is not self._wanted:
             self._wanted = now.wanted
             self.ended += [self._end(p) for p in list(self.idle_since) if not self._is_wanted(p)]
@@ -71,6 +70,8 @@ class Stops:
 
     def _begin(self, wanted: Mapping[str, int], before: Mapping[str, int]) -> None:
         """Begin the stops of partitions that are wanted from now on, and that nobody works on."""
+        if wanted is before:
+            return
         for topic, count in wanted.items():
             for number in range(before.get(topic, 0), count):
                 partition = TopicPartition(topic, number)

@@ -91,6 +91,8 @@ class Account:
 
     - ``label`` names it among the runs that are explained.
     - ``history``: the run by subject; ``rounds``: the rounds that began in the window.
+    - ``costliest``: the round that ended the longest stops of the window, summed over partitions; None if
+      there were no stops. It may have begun before the window.
     - ``avoidable``: the moves beyond the fewest from each settled assignment to one as balanced as the next.
     - ``returned``: the number of times at which each consumer got a partition back that others had meanwhile.
     - ``findings``: the faults of the run.
@@ -99,6 +101,7 @@ class Account:
     label: str
     history: History
     rounds: Sequence[Round]
+    costliest: Round | None
     avoidable: int
     returned: Mapping[str, int]
     findings: Sequence[str]
@@ -121,12 +124,6 @@ class Account:
             for name in entry.waited_for:
                 waited[name] += entry.waited_ms or 0
         return waited
-
-    @cached_property
-    def costliest(self) -> Round | None:
-        """The round that ended the longest stops, summed over partitions; None if there were no stops."""
-        entry = max(self.rounds, key=lambda entry: entry.stopped_ms, default=None)
-        return entry if entry is not None and entry.stopped_ms else None
 
 
 @dataclass(frozen=True)
@@ -207,8 +204,11 @@ def _labels(traces: Sequence[Trace]) -> list[str]:
 
 def _account(trace: Trace, label: str, registry: Registry | None) -> Account:
     history = History(trace, registry)
-    own = [entry for entry in rounds(trace, registry) if entry.began_ms >= history.from_ms]
-    return Account(label, history, own, int(avoidable_moves(history)), _returned(history), findings(history))
+    every = rounds(trace, registry, from_ms=history.from_ms)
+    own = [entry for entry in every if entry.began_ms >= history.from_ms]
+    most = max((entry for entry in every if entry.stopped_ms), key=lambda e: e.stopped_ms, default=None)
+    avoidable = int(avoidable_moves(history))
+    return Account(label, history, own, most, avoidable, _returned(history), findings(history))
 
 
 def _returned(history: History) -> Counter[str]:

@@ -8,6 +8,7 @@ from coordinator_core.registry.registry import default_registry
 from rebalance_lab.scenarios.files import load_scenario
 from rebalance_lab.scenarios.scenario import parse_scenario
 from rebalance_lab.simulation.run import simulate
+from rebalance_lab.traces.history import History
 from rebalance_lab.traces.rounds import rounds
 from rebalance_lab.verdicts.explaining import as_document, explain
 from rebalance_lab.verdicts.story import story
@@ -194,3 +195,17 @@ def test_members_with_callbacks_are_named_if_these_stopped_partitions_or_rounds_
     assert " in callbacks of the application (d, " in where
     assert " s for c-0 (the last of 2 to give up partitions): " in most
     assert ", 4 s in a callback, while partitions stood still for " in most
+
+
+def test_the_costliest_round_may_have_begun_before_the_window_and_is_told_with_its_stops_in_it():
+    run = run_of(
+        "range",
+        members=[{"id": "c", "count": 2, "topics": ["t"], "restore": "10s"}],
+        events=[{"at": "1m", "join": {"id": "d", "topics": ["t"]}}],
+    )
+    costs, _, most, *_ = explain([run]).sentences["range"]
+    assert most.startswith("Most in generation 1 at ")
+    in_window_ms = [entry.stopped_ms for entry in rounds(run, from_ms=History(run).from_ms)]
+    assert costs.startswith(f"{sum(in_window_ms) / 1_000:.1f} partition seconds stopped")
+    later = trace_of(TWO, CRASH, topics={"t": 4}, from_ms=15_000)
+    assert " 14 s in sum, 7 s at most." in explain([later]).sentences["range"][2]
