@@ -59,16 +59,21 @@ def observed_rounds(
     return found
 
 
-def rounds(trace: Trace, registry: Registry | None = None, *, from_ms: int = 0) -> list[Round]:
-    """Return the rounds of a run. Of the stops that they ended, the time from ``from_ms`` on counts."""
-    return _read(trace, registry, from_ms).rounds
+def rounds(trace: Trace, registry: Registry | None = None) -> list[Round]:
+    """Return the rounds of a run."""
+    return rounds_and_rest(trace, registry)[0]
 
 
-def rounds_and_rest(trace: Trace, registry: Registry | None = None) -> tuple[list[Round], int]:
-    """Return the rounds of a run, and the sum of the stops that none of them ended, in milliseconds."""
-    reader = _read(trace, registry)
+def rounds_and_rest(
+    trace: Trace, registry: Registry | None = None, *, from_ms: int = 0
+) -> tuple[list[Round], int]:
+    """Return the rounds of a run, and the sum of the stops that none of them ended, in milliseconds.
+
+    Of all stops, the time from ``from_ms`` on counts.
+    """
+    reader = _read(trace, registry, from_ms)
     found = reader.rounds
-    return found, reader.stopped_ms - sum(entry.stopped_ms for entry in found)
+    return found, reader.counted_ms - sum(entry.stopped_ms for entry in found)
 
 
 def _read(trace: Trace, registry: Registry | None, from_ms: int = 0) -> "_Reader":
@@ -130,7 +135,7 @@ class _Phase:
 class _Reader:
     def __init__(self, family: ProtocolSpec, trace: Trace, timeline: Timeline, from_ms: int = 0) -> None:
         self.entries: list[Entry] = []
-        self._from_ms = from_ms
+        self.counted_ms, self._from_ms = 0, from_ms
         self._ended_ms = self._stopped_before_ms = 0
         joined = [line.event for line in trace.events if isinstance(line.event, ev.Joined)]
         self._names = {event.member_id: event.client for event in joined}
@@ -193,11 +198,16 @@ class _Reader:
         """The sum of the stops until now."""
         return self._ended_ms + sum(self._now.at_ms - ms for ms in self._stops.idle_since.values())
 
+    def _counted(self, since_ms: int) -> int:
+        """Return the part of a stop until now that counts."""
+        return max(0, self._now.at_ms - max(since_ms, self._from_ms))
+
     def finish(self) -> None:
         """Complete the entries, after the last event."""
         if self._under_way is not None and not self._under_way.generation:
             self._under_way.joined, self._under_way.left = list(self._phase.joined), self._phase.left
         waits = self._waits.of_rounds()
+        self.counted_ms += sum(map(self._counted, self._stops.idle_since.values()))
         for entry in self.rounds:
             own = waits.get(entry.began_ms, {})
             if sum(own.values()) == entry.waited_ms and not entry.was_empty:
@@ -208,6 +218,7 @@ class _Reader:
         if isinstance(event, (ev.Revoked, ev.Lost)):
             self._step = next(self._steps)
         self._ended_ms += sum([stop.until_ms - stop.from_ms for stop in self._stops.ended])
+        self.counted_ms += sum([self._counted(stop.from_ms) for stop in self._stops.ended])
         if self._initial is not None and self._is_initial(event, self._initial):
             return
         handler = self._handlers.get(type(event))
@@ -470,13 +481,12 @@ class _Reader:
         if entry is None:
             return
         for stop in self._stops.ended:
-            from_ms, since_ms = (max(ms, self._from_ms) for ms in (stop.from_ms, stop.since_ms))
-            if stop.until_ms > from_ms:
+            if counted_ms := self._counted(stop.from_ms):
                 stopped = self._stopped.setdefault(entry.began_ms, set())
                 stopped.add(stop.partition)
                 entry.stopped = len(stopped)
-                entry.stopped_ms += stop.until_ms - from_ms
-                entry.longest_stop_ms = max(entry.longest_stop_ms, stop.until_ms - since_ms)
+                entry.stopped_ms += counted_ms
+                entry.longest_stop_ms = max(entry.longest_stop_ms, self._counted(stop.since_ms))
 
     # --- changes from outside
 

@@ -13,7 +13,7 @@ from coordinator_core.registry.registry import Registry
 from rebalance_lab.traces.entries import Round
 from rebalance_lab.traces.findings import findings
 from rebalance_lab.traces.history import History
-from rebalance_lab.traces.rounds import rounds
+from rebalance_lab.traces.rounds import rounds_and_rest
 from rebalance_lab.traces.stopped import (
     AWAY,
     CALLBACKS,
@@ -92,7 +92,8 @@ class Account:
     - ``label`` names it among the runs that are explained.
     - ``history``: the run by subject; ``rounds``: the rounds that began in the window.
     - ``costliest``: the round that ended the longest stops of the window, summed over partitions; None if
-      there were no stops. It may have begun before the window.
+      there were no stops. It may have begun before the window. ``rest_ms``: the sum of the stops that no
+      round ended.
     - ``avoidable``: the moves beyond the fewest from each settled assignment to one as balanced as the next.
     - ``returned``: the number of times at which each consumer got a partition back that others had meanwhile.
     - ``findings``: the faults of the run.
@@ -102,6 +103,7 @@ class Account:
     history: History
     rounds: Sequence[Round]
     costliest: Round | None
+    rest_ms: int
     avoidable: int
     returned: Mapping[str, int]
     findings: Sequence[str]
@@ -204,11 +206,11 @@ def _labels(traces: Sequence[Trace]) -> list[str]:
 
 def _account(trace: Trace, label: str, registry: Registry | None) -> Account:
     history = History(trace, registry)
-    every = rounds(trace, registry, from_ms=history.from_ms)
+    every, rest_ms = rounds_and_rest(trace, registry, from_ms=history.from_ms)
     own = [entry for entry in every if entry.began_ms >= history.from_ms]
     most = max((entry for entry in every if entry.stopped_ms), key=lambda e: e.stopped_ms, default=None)
     avoidable = int(avoidable_moves(history))
-    return Account(label, history, own, most, avoidable, _returned(history), findings(history))
+    return Account(label, history, own, most, rest_ms, avoidable, _returned(history), findings(history))
 
 
 def _returned(history: History) -> Counter[str]:
@@ -237,7 +239,7 @@ def _sentences(account: Account) -> Iterator[str]:
     if account.stopped_ms:
         yield where_stopped(history)
     if account.costliest is not None:
-        yield _most(account.costliest)
+        yield _most(account.costliest, account.rest_ms)
     waited = [name for name, ms in account.waited_ms.most_common() if ms >= NOTABLE_MS]
     most = [*account.costliest.waited_for] if account.costliest is not None else []
     if len(account.rounds) > 1 and waited and waited != most:
@@ -291,11 +293,17 @@ def _in_callbacks(history: History) -> list[str]:
     return [client for client, ms in called_ms.most_common() if ms]
 
 
-def _most(entry: Round) -> str:
-    """Describe the round that ended the longest stops: its causes, and the members that it waited for."""
+def _most(entry: Round, rest_ms: int) -> str:
+    """Describe the round that ended the longest stops: its causes, and the members that it waited for.
+
+    Longer stops that no round ended come first.
+    """
+    most = "Most"
+    if rest_ms > entry.stopped_ms:
+        most = f"Most outside of rounds, {about(rest_ms)} in sum; of the rounds, most"
     waited = f" It waited {joining(entry)}." if (entry.waited_ms or 0) >= NOTABLE_MS else ""
     return (
-        f"Most in {entry.name} at {clock(entry.began_ms).strip()}, because {entry.causes[0]}:"
+        f"{most} in {entry.name} at {clock(entry.began_ms).strip()}, because {entry.causes[0]}:"
         f" {counted(entry.stopped, 'partition')} stood still, {about(entry.stopped_ms)} in sum,"
         f" {about(entry.longest_stop_ms)} at most.{waited}"
     )

@@ -7,11 +7,8 @@ from coordinator_core.protocol import events as ev
 from coordinator_core.registry.registry import default_registry
 from rebalance_lab.scenarios.scenario import parse_scenario
 from rebalance_lab.simulation.run import simulate
-from rebalance_lab.traces.family import family_of
 from rebalance_lab.traces.history import History
 from rebalance_lab.traces.rounds import rounds, rounds_and_rest
-from rebalance_lab.traces.stops import Stops
-from rebalance_lab.traces.timeline import Timeline
 from tests.examples import scaled
 from tests.rebalance_lab.traces.test_stopped import documents
 from tests.rebalance_lab.traces.traces import round_at, started, trace_of
@@ -48,25 +45,6 @@ def topics_that_come_and_go(draw):
     return document
 
 
-class Told:
-    """The stops of a trace as `Stops` has them: the time of all of them, and that from a time on."""
-
-    def __init__(self, trace, from_ms):
-        timeline = Timeline()
-        self._from_ms, self._stops = from_ms, Stops(timeline, family_of(trace.started))
-        self.since_ms = self.before_ms = 0
-        timeline.after.append(
-            lambda _: [self._add(stop.from_ms, stop.until_ms) for stop in self._stops.ended]
-        )
-        timeline.read(trace)
-        for idle_ms in self._stops.idle_since.values():
-            self._add(idle_ms, timeline.at_ms)
-
-    def _add(self, from_ms, until_ms):
-        self.since_ms += max(0, until_ms - max(from_ms, self._from_ms))
-        self.before_ms += max(0, min(until_ms, self._from_ms) - from_ms)
-
-
 @settings(max_examples=scaled(150))
 @given(topics_that_come_and_go(), st.sampled_from(STRATEGIES))
 def test_the_stops_of_the_rounds_and_those_outside_sum_to_the_stopped_time_in_any_run(document, strategy):
@@ -74,9 +52,8 @@ def test_the_stops_of_the_rounds_and_those_outside_sum_to_the_stopped_time_in_an
     history = History(trace)
     if history.start_up_ms is None:
         return
-    told, (of_rounds, rest_ms) = Told(trace, history.from_ms), rounds_and_rest(trace)
-    assert told.since_ms == history.stops.stopped_ms
-    assert sum(entry.stopped_ms for entry in of_rounds) + rest_ms == told.since_ms + told.before_ms
+    of_rounds, rest_ms = rounds_and_rest(trace, from_ms=history.from_ms)
+    assert sum(entry.stopped_ms for entry in of_rounds) + rest_ms == history.stops.stopped_ms
 
 
 def test_the_partitions_of_a_created_topic_stand_still_until_a_round_assigns_them():

@@ -9,7 +9,7 @@ from rebalance_lab.scenarios.files import load_scenario
 from rebalance_lab.scenarios.scenario import parse_scenario
 from rebalance_lab.simulation.run import simulate
 from rebalance_lab.traces.history import History
-from rebalance_lab.traces.rounds import rounds
+from rebalance_lab.traces.rounds import rounds, rounds_and_rest
 from rebalance_lab.verdicts.explaining import as_document, explain
 from rebalance_lab.verdicts.story import story
 from rebalance_lab.verdicts.words import about
@@ -205,7 +205,15 @@ def test_the_costliest_round_may_have_begun_before_the_window_and_is_told_with_i
     )
     costs, _, most, *_ = explain([run]).sentences["range"]
     assert most.startswith("Most in generation 1 at ")
-    in_window_ms = [entry.stopped_ms for entry in rounds(run, from_ms=History(run).from_ms)]
-    assert costs.startswith(f"{sum(in_window_ms) / 1_000:.1f} partition seconds stopped")
+    in_window, rest_ms = rounds_and_rest(run, from_ms=History(run).from_ms)
+    stopped_ms = sum(entry.stopped_ms for entry in in_window) + rest_ms
+    assert costs.startswith(f"{stopped_ms / 1_000:.1f} partition seconds stopped")
     later = trace_of(TWO, CRASH, topics={"t": 4}, from_ms=15_000)
     assert " 14 s in sum, 7 s at most." in explain([later]).sentences["range"][2]
+
+
+def test_stops_that_no_round_ended_are_told_first_if_they_are_longer_than_those_of_each_round():
+    pause = [(50_000, ev.MemberPaused(client="a")), (70_000, ev.MemberResumed(client="a"))]
+    most = sentences(TWO, CRASH, pause)[2]
+    assert most.startswith("Most outside of rounds, 80 s in sum; of the rounds, most in generation 2 at ")
+    assert sentences(TWO, CRASH, [pause[0], (51_000, pause[1][1])])[2].startswith("Most in generation 2 at ")
