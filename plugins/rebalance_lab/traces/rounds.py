@@ -7,7 +7,7 @@ back.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from coordinator_core.model import TopicPartition
@@ -17,6 +17,7 @@ from coordinator_core.registry.hookspecs import ProtocolSpec
 from coordinator_core.registry.registry import Registry
 from rebalance_lab.traces.entries import Entry, InitialGroup, MemberRound, Occurrence, Round
 from rebalance_lab.traces.family import family_of
+from rebalance_lab.traces.phases import Phase
 from rebalance_lab.traces.stops import Stops
 from rebalance_lab.traces.timeline import Change, Timeline
 from rebalance_lab.traces.trace import Trace
@@ -33,9 +34,6 @@ _OF_STATE = re.compile(r" is [\w-]+$")
 
 _LATE_MS = 100
 """A change of a member that comes later than this after its reason is described with the delay."""
-
-_MOST_UNDER_WAY_MS = 1_000
-"""A wait that goes on for longer than this after the last join was ended by something else."""
 
 
 def entries(trace: Trace, registry: Registry | None = None) -> list[Entry]:
@@ -97,41 +95,6 @@ def _steps(trace: Trace) -> list[ev.Event | None]:
     return steps[::-1]
 
 
-class _Phase:
-    """The members that join and leave between two generations."""
-
-    def __init__(self) -> None:
-        self.arrived_ms: dict[str, int] = {}
-        self.gave_up: set[str] = set()
-        self.joined: dict[str, None] = {}
-        self.left: dict[str, str] = {}
-        self.left_ms: dict[str, int] = {}
-
-    def left_at(self, at_ms: int) -> dict[str, str]:
-        """Return the members that left at a time, with the reasons."""
-        return {name: why for name, why in self.left.items() if self.left_ms[name] == at_ms}
-
-    def waited_for(self, began_ms: int, until_ms: int, members: Sequence[str]) -> dict[str, str]:
-        """Return the last of the members to join in this time, or the last to be removed.
-
-        A member that gives up partitions to join may run a callback first.
-        """
-        last_ms = max((self.arrived_ms.get(name, 0) for name in members), default=0)
-        removed_ms = max(self.left_ms.values(), default=0)
-        if removed_ms > max(last_ms, began_ms):
-            return self.left_at(removed_ms)
-        unexplained_ms = until_ms - last_ms
-        if last_ms < began_ms or unexplained_ms > max((until_ms - began_ms) // 2, _MOST_UNDER_WAY_MS):
-            gave_up, did = [name for name in members if name in self.gave_up], "to give up partitions"
-            return self._last_of(gave_up, did, f"the only one {did}")
-        return self._last_of(members, "to join", "the only member")
-
-    def _last_of(self, members: Sequence[str], did: str, only: str) -> dict[str, str]:
-        last_ms = max((self.arrived_ms.get(name, 0) for name in members), default=0)
-        how = f"the last of {len(members)} {did}" if len(members) > 1 else only
-        return {name: how for name in members if self.arrived_ms.get(name) == last_ms}
-
-
 class _Reader:
     def __init__(self, family: ProtocolSpec, trace: Trace, timeline: Timeline, from_ms: int = 0) -> None:
         self.entries: list[Entry] = []
@@ -153,7 +116,7 @@ class _Reader:
         self._taken_over: dict[tuple[str, int], None] = {}
         self._round_of: dict[str, Round] = {}
         self._stopped: dict[int, set[TopicPartition]] = {}
-        self._phase = _Phase()
+        self._phase = Phase()
         self._for_next_round: list[ev.Revoked] = []
         self._initial: InitialGroup | None = None
         self._coordinator_failed = False
@@ -320,7 +283,7 @@ class _Reader:
         entry.aborted, entry.aborted_ms = why, self._now.at_ms
         if not entry.generation:
             entry.joined, entry.left = list(self._phase.joined), self._phase.left
-            self._phase = _Phase()
+            self._phase = Phase()
 
     def _emptied(self, state: str, cause: str) -> None:
         """End the round. A round that begins as the last member leaves, and has no other, is none."""
@@ -329,7 +292,7 @@ class _Reader:
             self.entries.remove(entry)
             cause = entry.causes[-1]
         self._abort(f"the group is {state}")
-        self._round, self._phase = None, _Phase()
+        self._round, self._phase = None, Phase()
         self._occurred(f"the group is {state}: {cause}")
 
     def _is_last_leave(self, entry: Round) -> bool:
@@ -340,7 +303,7 @@ class _Reader:
         entry = self._under_way
         if entry is None:
             return
-        phase, self._phase = self._phase, _Phase()
+        phase, self._phase = self._phase, Phase()
         members = [self._name(member_id) for member_id in event.members]
         entry.generation, entry.protocol = event.generation, event.protocol
         entry.generations.append(event.generation)
@@ -362,7 +325,7 @@ class _Reader:
         else:
             entry.waited_for = phase.waited_for(entry.began_ms, self._now.at_ms, members)
 
-    def _is_absent(self, name: str, generation: int, phase: _Phase, entry: Round) -> bool:
+    def _is_absent(self, name: str, generation: int, phase: Phase, entry: Round) -> bool:
         """Return whether a member is in a generation that it has not joined."""
         return (name, generation) not in self._joins and phase.arrived_ms.get(name, 0) < entry.began_ms
 
