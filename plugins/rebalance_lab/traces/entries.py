@@ -39,8 +39,7 @@ class Round:
     - ``waited_ms`` is the time until the generation started. ``waited_for`` maps the members whose join or
       removal ended this time to a description, and is empty for the first round of an empty group.
       ``waits`` has the parts of this time by their causes (`traces.waits.WAITS`), if members joined.
-      ``idle_meanwhile_ms`` is the sum over the partitions that nobody worked on at the end of this time, of
-      the part of this time in which nobody worked on them.
+      ``idle_meanwhile_ms`` is the part of this time in which nobody worked on partitions, summed over them.
     - ``taken_over_ms`` is the time at which ``taken_over_by``, the last member, took over its assignment.
     - ``moved`` is the number of partitions that got another owner than their last one; ``moves`` has these
       numbers by the last owner and the new one.

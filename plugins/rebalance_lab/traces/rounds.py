@@ -7,7 +7,7 @@ back.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from coordinator_core.model import TopicPartition
@@ -17,6 +17,7 @@ from coordinator_core.registry.hookspecs import ProtocolSpec
 from coordinator_core.registry.registry import Registry
 from rebalance_lab.traces.entries import Entry, InitialGroup, MemberRound, Occurrence, Round
 from rebalance_lab.traces.family import family_of
+from rebalance_lab.traces.phases import Phase
 from rebalance_lab.traces.stops import Stops
 from rebalance_lab.traces.timeline import Change, Timeline
 from rebalance_lab.traces.trace import Trace
@@ -33,9 +34,6 @@ _OF_STATE = re.compile(r" is [\w-]+$")
 
 _LATE_MS = 100
 """A change of a member that comes later than this after its reason is described with the delay."""
-
-_MOST_UNDER_WAY_MS = 1_000
-"""A wait that goes on for longer than this after the last join was ended by something else."""
 
 
 def entries(trace: Trace, registry: Registry | None = None) -> list[Entry]:
@@ -64,16 +62,21 @@ def rounds(trace: Trace, registry: Registry | None = None) -> list[Round]:
     return rounds_and_rest(trace, registry)[0]
 
 
-def rounds_and_rest(trace: Trace, registry: Registry | None = None) -> tuple[list[Round], int]:
-    """Return the rounds of a run, and the sum of the stops that none of them ended, in milliseconds."""
-    reader = _read(trace, registry)
+def rounds_and_rest(
+    trace: Trace, registry: Registry | None = None, *, from_ms: int = 0
+) -> tuple[list[Round], int]:
+    """Return the rounds of a run, and the sum of the stops that none of them ended, in milliseconds.
+
+    Of all stops, the time from ``from_ms`` on counts.
+    """
+    reader = _read(trace, registry, from_ms)
     found = reader.rounds
-    return found, reader.stopped_ms - sum(entry.stopped_ms for entry in found)
+    return found, reader.counted_ms - sum(entry.stopped_ms for entry in found)
 
 
-def _read(trace: Trace, registry: Registry | None) -> "_Reader":
+def _read(trace: Trace, registry: Registry | None, from_ms: int = 0) -> "_Reader":
     timeline = Timeline()
-    reader = _Reader(family_of(trace.started, registry), trace, timeline)
+    reader = _Reader(family_of(trace.started, registry), trace, timeline, from_ms)
     timeline.read(trace)
     reader.finish()
     return reader
@@ -92,42 +95,17 @@ def _steps(trace: Trace) -> list[ev.Event | None]:
     return steps[::-1]
 
 
-class _Phase:
-    """The members that join and leave between two generations."""
-
-    def __init__(self) -> None:
-        self.arrived_ms: dict[str, int] = {}
-        self.joined: dict[str, None] = {}
-        self.left: dict[str, str] = {}
-        self.left_ms: dict[str, int] = {}
-
-    def left_at(self, at_ms: int) -> dict[str, str]:
-        """Return the members that left at a time, with the reasons."""
-        return {name: why for name, why in self.left.items() if self.left_ms[name] == at_ms}
-
-    def waited_for(self, began_ms: int, until_ms: int, members: Sequence[str]) -> dict[str, str]:
-        """Return the last of the members to join in this time, or the last to be removed."""
-        last_ms = max((self.arrived_ms.get(name, 0) for name in members), default=0)
-        removed_ms = max(self.left_ms.values(), default=0)
-        if removed_ms > max(last_ms, began_ms):
-            return self.left_at(removed_ms)
-        unexplained_ms = until_ms - last_ms
-        if last_ms < began_ms or unexplained_ms > max((until_ms - began_ms) // 2, _MOST_UNDER_WAY_MS):
-            return {}
-        how = f"the last of {len(members)} to join" if len(members) > 1 else "the only member"
-        return {name: how for name in members if self.arrived_ms.get(name) == last_ms}
-
-
 class _Reader:
-    def __init__(self, family: ProtocolSpec, trace: Trace, timeline: Timeline) -> None:
+    def __init__(self, family: ProtocolSpec, trace: Trace, timeline: Timeline, from_ms: int = 0) -> None:
         self.entries: list[Entry] = []
-        self.stopped_ms = 0
+        self.counted_ms, self._from_ms = 0, from_ms
+        self._ended_ms = self._stopped_before_ms = 0
         joined = [line.event for line in trace.events if isinstance(line.event, ev.Joined)]
         self._names = {event.member_id: event.client for event in joined}
         self._joins = {(event.client, event.generation) for event in joined}
         self._family = family
         self._now = timeline
-        self._stops = Stops(timeline)
+        self._stops = Stops(timeline, family)
         self._waits = Waits(timeline, family)
         timeline.after.append(self._see)
         self._steps = iter(_steps(trace))
@@ -138,7 +116,7 @@ class _Reader:
         self._taken_over: dict[tuple[str, int], None] = {}
         self._round_of: dict[str, Round] = {}
         self._stopped: dict[int, set[TopicPartition]] = {}
-        self._phase = _Phase()
+        self._phase = Phase()
         self._for_next_round: list[ev.Revoked] = []
         self._initial: InitialGroup | None = None
         self._coordinator_failed = False
@@ -178,22 +156,32 @@ class _Reader:
         """The entries that are rounds."""
         return [entry for entry in self.entries if isinstance(entry, Round)]
 
+    @property
+    def stopped_ms(self) -> int:
+        """The sum of the stops until now."""
+        return self._ended_ms + sum(self._now.at_ms - ms for ms in self._stops.idle_since.values())
+
+    def _counted(self, since_ms: int) -> int:
+        """Return the part of a stop until now that counts."""
+        return max(0, self._now.at_ms - max(since_ms, self._from_ms))
+
     def finish(self) -> None:
         """Complete the entries, after the last event."""
         if self._under_way is not None and not self._under_way.generation:
             self._under_way.joined, self._under_way.left = list(self._phase.joined), self._phase.left
         waits = self._waits.of_rounds()
+        self.counted_ms += sum(map(self._counted, self._stops.idle_since.values()))
         for entry in self.rounds:
             own = waits.get(entry.began_ms, {})
             if sum(own.values()) == entry.waited_ms and not entry.was_empty:
                 entry.waits = own
-        self.stopped_ms += sum(self._now.at_ms - since_ms for since_ms in self._stops.idle_since.values())
 
     def _see(self, change: Change) -> None:
         event = change.event
         if isinstance(event, (ev.Revoked, ev.Lost)):
             self._step = next(self._steps)
-        self.stopped_ms += sum([stop.until_ms - stop.from_ms for stop in self._stops.ended])
+        self._ended_ms += sum([stop.until_ms - stop.from_ms for stop in self._stops.ended])
+        self.counted_ms += sum([self._counted(stop.from_ms) for stop in self._stops.ended])
         if self._initial is not None and self._is_initial(event, self._initial):
             return
         handler = self._handlers.get(type(event))
@@ -274,7 +262,7 @@ class _Reader:
         return f"{cause} ({reasons[0]})" if reasons and cause.endswith(" left") else cause
 
     def _begin(self, entry: Round) -> None:
-        self._round = entry
+        self._round, self._stopped_before_ms = entry, self.stopped_ms
         self.entries.append(entry)
         if self._family.servers is not None:
             self._continue_generation(entry)
@@ -295,7 +283,7 @@ class _Reader:
         entry.aborted, entry.aborted_ms = why, self._now.at_ms
         if not entry.generation:
             entry.joined, entry.left = list(self._phase.joined), self._phase.left
-            self._phase = _Phase()
+            self._phase = Phase()
 
     def _emptied(self, state: str, cause: str) -> None:
         """End the round. A round that begins as the last member leaves, and has no other, is none."""
@@ -304,7 +292,7 @@ class _Reader:
             self.entries.remove(entry)
             cause = entry.causes[-1]
         self._abort(f"the group is {state}")
-        self._round, self._phase = None, _Phase()
+        self._round, self._phase = None, Phase()
         self._occurred(f"the group is {state}: {cause}")
 
     def _is_last_leave(self, entry: Round) -> bool:
@@ -315,7 +303,7 @@ class _Reader:
         entry = self._under_way
         if entry is None:
             return
-        phase, self._phase = self._phase, _Phase()
+        phase, self._phase = self._phase, Phase()
         members = [self._name(member_id) for member_id in event.members]
         entry.generation, entry.protocol = event.generation, event.protocol
         entry.generations.append(event.generation)
@@ -327,8 +315,7 @@ class _Reader:
             entry.causes = [_seen_first(entry.causes[0], phase.left)]
         entry.returned = [name for name in entry.left if name in members]
         entry.waited_ms = self._now.at_ms - entry.began_ms
-        idle_since = self._stops.idle_since.values()
-        entry.idle_meanwhile_ms = sum(self._now.at_ms - max(ms, entry.began_ms) for ms in idle_since)
+        entry.idle_meanwhile_ms = self.stopped_ms - self._stopped_before_ms
         self._of_generation[event.generation] = entry
         if entry.was_empty or self._family.own_epochs:
             return
@@ -338,7 +325,7 @@ class _Reader:
         else:
             entry.waited_for = phase.waited_for(entry.began_ms, self._now.at_ms, members)
 
-    def _is_absent(self, name: str, generation: int, phase: _Phase, entry: Round) -> bool:
+    def _is_absent(self, name: str, generation: int, phase: Phase, entry: Round) -> bool:
         """Return whether a member is in a generation that it has not joined."""
         return (name, generation) not in self._joins and phase.arrived_ms.get(name, 0) < entry.began_ms
 
@@ -376,6 +363,8 @@ class _Reader:
     def _revoked(self, event: ev.Revoked) -> None:
         """Partitions are revoked before the consumer joins, for an assignment, or because it closes."""
         step = self._step
+        if isinstance(step, ev.Joined):
+            self._phase.gave_up.add(event.client)
         if isinstance(step, (ev.Joined, ev.Assigned)):
             entry = self._round_in(step.generation) or self._under_way
             if entry is None:
@@ -455,12 +444,12 @@ class _Reader:
         if entry is None:
             return
         for stop in self._stops.ended:
-            if stop.until_ms > stop.from_ms:
+            if counted_ms := self._counted(stop.from_ms):
                 stopped = self._stopped.setdefault(entry.began_ms, set())
                 stopped.add(stop.partition)
                 entry.stopped = len(stopped)
-                entry.stopped_ms += stop.until_ms - stop.from_ms
-                entry.longest_stop_ms = max(entry.longest_stop_ms, stop.until_ms - stop.since_ms)
+                entry.stopped_ms += counted_ms
+                entry.longest_stop_ms = max(entry.longest_stop_ms, self._counted(stop.since_ms))
 
     # --- changes from outside
 

@@ -1,13 +1,15 @@
 """The stops of partitions: the times in which nobody works on them."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
+from coordinator_core.registry.hookspecs import ProtocolSpec
 from rebalance_lab.traces.timeline import Change, Timeline
 
-_UNSUBSCRIBING = (ev.SubscriptionChanged, ev.MemberStarted, ev.MemberStopped, ev.TopicDeleted)
-"""The events after which nobody may want a topic any longer."""
+_RESTING = (ev.GroupStateChanged, ev.Assigned, ev.MemberStopped, ev.ConsumerFailed)
+"""The events after which all consumers may have taken over their parts."""
 
 
 class Stop(NamedTuple):
@@ -24,28 +26,24 @@ class Stop(NamedTuple):
 
 
 class Stops:
-    """The partitions that no owner works on, as an observer of a timeline.
+    """The partitions of wanted topics that no owner works on, as an observer of a timeline.
 
-    ``idle_since`` maps those of wanted topics that an owner has worked on before, and those that were
-    added to their topics, to the times. After each event, ``ended`` has the stops that it has ended, and
+    ``idle_since`` maps them to the times. While the group starts, those that no owner has worked on yet are
+    not among them: they count from the first rest in which all consumers have taken over their parts. After
+    each event, ``ended`` has the stops that it has ended, also because nobody wants the topic any longer, and
     ``moved`` the last owner of each partition that it has given to another consumer.
     """
 
-    def __init__(self, timeline: Timeline) -> None:
+    def __init__(self, timeline: Timeline, family: ProtocolSpec) -> None:
         self.idle_since: dict[TopicPartition, int] = {}
         self.ended: list[Stop] = []
         self.moved: dict[TopicPartition, str] = {}
-        self._now = timeline
+        self._now, self._family = timeline, family
+        self._has_rested = False
+        self._wanted: Mapping[str, int] = {}
         self._last_stop: dict[TopicPartition, Stop] = {}
         self._last_owner: dict[TopicPartition, str] = {}
-        timeline.before.append(self._before)
         timeline.after.append(self._see)
-
-    def _before(self, at_ms: int, event: ev.Event) -> None:
-        """Partitions that are added to a topic have no owner yet."""
-        if isinstance(event, ev.PartitionsAdded) and event.topic in self._now.wanted:
-            for number in range(self._now.topics[event.topic], event.partitions):
-                self.idle_since[TopicPartition(event.topic, number)] = at_ms
 
     def _see(self, change: Change) -> None:
         event, now = change.event, self._now
@@ -54,11 +52,34 @@ class Stops:
             self._take(partition, event.client)  # type: ignore[union-attr]
         self.ended = [self._end(p) for p in change.begun if p in self.idle_since]
         for partition in change.ended:
-            if partition.topic in now.topics:
+            if partition.topic in now.wanted:
                 self.idle_since[partition] = now.at_ms
-        if type(event) in _UNSUBSCRIBING:
-            for partition in [tp for tp in self.idle_since if tp.topic not in now.wanted]:
-                del self.idle_since[partition]
+        if self._has_rested:
+            self._begin(now.wanted, self._wanted)
+        elif isinstance(event, _RESTING) and self._rests():
+            self._has_rested = True
+            self._begin(now.wanted, {})
+        if now.wanted is not self._wanted:
+            self._wanted = now.wanted
+            self.ended += [self._end(p) for p in list(self.idle_since) if not self._is_wanted(p)]
+
+    def _rests(self) -> bool:
+        now = self._now
+        consumers = now.consumers.values()
+        return now.state in self._family.at_rest and all(c.taken_over == now.generation for c in consumers)
+
+    def _begin(self, wanted: Mapping[str, int], before: Mapping[str, int]) -> None:
+        """Begin the stops of partitions that are wanted from now on, and that nobody works on."""
+        if wanted is before:
+            return
+        for topic, count in wanted.items():
+            for number in range(before.get(topic, 0), count):
+                partition = TopicPartition(topic, number)
+                if partition not in self._now.working:
+                    self.idle_since.setdefault(partition, self._now.at_ms)
+
+    def _is_wanted(self, partition: TopicPartition) -> bool:
+        return partition.partition < self._wanted.get(partition.topic, 0)
 
     def _take(self, partition: TopicPartition, client: str) -> None:
         before = self._last_owner.get(partition, client)

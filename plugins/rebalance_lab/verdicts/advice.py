@@ -10,7 +10,8 @@ from typing import Any
 
 from coordinator_core.registry.registry import Registry
 from rebalance_lab.scenarios.scenario import Scenario
-from rebalance_lab.traces.stopped import AWAY, DETECTION, UNASSIGNED, WAITING
+from rebalance_lab.traces.stopped import AWAY, DETECTION, UNASSIGNED
+from rebalance_lab.traces.waits import BATCH, HEARTBEAT, UNKNOWN
 from rebalance_lab.verdicts.changes import (
     FREEZE_MS,
     Change,
@@ -312,11 +313,13 @@ def _why_cooperation_does_not_help(advice: Advice) -> str:
 
 
 def _why_shorter_waits_do_not_help(advice: Advice) -> str:
-    waiting = _share(advice, WAITING)
+    """Waits for other causes, as for a session to expire, stay as they are with these changes."""
+    waiting = sum(_share(advice, cause) for cause in (HEARTBEAT, BATCH, UNKNOWN))
     if not waiting <= 1 / 10:
         return ""
-    share = f"only {100 * waiting:.0f} % of the stopped time passes" if waiting else ""
-    return f"{share or 'no partition stands still'} while rounds wait for members"
+    some = f"only {100 * waiting:.0f} %" if waiting >= 1 / 200 else "less than 1 %"
+    share = some if waiting else "none"
+    return f"{share} of the stopped time is due to rounds that wait for heartbeats or batches"
 
 
 def _share(advice: Advice, part: str) -> float:

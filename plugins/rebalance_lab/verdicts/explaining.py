@@ -13,7 +13,7 @@ from coordinator_core.registry.registry import Registry
 from rebalance_lab.traces.entries import Round
 from rebalance_lab.traces.findings import findings
 from rebalance_lab.traces.history import History
-from rebalance_lab.traces.rounds import rounds
+from rebalance_lab.traces.rounds import rounds_and_rest
 from rebalance_lab.traces.stopped import (
     AWAY,
     CALLBACKS,
@@ -29,6 +29,7 @@ from rebalance_lab.traces.trace import Trace
 from rebalance_lab.traces.waits import BATCH, CALLBACK, DELAY, HEARTBEAT, SESSION, START, UNKNOWN
 from rebalance_lab.verdicts.balance import avoidable_moves
 from rebalance_lab.verdicts.comparison import TIE
+from rebalance_lab.verdicts.story import joining
 from rebalance_lab.verdicts.tables import as_text
 from rebalance_lab.verdicts.words import (
     NOTABLE_MS,
@@ -38,7 +39,6 @@ from rebalance_lab.verdicts.words import (
     in_order,
     listed_names,
     numbered,
-    waits,
 )
 
 WHILE = {
@@ -67,6 +67,17 @@ _MEMBERS_OF: Mapping[str, tuple[type[Any], ...]] = {
 }
 """The events of the members that are a cause."""
 
+_CALLBACK_BOUNDS = (
+    ev.WorkStopped,
+    ev.WorkStarted,
+    ev.Revoked,
+    ev.Lost,
+    ev.MemberStarted,
+    ev.MemberStopped,
+    ev.ConsumerFailed,
+)
+"""The events with which a callback of an owner begins or ends."""
+
 _MOST_CAUSES = 3
 _LEAST_SHARE = 0.05
 """A cause with a smaller share of the stopped time, or of a difference, is not named."""
@@ -80,6 +91,9 @@ class Account:
 
     - ``label`` names it among the runs that are explained.
     - ``history``: the run by subject; ``rounds``: the rounds that began in the window.
+    - ``costliest``: the round that ended the longest stops of the window, summed over partitions; None if
+      there were no stops. It may have begun before the window. ``rest_ms``: the sum of the stops that no
+      round ended.
     - ``avoidable``: the moves beyond the fewest from each settled assignment to one as balanced as the next.
     - ``returned``: the number of times at which each consumer got a partition back that others had meanwhile.
     - ``findings``: the faults of the run.
@@ -88,6 +102,8 @@ class Account:
     label: str
     history: History
     rounds: Sequence[Round]
+    costliest: Round | None
+    rest_ms: int
     avoidable: int
     returned: Mapping[str, int]
     findings: Sequence[str]
@@ -110,12 +126,6 @@ class Account:
             for name in entry.waited_for:
                 waited[name] += entry.waited_ms or 0
         return waited
-
-    @cached_property
-    def costliest(self) -> Round | None:
-        """The round that ended the longest stops, summed over partitions; None if there were no stops."""
-        entry = max(self.rounds, key=lambda entry: entry.stopped_ms, default=None)
-        return entry if entry is not None and entry.stopped_ms else None
 
 
 @dataclass(frozen=True)
@@ -196,8 +206,11 @@ def _labels(traces: Sequence[Trace]) -> list[str]:
 
 def _account(trace: Trace, label: str, registry: Registry | None) -> Account:
     history = History(trace, registry)
-    own = [entry for entry in rounds(trace, registry) if entry.began_ms >= history.from_ms]
-    return Account(label, history, own, int(avoidable_moves(history)), _returned(history), findings(history))
+    every, rest_ms = rounds_and_rest(trace, registry, from_ms=history.from_ms)
+    own = [entry for entry in every if entry.began_ms >= history.from_ms]
+    most = max((entry for entry in every if entry.stopped_ms), key=lambda e: e.stopped_ms, default=None)
+    avoidable = int(avoidable_moves(history))
+    return Account(label, history, own, most, rest_ms, avoidable, _returned(history), findings(history))
 
 
 def _returned(history: History) -> Counter[str]:
@@ -226,7 +239,7 @@ def _sentences(account: Account) -> Iterator[str]:
     if account.stopped_ms:
         yield where_stopped(history)
     if account.costliest is not None:
-        yield _most(account.costliest)
+        yield _most(account.costliest, account.rest_ms)
     waited = [name for name, ms in account.waited_ms.most_common() if ms >= NOTABLE_MS]
     most = [*account.costliest.waited_for] if account.costliest is not None else []
     if len(account.rounds) > 1 and waited and waited != most:
@@ -237,7 +250,7 @@ def _sentences(account: Account) -> Iterator[str]:
 
 
 def where_stopped(history: History, of: str = "Of the stopped time") -> str:
-    """Return the largest causes of the stopped time of a run, with the members that ended or stood still.
+    """Return the largest causes of the stopped time of a run, with the members that they name.
 
     ``of`` is the beginning of the sentence.
     """
@@ -251,33 +264,46 @@ def where_stopped(history: History, of: str = "Of the stopped time") -> str:
 
 
 def _named(cause: str, history: History) -> str:
-    """Name the members that ended, or that stood still, if that is the cause."""
-    if cause not in _MEMBERS_OF:
-        return ""
-    clients = [
-        line.event.client
-        for line in history.trace.events
-        if isinstance(line.event, _MEMBERS_OF[cause]) and line.at_ms >= history.from_ms
-    ]
-    names = list(dict.fromkeys(clients))
+    """Name the members that ended, stood still, or ran callbacks, if that is the cause."""
+    names = _in_callbacks(history) if cause == CALLBACKS else []
+    if cause in _MEMBERS_OF:
+        clients = [
+            line.event.client
+            for line in history.trace.events
+            if isinstance(line.event, _MEMBERS_OF[cause]) and line.at_ms >= history.from_ms
+        ]
+        names = list(dict.fromkeys(clients))
     return f" ({listed_names(names, _MOST_LISTED)})" if names else ""
 
 
-def _most(entry: Round) -> str:
-    """Describe the round that ended the longest stops: its causes, and the members that it waited for."""
-    waited, waited_ms = "", entry.waited_ms or 0
-    if entry.waited_for and waited_ms >= NOTABLE_MS:
-        names = list(entry.waited_for)
-        reason = entry.waited_for[names[0]]
-        meanwhile = "partitions stood still" if entry.idle_meanwhile_ms else "work went on"
-        why = waits(entry.waits)
-        reason = f"{reason}: {why}" if why else reason
-        waited = (
-            f" It waited {about(waited_ms)} for {listed_names(names, _MOST_LISTED)} ({reason}),"
-            f" while {meanwhile}."
-        )
+def _in_callbacks(history: History) -> list[str]:
+    """Return the owners that ran callbacks in the window, the one that did so longest first."""
+    called_ms: Counter[str] = Counter()
+    since_ms: dict[str, int] = {}
+    for line in history.trace.events:
+        at_ms, event = line.at_ms, line.event
+        if not isinstance(event, _CALLBACK_BOUNDS):
+            continue
+        if event.client in since_ms:
+            called_ms[event.client] += max(0, at_ms - max(since_ms.pop(event.client), history.from_ms))
+        if isinstance(event, ev.WorkStopped) and event.why == "callback":
+            since_ms[event.client] = at_ms
+    for client, ms in since_ms.items():
+        called_ms[client] += history.started.duration_ms - max(ms, history.from_ms)
+    return [client for client, ms in called_ms.most_common() if ms]
+
+
+def _most(entry: Round, rest_ms: int) -> str:
+    """Describe the round that ended the longest stops: its causes, and the members that it waited for.
+
+    Longer stops that no round ended come first.
+    """
+    most = "Most"
+    if rest_ms > entry.stopped_ms:
+        most = f"Most outside of rounds, {about(rest_ms)} in sum; of the rounds, most"
+    waited = f" It waited {joining(entry)}." if (entry.waited_ms or 0) >= NOTABLE_MS else ""
     return (
-        f"Most in {entry.name} at {clock(entry.began_ms).strip()}, because {entry.causes[0]}:"
+        f"{most} in {entry.name} at {clock(entry.began_ms).strip()}, because {entry.causes[0]}:"
         f" {counted(entry.stopped, 'partition')} stood still, {about(entry.stopped_ms)} in sum,"
         f" {about(entry.longest_stop_ms)} at most.{waited}"
     )

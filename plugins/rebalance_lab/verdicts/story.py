@@ -104,8 +104,9 @@ def in_lines(trace: Trace) -> Iterator[Line]:
         for entry, row in zip(told, rows, strict=True):
             yield Line(Text(_aligned(row, widths)), Text(_cause(entry)), fold=False)
     if rest_ms >= NOTABLE_MS:
-        where = "outside of rounds: while owners paused or were away, or up to the end"
-        yield Line(Text(), Text(f"partitions stood still for {about(rest_ms)} more in sum {where}"))
+        where = "while owners paused or were away, until nobody subscribed any longer, or up to the end"
+        more = f"partitions stood still for {about(rest_ms)} more in sum outside of rounds: {where}"
+        yield Line(Text(), Text(more))
     yield from _end(trace)
 
 
@@ -202,7 +203,7 @@ def _waited(entry: Round) -> Iterator[str]:
     """Describe what the two phases of a round waited for: that all members join, and the assignment."""
     if entry.waited_ms is None:
         return
-    parts = [_joining(entry, entry.waited_ms)] if entry.waited_ms >= NOTABLE_MS else []
+    parts = [joining(entry)] if entry.waited_ms >= NOTABLE_MS else []
     ended_ms = entry.aborted_ms if entry.stable_ms is None else entry.stable_ms
     assigning_ms = ended_ms - entry.began_ms - entry.waited_ms if ended_ms is not None else 0
     if assigning_ms >= NOTABLE_MS:
@@ -212,8 +213,12 @@ def _waited(entry: Round) -> Iterator[str]:
         yield f"waited {', then '.join(parts)}"
 
 
-def _joining(entry: Round, waited_ms: int) -> str:
-    waited = about(waited_ms)
+def joining(entry: Round) -> str:
+    """Describe the time until all members had joined a round: how long it was, for whom, and why.
+
+    Of the time in which partitions stood still meanwhile it has the sum.
+    """
+    waited = about(entry.waited_ms or 0)
     if entry.was_empty:
         return f"{waited} for more members, as the group was empty"
     if entry.waited_for:

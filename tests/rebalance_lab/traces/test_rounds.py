@@ -293,3 +293,45 @@ def test_a_partition_that_stands_still_after_it_is_taken_over_is_counted_once():
 def test_a_round_of_several_generations_names_the_first_and_the_last():
     assert [Round(0, []).name, Round(0, [], 7, [7]).name] == ["a round", "generation 7"]
     assert Round(0, [], 6, [3, 4, 5, 6]).name == "generations 3-6"
+
+
+def test_a_stop_that_ends_while_a_round_waits_is_among_those_meanwhile():
+    entry = story(
+        (0, started("a", "t")),
+        *round_at(1_000, 1, {"a": {"t": [0, 1, 2, 3, 4, 5]}}),
+        (4_000, ev.WorkStopped(client="a", partitions={"t": [0]}, why="callback")),
+        (5_000, preparing("b joined")),
+        (6_000, ev.WorkStarted(client="a", partitions={"t": [0]})),
+        (8_000, generation(2, "a", "b")),
+    )[-1]
+    assert (entry.waited_ms, entry.idle_meanwhile_ms) == (3_000, 1_000)
+
+
+@pytest.mark.parametrize(
+    ("revokes", "waited_for"),
+    [
+        ("", {}),
+        ("a", {"a": "the only one to give up partitions"}),
+        ("ab", {"b": "the last of 2 to give up partitions"}),
+    ],
+)
+def test_a_round_that_goes_on_after_the_last_arrival_waits_for_a_member_that_gave_up_partitions(
+    revokes, waited_for
+):
+    """It may run a callback before it sends its request to join."""
+    given_up = [(6_000 + 100 * n, revoked(name, {"t": [n]})) for n, name in enumerate(revokes)]
+    entry = story(
+        *[(0, started(name, "t")) for name in "ab"],
+        *round_at(1_000, 1, {"a": {"t": [0]}, "b": {"t": [1]}}),
+        (5_000, preparing("c joined")),
+        *given_up,
+        *[(at_ms, arriving(event.client)) for at_ms, event in given_up or [(6_000, joined("a", 1))]],
+        (6_500, arriving("c")),
+        (20_000, generation(2, "a", "b", "c")),
+        *[(20_000, joined(name, 2)) for name in "abc"],
+    )[-1]
+    assert entry.waited_for == waited_for
+
+
+def arriving(client):
+    return ev.ClientStateChanged(client=client, before="stable", after="preparing-rebalance")

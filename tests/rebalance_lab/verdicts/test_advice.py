@@ -284,7 +284,8 @@ def test_that_an_absence_is_longer_than_the_session_is_no_reason_against_a_longe
 
 def stopped_in(**parts):
     """The present strategy, with 100 partition seconds stopped in each of six runs, and its parts of them."""
-    parts = {"detection": 0.0, "unassigned": 0.0, "away": 0.0, "waiting": 0.0, **parts}
+    names = ("detection", "unassigned", "away", "waiting_heartbeat", "waiting_batch", "waiting_unknown")
+    parts = {**dict.fromkeys(names, 0.0), **parts}
     now = trial("now")
     own = {f"stopped_{part}_partition_seconds": Figure((value,) * 6) for part, value in parts.items()}
     return replace(now, figures={**now.figures, **own})
@@ -297,7 +298,7 @@ def test_a_cooperative_assignor_does_not_shorten_the_time_until_a_session_expire
 
 
 def test_a_cooperative_assignor_is_not_excused_if_most_of_the_time_passes_in_rounds():
-    now = stopped_in(detection=45.0, waiting=55.0)
+    now = stopped_in(detection=45.0, waiting_heartbeat=55.0)
     ((_, why),) = reasons(advised(trial("cooperative", Kind.COOPERATIVE), now=now))
     assert why == "stops, moves, rounds, balance and lag are as now"
 
@@ -344,9 +345,18 @@ def test_a_narrow_table_has_settings_below_their_strategy():
     assert table(made, narrow=True)[1][1][0].text == "range\n  session.timeout.ms=6s"
 
 
-def test_rounds_that_are_waited_for_while_nothing_stands_still_are_not_worth_shortening():
-    ((_, why),) = reasons(advised(trial("often", Kind.HEARTBEAT), now=stopped_in(detection=100.0)))
-    assert why == "no partition stands still while rounds wait for members"
+@pytest.mark.parametrize(
+    ("parts", "share"),
+    [
+        ({}, "none"),
+        ({"waiting_session": 30.0}, "none"),
+        ({"waiting_batch": 0.4}, "less than 1 %"),
+        ({"waiting_heartbeat": 2.0, "waiting_batch": 1.0, "waiting_unknown": 1.0}, "only 4 %"),
+    ],
+)
+def test_waits_for_heartbeats_and_batches_in_which_little_stands_still_are_not_worth_shortening(parts, share):
+    ((_, why),) = reasons(advised(trial("often", Kind.HEARTBEAT), now=stopped_in(**parts)))
+    assert why == f"{share} of the stopped time is due to rounds that wait for heartbeats or batches"
 
 
 def test_a_group_without_costs_has_nothing_to_improve():

@@ -6,8 +6,13 @@ from coordinator_core.errors import InputError
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.registry import default_registry
 from rebalance_lab.scenarios.files import load_scenario
+from rebalance_lab.scenarios.scenario import parse_scenario
 from rebalance_lab.simulation.run import simulate
+from rebalance_lab.traces.history import History
+from rebalance_lab.traces.rounds import rounds, rounds_and_rest
 from rebalance_lab.verdicts.explaining import as_document, explain
+from rebalance_lab.verdicts.story import story
+from rebalance_lab.verdicts.words import about
 from tests.places import SCENARIOS
 from tests.rebalance_lab.traces.traces import (
     assigned,
@@ -70,7 +75,8 @@ def test_the_round_that_ended_the_longest_stops_names_the_member_that_it_waited_
     assert most.startswith("Most in generation 2 at 0:00:20.000, because session of b expired: ")
     assert most.endswith(
         ": 2 partitions stood still, 24 s in sum, 12 s at most."
-        " It waited 2 s for a (the only member: until the next heartbeat), while partitions stood still."
+        " It waited 2 s for a (the only member): until the next heartbeat, while partitions stood still"
+        " for 4 s in sum."
     )
 
 
@@ -156,3 +162,58 @@ def test_the_document_has_the_figures_behind_the_sentences():
     assert run["stopped_by_cause"] == {"detection": 20.0, "waiting_heartbeat": 4.0}
     assert (run["avoidable_moves"], run["returned_partitions"]) == (0, {"b": 2})
     assert run["waited_for_seconds"]["a"] == 2.0
+
+
+def run_of(strategy, **document):
+    document = {"name": "told", "duration": "5m", "topics": {"t": {"partitions": 6, "rate": 120}}, **document}
+    return simulate(parse_scenario(document, where="told"), strategy, default_registry())
+
+
+def test_a_wait_is_told_as_in_the_story_with_the_sum_for_which_partitions_stood_still_meanwhile():
+    member = {"topics": ["t"], "process_rate": 100}
+    run = run_of(
+        "range",
+        members=[{"id": "c", "count": 3, **member}],
+        events=[{"at": "3m", "join": {"id": "d", **member}}],
+    )
+    (wait,) = [line.body.plain for line in story(run) if " of 4 to join" in line.body.plain]
+    assert 0 < rounds(run)[1].idle_meanwhile_ms < rounds(run)[1].waited_ms
+    assert wait.endswith(
+        f", while partitions stood still for {about(rounds(run)[1].idle_meanwhile_ms)} in sum"
+    )
+    assert explain([run]).sentences["range"][2].endswith(f" It {wait}.")
+
+
+def test_members_with_callbacks_are_named_if_these_stopped_partitions_or_rounds_waited_for_them():
+    member = {"topics": ["t"], "process_rate": 100, "on_revoked": "4s"}
+    run = run_of(
+        "range",
+        members=[{"id": "c", "count": 2, "on_assigned": "8s", **member}],
+        events=[{"at": "2m", "join": {"id": "d", "on_assigned": "30s", **member}}],
+    )
+    _, where, most, *_ = explain([run]).sentences["range"]
+    assert " in callbacks of the application (d, " in where
+    assert " s for c-0 (the last of 2 to give up partitions): " in most
+    assert ", 4 s in a callback, while partitions stood still for " in most
+
+
+def test_the_costliest_round_may_have_begun_before_the_window_and_is_told_with_its_stops_in_it():
+    run = run_of(
+        "range",
+        members=[{"id": "c", "count": 2, "topics": ["t"], "restore": "10s"}],
+        events=[{"at": "1m", "join": {"id": "d", "topics": ["t"]}}],
+    )
+    costs, _, most, *_ = explain([run]).sentences["range"]
+    assert most.startswith("Most in generation 1 at ")
+    in_window, rest_ms = rounds_and_rest(run, from_ms=History(run).from_ms)
+    stopped_ms = sum(entry.stopped_ms for entry in in_window) + rest_ms
+    assert costs.startswith(f"{stopped_ms / 1_000:.1f} partition seconds stopped")
+    later = trace_of(TWO, CRASH, topics={"t": 4}, from_ms=15_000)
+    assert " 14 s in sum, 7 s at most." in explain([later]).sentences["range"][2]
+
+
+def test_stops_that_no_round_ended_are_told_first_if_they_are_longer_than_those_of_each_round():
+    pause = [(50_000, ev.MemberPaused(client="a")), (70_000, ev.MemberResumed(client="a"))]
+    most = sentences(TWO, CRASH, pause)[2]
+    assert most.startswith("Most outside of rounds, 80 s in sum; of the rounds, most in generation 2 at ")
+    assert sentences(TWO, CRASH, [pause[0], (51_000, pause[1][1])])[2].startswith("Most in generation 2 at ")

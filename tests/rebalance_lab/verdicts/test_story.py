@@ -45,6 +45,8 @@ TWO = [
     *round_at(1_000, 1, {"a": {"t": [0, 1]}, "b": {"t": [2, 3]}}),
 ]
 
+GIVEN_UP = [(7_000, "a", {"t": [0, 1]}), (8_000, "b", {"t": [2, 3]})]
+
 
 def removed(client, why="session expired"):
     return ev.MemberRemoved(group="g", member_id=client, reason=why)
@@ -91,6 +93,16 @@ def added(client):
             [(7_000, arrives("a")), (8_000, arrives("b")), (65_000, generation(2, "a", "b"))],
             "waited 60 s, while work went on",
         ),
+        (
+            [
+                *[(at_ms, revoked(name, own)) for at_ms, name, own in GIVEN_UP],
+                *[(at_ms, arrives(name)) for at_ms, name, _ in GIVEN_UP],
+                (65_000, generation(2, "a", "b")),
+                *[(65_000, joined(name, 2)) for name in "ab"],
+            ],
+            "waited 60 s for b (the last of 2 to give up partitions), while partitions stood still for 230 s"
+            " in sum",
+        ),
         ([(5_050, generation(2, "a", "b"))], None),
         (
             [(5_050, generation(2, "a", "b", leader="a")), (8_050, state("Stable"))],
@@ -103,7 +115,7 @@ def added(client):
     ],
 )
 def test_a_round_says_what_it_waited_for(events, expected):
-    lines = told(TWO, (5_000, preparing("a changed")), events)
+    lines = told(TWO, (5_000, preparing("a changed")), events, topics={"t": 4})
     assert next((line for line in lines[6:] if line.startswith("waited")), None) == expected
 
 
@@ -112,7 +124,10 @@ def test_a_round_says_what_it_waited_for(events, expected):
     [
         ({}, ": until the next heartbeat, while partitions"),
         ({"process_rate": 100, "batch_overhead": "20s"}, " s in a batch, while partitions"),
-        ({"process_rate": 100, "on_revoked": "4s"}, ", 4 s in a callback, while partitions"),
+        (
+            {"process_rate": 100, "on_revoked": "4s"},
+            "m-2 (the last of 2 to give up partitions): 0.545 s until the next heartbeat, 4 s in a callback",
+        ),
     ],
 )
 def test_a_round_says_why_the_last_member_was_late(application, why):
@@ -280,12 +295,13 @@ def test_stops_that_no_round_ends_are_summed_below_the_lines():
         (5_000, ev.MemberPaused(client="a")),
         (7_000, ev.MemberResumed(client="a")),
         (99_000, ev.MemberPaused(client="b")),
+        topics={"t": 4},
         of=in_lines,
     )
     assert lines[3].split()[:6] == ["0:00:01.000", "1", "0", "s", "0", "0"]
     assert lines[4] == (
         "partitions stood still for 6 s more in sum outside of rounds: "
-        "while owners paused or were away, or up to the end"
+        "while owners paused or were away, until nobody subscribed any longer, or up to the end"
     )
 
 
