@@ -10,6 +10,7 @@ from rebalance_lab.traces.stopped import AWAY, DETECTION, PARTS, STANDING, UNASS
 from rebalance_lab.traces.waits import BATCH, CALLBACK, DELAY, HEARTBEAT, SESSION, START, UNKNOWN
 from rebalance_lab.verdicts.comparison import FEWEST_SEEDS, Candidate, Comparison, Figure, Order, Remedy
 from rebalance_lab.verdicts.lag import least_left
+from rebalance_lab.verdicts.load import carries_load, carry_load_best, carry_load_worse
 from rebalance_lab.verdicts.tables import as_text
 from rebalance_lab.verdicts.words import MOST_NAMES, listed_names
 
@@ -159,14 +160,13 @@ def _left(comparison: Comparison) -> tuple[list[str], bool]:
     for i in comparison.working:
         figures = comparison.candidates[i].figures
         at_end, most, load = (figures.get(name, _UNKNOWN).median for name in (LEFT, MOST, LOADED))
-        if at_end > least_left(most):
-            left[i] = at_end
-            busy |= {i: round(100 * load)} if load > 1 else {}
+        left |= {i: at_end} if at_end > least_left(most) else {}
+        busy |= {i: round(100 * load)} if load > 1 else {}
     sentences = []
     if left:
         records = _under(comparison, left, " records")
         sentences.append(f"The lag has not come down by the end of the run: {records}.")
-    if busy:
+    if left and busy:
         sentences.append(f"The busiest member has {_under(comparison, busy, ' % of what it can handle')}.")
     return sentences, left.keys() == set(comparison.working)
 
@@ -219,9 +219,9 @@ def _verdict(comparison: Comparison, metric: MetricSpec) -> str:
 def _change(comparison: Comparison, metric: MetricSpec) -> str:
     """Return what to choose in place of the present candidate, as far as it is known, and its price.
 
-    If none is known to stop partitions less, that is a candidate that dominates it. Nothing has to change
-    only if no remedy that was run helps, and no candidate that stops partitions alike is better in a
-    headline metric.
+    What lessens an overload comes first, and what worsens one is not chosen. If none is known to stop
+    partitions less, that is a candidate that dominates it. Nothing has to change only if it carries the load,
+    no remedy that was run helps, and no candidate that stops partitions alike is better in a headline metric.
     """
     now, working = comparison.now, comparison.working
     label = comparison.label(comparison.candidates[now])
@@ -229,39 +229,67 @@ def _change(comparison: Comparison, metric: MetricSpec) -> str:
         return ""
     if now not in working:
         return f" Choose {_either(comparison, _chosen(comparison, working, metric))} instead of {label}."
+    if lighter := carry_load_best(comparison):
+        return _for(comparison, _chosen(comparison, lighter, metric))
     orders = {i: comparison.order(metric, now, i) for i in working if i != now}
-    if better := [i for i, order in orders.items() if order is Order.WORSE]:
-        chosen = _chosen(comparison, better, metric)
-        price = _price(comparison, chosen, comparison.front_metrics)
+    heavier = carry_load_worse(comparison)
+    better = [i for i, order in orders.items() if order is Order.WORSE]
+    if fit := [i for i in better if i not in heavier]:
+        chosen = _chosen(comparison, fit, metric)
+        price = _price(comparison, chosen)
         return f" Choose {_either(comparison, chosen)} instead of {label}.{price}"
+    refused = _refused(comparison, better)
     is_least = set(orders.values()) <= {Order.BETTER, Order.ALIKE}
     none = f"one stops partitions less than {label}."
-    if leading := [i for i in working if comparison.dominates(i, now)]:
-        chosen = [i for i in leading if i in comparison.front] or leading
-        gains = _changed(comparison, chosen, Order.WORSE, comparison.front_metrics)
-        choice = f"Choose {_either(comparison, chosen)} for {gains}.{_price(comparison, chosen)}"
-        return f" N{none} {choice}" if is_least else f" {choice}"
+    if leading := [i for i in orders if i not in heavier and comparison.dominates(i, now)]:
+        choice = _for(comparison, [i for i in leading if i in comparison.front] or leading)
+        return f" N{none}{choice}" if is_least else f"{refused}{choice}"
     if not is_least:
-        return ""
+        return refused
     is_helped = any(remedy.helps for tried in comparison.remedies.values() for remedy in tried)
     alike = [i for i, order in orders.items() if order is Order.ALIKE]
     is_behind = any(
         comparison.order(headline, i, now) is Order.BETTER for i in alike for headline in comparison.headlines
     )
-    return f" N{none}" if is_helped or is_behind else f" Nothing has to change: n{none}"
+    may_gain = is_helped or is_behind or not carries_load(comparison.candidates[now])
+    return f" N{none}" if may_gain else f" Nothing has to change: n{none}"
+
+
+def _for(comparison: Comparison, chosen: Sequence[int]) -> str:
+    """Return which candidates to choose, in what they are better than the present one, and the price."""
+    metrics = [*_load(comparison), *comparison.front_metrics]
+    gains = _changed(comparison, chosen, Order.WORSE, metrics)
+    return f" Choose {_either(comparison, chosen)} for {gains}.{_price(comparison, chosen)}"
+
+
+def _refused(comparison: Comparison, better: Sequence[int]) -> str:
+    """Return why candidates that stop partitions less than the present one are not to be chosen."""
+    if not better:
+        return ""
+    verb, do = ("stops", "does") if len(better) == 1 else ("stop", "do")
+    worse = _changed(comparison, better, Order.BETTER, _load(comparison))
+    label = comparison.label(comparison.candidates[comparison.now])
+    names = _names(comparison, better)
+    return f" {names} {verb} them less than {label} but {do} not carry the load as well: {worse}."
+
+
+def _load(comparison: Comparison) -> list[MetricSpec]:
+    """Return the metrics of the load."""
+    found = {metric.name: metric for metric in comparison.metrics}
+    return [found[name] for name in (LOADED, LEFT, MOST) if name in found]
 
 
 def _chosen(comparison: Comparison, better: Sequence[int], metric: MetricSpec) -> list[int]:
-    """Return the candidates that none is known to be better than, those of the front if there are any."""
-    beaten = comparison.beaten(metric)
+    """Return the candidates that none of them is better than, those of the front if there are any."""
+    beaten = {i for i in better for j in better if comparison.order(metric, j, i) is Order.BETTER}
     unbeaten = [i for i in better if i not in beaten] or list(better)
     return [i for i in unbeaten if i in comparison.front] or unbeaten
 
 
-def _price(comparison: Comparison, chosen: Sequence[int], more: Sequence[MetricSpec] = ()) -> str:
-    """Return in which metrics of the load, and which ``more``, candidates are worse than the present one."""
-    load = [metric for metric in comparison.metrics if metric.name in (MOST, LEFT, LOADED)]
-    worse = _changed(comparison, chosen, Order.BETTER, [*more, *load])
+def _price(comparison: Comparison, chosen: Sequence[int]) -> str:
+    """Return in which metrics of the front and of the load candidates are worse than the present one."""
+    metrics = [*comparison.front_metrics, *_load(comparison)]
+    worse = _changed(comparison, chosen, Order.BETTER, metrics)
     return f" The price: {worse}." if worse else ""
 
 

@@ -30,7 +30,8 @@ from rebalance_lab.traces.history import History
 from rebalance_lab.traces.stopped import STANDING, UNASSIGNED
 from rebalance_lab.traces.waits import DELAY as WAITING_DELAY
 from rebalance_lab.traces.waits import SESSION as WAITING_SESSION
-from rebalance_lab.verdicts.balance import avoidable_moves, weighted_optimality_gap
+from rebalance_lab.verdicts.balance import avoidable_moves, utilization, weighted_optimality_gap
+from rebalance_lab.verdicts.lag import lag_at_end, least_left, max_lag
 from rebalance_lab.verdicts.needs import (
     BACKOFF,
     NICE_SECONDS,
@@ -42,6 +43,7 @@ from rebalance_lab.verdicts.needs import (
     long_ms,
     needs,
 )
+from rebalance_lab.verdicts.overload import overload_of
 
 HEARTBEAT = "heartbeat.interval.ms"
 
@@ -322,9 +324,24 @@ def _assignors(now: Strategy, facts: Facts) -> Iterator[Change]:
         yield Change(_with_assignor("sticky", now), frozenset({Kind.STICKY}))
     members = len(facts.history.last_settled.members) if facts.history.last_settled is not None else 0
     is_small = sum(facts.history.topics.values()) * members <= MOST_PAIRS
-    weighted = "optimal" if is_small else "lag-aware"
-    if weighted_optimality_gap(facts.history) > UNEVEN and now.assignor != weighted:
-        yield Change(_with_assignor(weighted, now), frozenset({Kind.WEIGHTS}))
+    weighted = ["optimal"] if is_small else ["lag-aware"]
+    if is_avoidable := _is_overload_avoidable(facts.history):
+        weighted = list(dict.fromkeys([*weighted, "lag-aware"]))
+    if is_avoidable or weighted_optimality_gap(facts.history) > UNEVEN:
+        for assignor in weighted:
+            if now.assignor != assignor:
+                yield Change(_with_assignor(assignor, now), frozenset({Kind.WEIGHTS}))
+
+
+def _is_overload_avoidable(history: History) -> bool:
+    """Return whether other owners may take away an overload of a member, or a lag that does not come down.
+
+    They may if the members together can handle the load. Members may differ in what they can handle.
+    """
+    found = overload_of(history)
+    if found is not None and found.of_group:
+        return False
+    return utilization(history) > 1 or lag_at_end(history) > least_left(max_lag(history))
 
 
 def _settings(now: Strategy, facts: Facts) -> Iterator[Change]:

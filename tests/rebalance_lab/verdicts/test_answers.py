@@ -402,6 +402,47 @@ def test_a_lag_that_is_left_under_some_strategies_comes_after_the_answer(left):
     assert not any("lag" in text for text in answers(compared(a=figures(messages=1) | left)))
 
 
+def carrying(**candidates):
+    """The verdict of strategies with stopped time, a lag at the end, and the load of the busiest member."""
+    specs = [*METRICS, *(MetricSpec(name, "", float) for name in ("max_lag", "lag_at_end", "utilization"))]
+    runs = {
+        name: figures(messages=stops) | lags(1_000, left, loaded)
+        for name, (stops, left, loaded) in candidates.items()
+    }
+    return next(
+        text for text in answers(comparison_of("day", 7, specs, runs, seeds=6)) if "artitions" in text
+    )
+
+
+@pytest.mark.parametrize("now", [(9, 900, 0.9), (9, 0, 1.2)])
+def test_something_has_to_change_if_the_lag_is_left_or_a_member_has_an_overload(now):
+    assert carrying(a=now, b=now).endswith("seconds. None stops partitions less than a.")
+    assert "Nothing has to change" in carrying(a=(9, 500, 1.0), b=(9, 500, 1.0))
+
+
+def test_a_strategy_that_takes_an_overload_away_is_chosen_for_it_with_its_price():
+    """The least stopped time does not count while another strategy lessens the overload."""
+    text = carrying(a=(90, 900, 4.7), b=(86, 900, 5.2), c=(99, 400, 0.9), d=(90, 700, 1.4))
+    assert text.endswith(
+        " Choose c for utilization 0.9 (now 4.7) and lag_at_end 400 (now 900). The price:"
+        " stopped_partition_seconds 99 (now 90)."
+    )
+
+
+def test_of_those_that_take_an_overload_away_the_one_that_stops_partitions_least_is_chosen():
+    text = carrying(a=(9, 900, 1.2), b=(20, 0, 0.8), c=(10, 0, 0.5))
+    assert " Choose c for utilization 0.5 (now 1.2) and lag_at_end 0 (now 900)." in text
+
+
+def test_a_strategy_that_worsens_an_overload_is_not_chosen_for_fewer_stops():
+    text = carrying(a=(90, 900, 4.7), b=(80, 900, 5.2), c=(90, 900, 4.7))
+    assert text.endswith(
+        " b stops them less than a but does not carry the load as well: utilization 5.2 (now 4.7)."
+    )
+    text = carrying(a=(90, 900, 4.7), b=(80, 900, 5.2), c=(85, 900, 4.7))
+    assert text.endswith(" Choose c instead of a.")
+
+
 @pytest.mark.parametrize(("share", "told"), [(0.0004, "0.04"), (0.00001, "under 0.01")])
 def test_the_share_of_the_records_that_meets_a_stopped_partition_is_told(share, told):
     lost = {"capacity_lost": share, "max_lag": 5.0}

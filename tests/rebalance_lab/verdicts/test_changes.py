@@ -178,6 +178,15 @@ def test_an_assignor_with_weights_is_tried_if_the_load_is_uneven():
     assert "optimal" not in tried(GROUP.replace("partitions: 6", "partitions: 7")), "the best there is"
 
 
+def test_assignors_that_know_weights_are_tried_if_a_slow_member_has_more_than_it_can_handle():
+    slow = GROUP.replace("id: b, topics: [t], process_rate: 100", "id: b, topics: [t], process_rate: 10")
+    for name in ("optimal", "lag-aware"):
+        assert tried(slow)[name].kinds == {Kind.WEIGHTS}
+    assert "lag-aware" not in tried(slow, "lag-aware")
+    too_much = slow.replace("rate: 60", "rate: 300")
+    assert not {"optimal", "lag-aware"} & tried(too_much).keys(), "no owners can carry the load"
+
+
 def test_a_sticky_assignor_is_tried_if_moves_were_avoidable():
     moved = GROUP.replace("partitions: 6", "partitions: 8") + "events: [{at: 60s, leave: b}]\n"
     assert "sticky" in tried(moved, "roundrobin")

@@ -63,26 +63,62 @@ def test_a_group_beyond_what_its_members_can_handle():
     )
 
 
-def test_members_that_crash_handle_nothing():
+def test_members_that_crash_for_good_handle_nothing():
     crash = {"at": "2m", "crash": "m-0"}
-    assert overload(history_of([40, 40, 40, 40], crash, measure={"from": "2m"})) != ()
-    assert overload(history_of([40, 40, 40, 40], crash, measure={"from": 0})) == (
-        "The load of 160 records/s is more than the 136.4 that all members together can handle in full"
-        " batches. No assignor removes this backlog, only more members or faster processing.",
+    for since in ("2m", 0):
+        assert overload(history_of([40, 40, 40, 40], crash, measure={"from": since})) == (
+            "The load of 160 records/s is more than the 90.9 that the members that run at the end together"
+            " can handle in full batches. No assignor removes this backlog, only more members or faster"
+            " processing.",
+        )
+
+
+RETURNS = ({"at": "60s", "crash": "m-1"}, {"at": "3m", "restart": "m-1"})
+
+
+def test_a_backlog_of_the_time_in_which_a_member_was_away_goes_without_a_change():
+    """The three members handle 300 records/s each: 900 together, 600 while one is away."""
+    options = {"members": 3, "process_rate": 300, "overhead": 0, "config": {"session.timeout.ms": "10s"}}
+    (only,) = overload(history_of([92.2] * 9, *RETURNS, duration="6m", **options))
+    assert only == (
+        "While m-1 was away, the load of 829.8 records/s was more than the 600 that the members that ran"
+        " together could handle in full batches. At the end of the run the lag falls by 70.2 records/s. This"
+        " backlog goes without a change."
     )
+    assert overload(history_of([92.2] * 9, *RETURNS, duration="30m", **options)) == ()
 
 
-@pytest.mark.parametrize(("until_ms", "is_too_high"), [(52_000, False), (90_000, True)])
-def test_a_rate_that_is_high_for_a_moment_is_no_overload(until_ms, is_too_high):
+def test_an_overload_of_a_member_does_not_go_while_the_lag_of_the_others_falls():
+    """The first member gets 110 records/s, and the second one works off what piled up without it."""
+    crash = {"at": "30s", "crash": "m-1"}, {"at": "90s", "restart": "m-1"}
+    options = {"overhead": 0, "config": {"session.timeout.ms": "10s", "max.poll.records": 10}}
+    assert overload(history_of([55, 55, 35, 35], *crash, duration="130s", **options)) == ()
+    assert overload(history_of([45, 45, 45, 45], *crash, duration="130s", **options)) != ()
+
+
+def test_a_group_without_members_at_the_end_is_not_said_to_be_too_small():
+    assert overload(history_of([40, 40], {"at": "60s", "crash": ["m-0", "m-1"]})) == ()
+
+
+def test_loads_that_are_hardly_too_high_have_as_many_digits_as_show_it():
+    (of_partition, of_group) = overload(history_of([10], members=1, process_rate=10, overhead="1ms"))
+    assert of_partition.startswith("t 0 (10.0000) gets more records/s than the 9.9998 that a member can")
+    assert of_group.startswith("The load of 10.0000 records/s is more than the 9.9998 that all members")
+
+
+@pytest.mark.parametrize(
+    ("until_ms", "is_too_high"), [(52_000, False), (90_000, False), (99_999, False), (None, True)]
+)
+def test_a_rate_that_is_high_for_a_moment_or_until_before_the_end_is_no_overload(until_ms, is_too_high):
     timed = [
         (0, traces.started("a", "t", process_rate=100.0)),
         *traces.round_at(0, 1, {"a": {"t": [0]}}),
         (0, traces.rates("t", 20)),
         (50_000, traces.rates("t", 400)),
-        (until_ms, traces.rates("t", 20)),
+        *([] if until_ms is None else [(until_ms, traces.rates("t", 20))]),
     ]
-    history = traces.history_of(timed, topics={"t": 1}, from_ms=0)
-    assert (overload_of(history) is not None) is is_too_high
+    found = overload_of(traces.history_of(timed, topics={"t": 1}, from_ms=0))
+    assert (found is not None and bool(found.partitions) and found.of_group) is is_too_high
 
 
 def test_a_topic_that_nobody_reads_is_no_load():

@@ -30,5 +30,5 @@ def test_a_load_that_a_run_can_carry_is_not_called_too_high():
     high = ["The load of 9 is more than the 8. No assignor removes this, only members."]
     higher = ["The load of 9 is more than the 7. No assignor removes this, only members."]
     assert overload_of_all([("a", high), ("b", high)]) == tuple(high)
-    assert overload_of_all([("a", high), ("b", higher)]) == (f"a: {high[0]}",)
+    assert overload_of_all([("a", high), ("b", higher)]) == (*high, "The figures are those of a.")
     assert overload_of_all([("a", high), ("b", [])]) == overload_of_all([]) == ()
