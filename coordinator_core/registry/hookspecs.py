@@ -146,8 +146,8 @@ class ProtocolSpec:
     ``sentences`` maps kinds of events to functions that return the text of an event for the story.
 
     ``unowned(events)`` returns why partitions have no owner at the end of a run with these events, and what
-    to change, by causes of `traces.stopped.CAUSES`. ``stops`` maps parts of the stopped time
-    (`traces.stopped.PARTS`), and the cause standing, to what happens in them.
+    to change, by causes of `traces.causes.CAUSES`. ``stops`` maps parts of the stopped time
+    (`traces.causes.PARTS`), and the cause standing, to what happens in them.
     Both have only what differs from the classic protocol.
 
     ``meaningless`` maps the kinds of scenario events and the modifiers that have no meaning under the

@@ -38,7 +38,7 @@ class Round:
       another id.
     - ``waited_ms`` is the time until the generation started. ``waited_for`` maps the members whose join or
       removal ended this time to a description, and is empty for the first round of an empty group.
-      ``waits`` has the parts of this time by their causes (`traces.waits.WAITS`), if members joined.
+      ``waits`` has the parts of this time by their causes (`traces.causes.WAITS`), if members joined.
       ``idle_meanwhile_ms`` is the part of this time in which nobody worked on partitions, summed over them.
     - ``taken_over_ms`` is the time at which ``taken_over_by``, the last member, took over its assignment.
     - ``moved`` is the number of partitions that got another owner than their last one; ``moves`` has these

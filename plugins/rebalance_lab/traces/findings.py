@@ -9,20 +9,22 @@ from coordinator_core.reading.partitions import listed
 from coordinator_core.registry.hookspecs import ProtocolSpec
 from coordinator_core.registry.registry import Registry
 from rebalance_lab.traces.calls import POLLS, Calls, calls_of
-from rebalance_lab.traces.family import family_of
-from rebalance_lab.traces.history import History
-from rebalance_lab.traces.invariants import Invariants, observed
-from rebalance_lab.traces.stopped import (
+from rebalance_lab.traces.causes import (
     AWAY,
-    DETECTION,
+    BATCHES,
+    CAUSES,
+    LONGER,
     MESSAGES,
-    STANDING,
     TAKE_OVER,
     UNASSIGNED,
     VACANT,
     WAITING,
-    Unowned,
+    WHOLE,
 )
+from rebalance_lab.traces.family import family_of
+from rebalance_lab.traces.history import History
+from rebalance_lab.traces.invariants import Invariants, observed
+from rebalance_lab.traces.stopped import Unowned
 from rebalance_lab.traces.timeline import Timeline
 from rebalance_lab.traces.trace import Trace
 
@@ -51,33 +53,7 @@ _HANDOVER = frozenset((WAITING, MESSAGES, TAKE_OVER))
 _LONGEST_HANDOVER_MS = 300_000
 """The default of max.poll.interval.ms, which is how long a round waits for a member at most."""
 
-_LONGER = "make the duration of the scenario longer"
-_BATCHES = "batches shorter (max.poll.records)"
 _CALLBACKS = "make the callbacks shorter"
-_UNOWNED = {
-    DETECTION: (
-        "the group still counted on a member that had ended",
-        f"{_LONGER}, or session.timeout.ms shorter",
-    ),
-    STANDING: (
-        "the group still counted on a member that stood still or was cut off",
-        f"{_LONGER}, or max.poll.interval.ms (pauses) or session.timeout.ms (freezes, cuts) shorter",
-    ),
-    WAITING: (
-        "a round waited for members to join it",
-        f"{_LONGER}, or {_BATCHES}",
-    ),
-    MESSAGES: ("the assignment of a round was under way", _LONGER),
-    TAKE_OVER: ("a member had yet to take over its assignment, or to rejoin", _LONGER),
-    UNASSIGNED: (
-        "the group rested, and its assignment did not have all partitions",
-        f"{_LONGER} than metadata.max.age.ms after a change of topics, or start a round",
-    ),
-    AWAY: ("a static member was away", f"{_LONGER}, or start a member"),
-    VACANT: ("the group had no members", f"{_LONGER}, or start a member"),
-}
-"""Why partitions have no owner at the end, and what to change, by cause."""
-
 _HOLE, _FORGOTTEN = "hole", "forgotten"
 """Further causes, of static members that come back."""
 
@@ -135,7 +111,8 @@ def _findings(trace: Trace, family: ProtocolSpec, without_owner: Sequence[Unowne
     own: Mapping[str, tuple[str, str]] = {}
     if without_owner and family.unowned is not None:
         own = family.unowned(events)
-    reasons = {**_UNOWNED, **_OF_STATIC, **own}
+    unowned = {name: (c.at_end, c.advice) for name, c in {**CAUSES, **WHOLE}.items() if c.at_end}
+    reasons = {**unowned, **_OF_STATIC, **own}
     if calls.lost or calls.late:
         causes = (WAITING, MESSAGES, TAKE_OVER, AWAY, VACANT, *({UNASSIGNED} & own.keys()), _FORGOTTEN)
         reasons |= {cause: (reasons[cause][0], _CALLBACKS) for cause in causes}
@@ -334,7 +311,7 @@ def _restless(end: _End, family: ProtocolSpec, calls: Calls) -> Iterator[str]:
     """Yield a finding if consumers run and the group has never rested."""
     if end.running and not family.at_rest.intersection(end.states):
         state = end.states[-1] if end.states else "without members"
-        advice = f"{_LONGER}, or {_BATCHES}" if family.servers is None else _LONGER
+        advice = f"{LONGER}, or {BATCHES}" if family.servers is None else LONGER
         advice = _CALLBACKS if calls.lost or calls.late else advice
         yield f"the group never rested, and was {state} at the end: {advice}"
 

@@ -7,42 +7,21 @@ from typing import Any, NamedTuple
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.hookspecs import ProtocolSpec
+from rebalance_lab.traces.causes import (
+    AWAY,
+    CALLBACKS,
+    CAUSES,
+    DETECTION,
+    MESSAGES,
+    RESTORE,
+    STANDING,
+    TAKE_OVER,
+    UNASSIGNED,
+    VACANT,
+    WAITING,
+)
 from rebalance_lab.traces.timeline import Change, Timeline
-from rebalance_lab.traces.waits import WAITS, Waits
-
-DETECTION, STANDING, UNASSIGNED = "detection", "standing", "unassigned"
-WAITING, MESSAGES = "waiting", "messages"
-TAKE_OVER, CALLBACKS, RESTORE = "take_over", "callbacks", "restore"
-AWAY, VACANT = "away", "vacant"
-
-CAUSES = {
-    DETECTION: "the last owner had ended, and the group still counted on it",
-    STANDING: "the owner stood still or was cut off, and the group still counted on it",
-    UNASSIGNED: "the group rested, and no member had the partition or was about to take it over",
-    **WAITS,
-    MESSAGES: "all members had joined the coordinator's round, and the assignment was under way",
-    TAKE_OVER: "a member had yet to take the partition over, or to rejoin, in its next poll",
-    CALLBACKS: "the owner ran a callback of the application",
-    RESTORE: "the owner restored the state of the partition",
-    AWAY: "the static owner was closed or starting again",
-    VACANT: "the group had no member that subscribed to the topic",
-}
-"""The causes for which a partition stands still. Each counts while its sentence is true.
-
-Why a round waits is known when it has waited. Until then the cause is `WAITING`.
-"""
-
-WAITED = "a round waited for members to join it or, without a coordinator, to end their rebalances"
-"""The sentence of the part `WAITING`, whatever the round waited for."""
-
-PARTS = {
-    "detection": (DETECTION, STANDING, UNASSIGNED),
-    WAITING: tuple(WAITS),
-    "messages": (MESSAGES,),
-    "application": (TAKE_OVER, CALLBACKS, RESTORE),
-    "away": (AWAY, VACANT),
-}
-"""The parts of the stopped time, with their causes."""
+from rebalance_lab.traces.waits import Waits
 
 _WORKED, _LEFT, _FREE = "worked", "left", "free"
 _OWNED = {"callback": CALLBACKS, "restore": RESTORE}

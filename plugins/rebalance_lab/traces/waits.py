@@ -15,23 +15,8 @@ from typing import Any, NamedTuple
 
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.hookspecs import ProtocolSpec
+from rebalance_lab.traces.causes import BATCH, CALLBACK, DELAY, HEARTBEAT, SESSION, START, UNKNOWN, WAITS
 from rebalance_lab.traces.timeline import Change, Timeline
-
-HEARTBEAT, BATCH, SESSION = "waiting_heartbeat", "waiting_batch", "waiting_session"
-CALLBACK, START, DELAY, UNKNOWN = "waiting_callback", "waiting_start", "waiting_delay", "waiting_unknown"
-
-WAITS = {
-    HEARTBEAT: "a round waited for a member that had yet to learn of it in its next heartbeat",
-    BATCH: "a round waited for a member that was handling a batch",
-    SESSION: "a round waited for a member that had ended, stood still or was cut off, until it was removed or"
-    " went on",
-    CALLBACK: "a round waited for a member that ran a callback of the application",
-    START: "a round waited for a member that was starting",
-    DELAY: "the first round of a group without members waited for group.initial.rebalance.delay.ms",
-    UNKNOWN: "a round waited for members to join it or, without a coordinator, to end their rebalances, and"
-    " the trace does not show why they were late",
-}
-"""The causes for which a round waits, each while its sentence is true."""
 
 _LATE, _JOINING = "late", "joining"
 """The further states of a member: it has yet to send its request to join, or has sent it."""

@@ -10,8 +10,7 @@ from typing import Any
 
 from coordinator_core.registry.registry import Registry
 from rebalance_lab.scenarios.scenario import Scenario
-from rebalance_lab.traces.stopped import AWAY, DETECTION, UNASSIGNED
-from rebalance_lab.traces.waits import BATCH, HEARTBEAT, UNKNOWN
+from rebalance_lab.traces.causes import AWAY, BATCH, DETECTION, HEARTBEAT, UNASSIGNED, UNKNOWN
 from rebalance_lab.verdicts.changes import (
     FREEZE_MS,
     Change,

@@ -6,8 +6,18 @@ from math import isnan
 
 from coordinator_core.registry.hookspecs import MetricSpec, ProtocolSpec
 from coordinator_core.registry.registry import Registry
-from rebalance_lab.traces.stopped import AWAY, DETECTION, PARTS, STANDING, UNASSIGNED, VACANT, WAITING
-from rebalance_lab.traces.waits import BATCH, CALLBACK, DELAY, HEARTBEAT, SESSION, START, UNKNOWN
+from rebalance_lab.traces.causes import (
+    AWAY,
+    CAUSES,
+    DETECTION,
+    PARTS,
+    STANDING,
+    UNASSIGNED,
+    VACANT,
+    WAITING,
+    WAITS,
+    happens_in,
+)
 from rebalance_lab.verdicts.comparison import FEWEST_SEEDS, Candidate, Comparison, Figure, Order, Remedy
 from rebalance_lab.verdicts.lag import least_left
 from rebalance_lab.verdicts.load import carries_load, carry_load_best, carry_load_worse
@@ -31,37 +41,15 @@ _LEAST_SHARE = 0.0001
 
 _UNKNOWN = Figure(())
 
-_WAITING = {
-    HEARTBEAT: "rounds waited for members that had yet to learn of them in their next heartbeats",
-    BATCH: "rounds waited for members to finish batches",
-    SESSION: "rounds waited for members that had ended, stood still or were cut off",
-    CALLBACK: "rounds waited for callbacks of members",
-    START: "rounds waited for members that were starting",
-    DELAY: "the first round of a group without members waited for group.initial.rebalance.delay.ms",
-    UNKNOWN: "rounds waited for members, and the trace does not show whether for heartbeats or for batches",
-}
-_PARTS = {
-    "detection": "the group still counted on members that had ended",
-    STANDING: "members stood still or were cut off, and the group still counted on them",
-    UNASSIGNED: "no round ran, and partitions that the group did not know of yet had no owner",
-    WAITING: "rounds waited for members",
-    **_WAITING,
-    "messages": "assignments were under way",
-    "application": "members ran callbacks, restored state, or had yet to poll",
-    AWAY: "static members were closed or starting",
-    VACANT: "the group had no members, or none that subscribed to the topic",
-}
-"""What happens in the parts of the stopped time, and in causes of detection, waiting and away."""
-
 _DELAYED = "no round ran, and the group kept the partitions of members that had ended for them"
 """The cause ``unassigned`` if lost partitions wait for their owner."""
 
 
 def parts_under(protocol: ProtocolSpec, *, delayed: bool) -> Mapping[str, str]:
     """Return for each part what happens in it under a protocol. ``delayed``: lost partitions wait."""
-    parts = {**_PARTS, **protocol.stops}
+    parts = {**{part: happens_in(part) for part in (*PARTS, *CAUSES)}, **protocol.stops}
     if WAITING in protocol.stops:
-        parts |= dict.fromkeys(_WAITING, protocol.stops[WAITING])
+        parts |= dict.fromkeys(WAITS, protocol.stops[WAITING])
     if protocol.stops and UNASSIGNED not in protocol.stops:
         parts[UNASSIGNED] = parts[DETECTION]
     if delayed:
@@ -459,7 +447,7 @@ def _why(comparison: Comparison, candidate: Candidate, part: str, share: float) 
     Those that are candidates themselves are left out: the verdict and the table have them.
     """
     label = comparison.label(candidate)
-    reason = candidate.parts.get(part, _PARTS[part])
+    reason = candidate.parts.get(part, happens_in(part))
     of_seeds = " of all seeds" if len(comparison.seeds) > 1 else ""
     why = f"{label}, {100 * share:.0f} % of the stopped time{of_seeds}: {reason}."
     compared = set(map(comparison.label, comparison.candidates))

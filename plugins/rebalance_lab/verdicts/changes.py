@@ -26,10 +26,10 @@ from rebalance_lab.scenarios.member_events import Crash, Freeze, Leave
 from rebalance_lab.scenarios.scenario import Scenario, ScenarioEvent
 from rebalance_lab.scenarios.settings import parse_config
 from rebalance_lab.simulation.process.clients import CLIENTS
+from rebalance_lab.traces.causes import DELAY as WAITING_DELAY
+from rebalance_lab.traces.causes import SESSION as WAITING_SESSION
+from rebalance_lab.traces.causes import STANDING, UNASSIGNED
 from rebalance_lab.traces.history import History
-from rebalance_lab.traces.stopped import STANDING, UNASSIGNED
-from rebalance_lab.traces.waits import DELAY as WAITING_DELAY
-from rebalance_lab.traces.waits import SESSION as WAITING_SESSION
 from rebalance_lab.verdicts.balance import avoidable_moves, utilization, weighted_optimality_gap
 from rebalance_lab.verdicts.lag import lag_at_end, least_left, max_lag
 from rebalance_lab.verdicts.needs import (

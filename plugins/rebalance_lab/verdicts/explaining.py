@@ -10,23 +10,17 @@ from typing import Any
 from coordinator_core.errors import InputError
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.registry import Registry
+from rebalance_lab.traces.causes import (
+    CALLBACKS,
+    CAUSES,
+    DETECTION,
+    STANDING,
+)
 from rebalance_lab.traces.entries import Round
 from rebalance_lab.traces.findings import findings
 from rebalance_lab.traces.history import History
 from rebalance_lab.traces.rounds import rounds_and_rest
-from rebalance_lab.traces.stopped import (
-    AWAY,
-    CALLBACKS,
-    DETECTION,
-    MESSAGES,
-    RESTORE,
-    STANDING,
-    TAKE_OVER,
-    UNASSIGNED,
-    VACANT,
-)
 from rebalance_lab.traces.trace import Trace
-from rebalance_lab.traces.waits import BATCH, CALLBACK, DELAY, HEARTBEAT, SESSION, START, UNKNOWN
 from rebalance_lab.verdicts.balance import avoidable_moves
 from rebalance_lab.verdicts.comparison import TIE
 from rebalance_lab.verdicts.story import joining
@@ -40,26 +34,6 @@ from rebalance_lab.verdicts.words import (
     listed_names,
     numbered,
 )
-
-WHILE = {
-    DETECTION: "until the group noticed members that had ended",
-    STANDING: "until members that stood still or were cut off went on or were removed",
-    UNASSIGNED: "while nobody had the partitions",
-    HEARTBEAT: "while rounds waited for members that had yet to learn of them in their next heartbeats",
-    BATCH: "while rounds waited for members to finish batches",
-    SESSION: "while rounds waited for members that had ended, stood still or were cut off",
-    CALLBACK: "while rounds waited for callbacks of the application",
-    START: "while rounds waited for members that were starting",
-    DELAY: "while the first round waited for group.initial.rebalance.delay.ms",
-    UNKNOWN: "while rounds waited for members, of which the trace does not show why they were late",
-    MESSAGES: "while assignments were under way",
-    TAKE_OVER: "until members took over or rejoined in their next poll",
-    CALLBACKS: "in callbacks of the application",
-    RESTORE: "while state was restored",
-    AWAY: "while static members were away",
-    VACANT: "while the group had no member that subscribed to the topic",
-}
-"""The causes of stopped time, as ends of sentences."""
 
 _MEMBERS_OF: Mapping[str, tuple[type[Any], ...]] = {
     DETECTION: (ev.MemberStopped, ev.ConsumerFailed),
@@ -256,7 +230,7 @@ def where_stopped(history: History, of: str = "Of the stopped time") -> str:
     """
     whole_ms = history.stops.stopped_ms
     parts = [
-        f"{as_text(ms / 1_000)} ({_percent(ms, whole_ms)}) {WHILE[cause]}{_named(cause, history)}"
+        f"{as_text(ms / 1_000)} ({_percent(ms, whole_ms)}) {CAUSES[cause].meanwhile}{_named(cause, history)}"
         for cause, ms in Counter(history.stops.causes_ms).most_common(_MOST_CAUSES)
         if ms and ms >= _LEAST_SHARE * whole_ms
     ]
@@ -356,7 +330,7 @@ def _stops_differ(best: Account, other: Account) -> str:
     before, after = other.history.stops.causes_ms, best.history.stops.causes_ms
     changes = {cause: before[cause] - after[cause] for cause in before}
     parts = [
-        f"{as_text(abs(ms) / 1_000)} {'less' if ms > 0 else 'more'} {WHILE[cause]}"
+        f"{as_text(abs(ms) / 1_000)} {'less' if ms > 0 else 'more'} {CAUSES[cause].meanwhile}"
         for cause, ms in sorted(changes.items(), key=lambda item: -abs(item[1]))[:_MOST_CAUSES]
         if abs(ms) >= _LEAST_SHARE * less_ms
     ]

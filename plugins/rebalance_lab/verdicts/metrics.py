@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.hookspecs import MetricSpec, hookimpl
+from rebalance_lab.traces.causes import CAUSES, PARTS, WHOLE
 from rebalance_lab.traces.history import History
-from rebalance_lab.traces.stopped import CAUSES, PARTS, WAITED, WAITING
 from rebalance_lab.verdicts.balance import (
     avoidable_moves,
     cross_rack_partitions,
@@ -76,11 +76,12 @@ def _stopped(name: str, causes: Collection[str], doc: str) -> MetricSpec:
 def _parts_of_stopped_time() -> Iterator[MetricSpec]:
     """Yield a metric for each part, then one for each cause in a part that has several."""
     for part, causes in PARTS.items():
-        sentences = WAITED if part == WAITING else "; or ".join(CAUSES[cause] for cause in causes)
+        docs = [CAUSES[cause].doc for cause in causes]
+        sentences = WHOLE[part].doc if part in WHOLE else "; or ".join(docs)
         yield _stopped(part, causes, f"The part of stopped_partition_seconds in which {sentences}.")
         for cause in causes if len(causes) > 1 else ():
             if cause != part:
-                doc = f"The part of stopped_{part}_partition_seconds in which {CAUSES[cause]}."
+                doc = f"The part of stopped_{part}_partition_seconds in which {CAUSES[cause].doc}."
                 yield _stopped(cause, (cause,), doc)
 
 

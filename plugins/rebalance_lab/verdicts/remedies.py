@@ -4,8 +4,20 @@ from collections.abc import Mapping, Sequence
 
 from coordinator_core.registry.registry import Registry
 from rebalance_lab.scenarios.scenario import Scenario
-from rebalance_lab.traces.stopped import DETECTION, MESSAGES, STANDING, UNASSIGNED, WAITING
-from rebalance_lab.traces.waits import BATCH, CALLBACK, DELAY, HEARTBEAT, SESSION, START, UNKNOWN
+from rebalance_lab.traces.causes import (
+    BATCH,
+    CALLBACK,
+    DELAY,
+    DETECTION,
+    HEARTBEAT,
+    MESSAGES,
+    SESSION,
+    STANDING,
+    START,
+    UNASSIGNED,
+    UNKNOWN,
+    WAITING,
+)
 from rebalance_lab.verdicts.changes import Change, Facts, Kind, changes
 from rebalance_lab.verdicts.comparison import Order, Remedy
 from rebalance_lab.verdicts.dimensions import GAINS, STOPS, Trial

@@ -4,24 +4,13 @@ import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
-from rebalance_lab.traces.waits import BATCH, CALLBACK, DELAY, HEARTBEAT, SESSION, START, UNKNOWN
+from rebalance_lab.traces.causes import CAUSES, SESSION, UNKNOWN
 from rebalance_lab.verdicts.tables import as_text
 
 MOST_NAMES = 4
 
 NOTABLE_MS = 100
 """A wait is described if it takes this long."""
-
-_WAITS = {
-    HEARTBEAT: "until the next heartbeat",
-    BATCH: "in a batch",
-    SESSION: "absent",
-    CALLBACK: "in a callback",
-    START: "starting",
-    DELAY: "for group.initial.rebalance.delay.ms",
-    UNKNOWN: "until a heartbeat or in a batch",
-}
-"""What a member did for which a round waited."""
 
 
 def clock(at_ms: int) -> str:
@@ -51,8 +40,8 @@ def waits(causes_ms: Mapping[str, int]) -> str:
     if notable.keys() <= {UNKNOWN} or notable.keys() == {SESSION}:
         return ""
     if len(notable) == 1:
-        return _WAITS[next(iter(notable))]
-    return ", ".join(f"{about(ms)} {_WAITS[cause]}" for cause, ms in notable.items())
+        return CAUSES[next(iter(notable))].waited
+    return ", ".join(f"{about(ms)} {CAUSES[cause].waited}" for cause, ms in notable.items())
 
 
 def counted(number: float, noun: str) -> str:

@@ -12,10 +12,9 @@ from coordinator_core.registry.registry import default_registry
 from rebalance_lab.scenarios.files import load_scenario
 from rebalance_lab.scenarios.scenario import parse_scenario
 from rebalance_lab.simulation.run import simulate
+from rebalance_lab.traces.causes import CAUSES, PARTS, WAITS
 from rebalance_lab.traces.history import History
-from rebalance_lab.traces.stopped import CAUSES, PARTS
 from rebalance_lab.traces.timeline import Timeline
-from rebalance_lab.traces.waits import WAITS
 from tests.examples import scaled
 from tests.places import SCENARIOS
 from tests.rebalance_lab.traces.traces import (
@@ -84,8 +83,10 @@ def test_the_sentences_of_the_causes_hold_without_a_coordinator(strategy):
     trace = simulate(load_scenario(SCENARIOS / "bounce.yaml"), strategy, registry)
     counted = {cause for cause, ms in History(trace, registry).stops.causes_ms.items() if ms}
     assert "waiting_unknown" in counted
-    assert all("without a coordinator" in CAUSES[cause] for cause in counted if "round" in CAUSES[cause])
-    assert not any("coordinator's" in CAUSES[cause] for cause in counted)
+    assert all(
+        "without a coordinator" in CAUSES[cause].doc for cause in counted if "round" in CAUSES[cause].doc
+    )
+    assert not any("coordinator's" in CAUSES[cause].doc for cause in counted)
 
 
 ENDED = {

@@ -9,9 +9,9 @@ from coordinator_core.protocol.messages import HeartbeatResponse
 from coordinator_core.registry.registry import default_registry
 from rebalance_lab.scenarios.scenario import parse_scenario
 from rebalance_lab.simulation.run import simulate
+from rebalance_lab.traces.causes import WAITS
 from rebalance_lab.traces.history import History
 from rebalance_lab.traces.rounds import rounds
-from rebalance_lab.traces.waits import WAITS
 from tests.examples import scaled
 from tests.rebalance_lab.traces.traces import (
     history_of,

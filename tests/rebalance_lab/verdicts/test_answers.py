@@ -9,7 +9,7 @@ import pytest
 
 from coordinator_core.registry.hookspecs import MetricSpec
 from coordinator_core.registry.registry import default_registry
-from rebalance_lab.traces.stopped import PARTS
+from rebalance_lab.traces.causes import PARTS
 from rebalance_lab.verdicts.answers import (
     STOPS,
     answers,

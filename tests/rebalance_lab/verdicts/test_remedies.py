@@ -12,9 +12,8 @@ from rebalance_lab.cli.remedies import with_remedies
 from rebalance_lab.cli.running import Task, run_all
 from rebalance_lab.scenarios.scenario import parse_scenario
 from rebalance_lab.simulation.run import simulate
+from rebalance_lab.traces.causes import PARTS, STANDING, UNASSIGNED, WAITS
 from rebalance_lab.traces.history import History
-from rebalance_lab.traces.stopped import PARTS, STANDING, UNASSIGNED
-from rebalance_lab.traces.waits import WAITS
 from rebalance_lab.verdicts.answers import answers, parts_under
 from rebalance_lab.verdicts.changes import Change, facts_of
 from rebalance_lab.verdicts.comparison import Candidate, Comparison, Figure
