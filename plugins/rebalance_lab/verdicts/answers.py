@@ -218,7 +218,8 @@ def _change(comparison: Comparison, metric: MetricSpec) -> str:
     if now not in working:
         return f" Choose {_either(comparison, _chosen(comparison, working, metric))} instead of {label}."
     if lighter := carry_load_best(comparison):
-        return _for(comparison, _chosen(comparison, lighter, metric))
+        metrics = [*_load(comparison), *comparison.front_metrics]
+        return _for(comparison, _chosen(comparison, lighter, metric), metrics)
     orders = {i: comparison.order(metric, now, i) for i in working if i != now}
     heavier = carry_load_worse(comparison)
     better = [i for i, order in orders.items() if order is Order.WORSE]
@@ -230,7 +231,8 @@ def _change(comparison: Comparison, metric: MetricSpec) -> str:
     is_least = set(orders.values()) <= {Order.BETTER, Order.ALIKE}
     none = f"one stops partitions less than {label}."
     if leading := [i for i in orders if i not in heavier and comparison.dominates(i, now)]:
-        choice = _for(comparison, [i for i in leading if i in comparison.front] or leading)
+        chosen = [i for i in leading if i in comparison.front] or leading
+        choice = _for(comparison, chosen, comparison.front_metrics)
         return f" N{none}{choice}" if is_least else f"{refused}{choice}"
     if not is_least:
         return refused
@@ -243,9 +245,8 @@ def _change(comparison: Comparison, metric: MetricSpec) -> str:
     return f" N{none}" if may_gain else f" Nothing has to change: n{none}"
 
 
-def _for(comparison: Comparison, chosen: Sequence[int]) -> str:
-    """Return which candidates to choose, in what they are better than the present one, and the price."""
-    metrics = [*_load(comparison), *comparison.front_metrics]
+def _for(comparison: Comparison, chosen: Sequence[int], metrics: Sequence[MetricSpec]) -> str:
+    """Return which candidates to choose, in which metrics they are better than now, and the price."""
     gains = _changed(comparison, chosen, Order.WORSE, metrics)
     return f" Choose {_either(comparison, chosen)} for {gains}.{_price(comparison, chosen)}"
 
