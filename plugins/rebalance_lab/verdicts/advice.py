@@ -30,6 +30,7 @@ from rebalance_lab.verdicts.dimensions import (
     REQUESTS,
     ROUNDS,
     STOPS,
+    TWICE,
     Dimension,
     Trial,
 )
@@ -368,7 +369,10 @@ def table(advice: Advice, *, narrow: bool = False) -> tuple[list[str], list[list
 
 
 def _is_shown(dimension: Dimension, advice: Advice) -> bool:
-    """Return whether a trial has a figure, one that does harm if others do none."""
+    """Return whether a trial has a figure, one that does harm, or another one than now, if others do none."""
+    if dimension.least is not None:
+        orders = (dimension.order(trial, advice.now) for trial in advice.trials)
+        return any(order in (Order.BETTER, Order.WORSE) for order in orders)
     medians = [dimension.harm(trial).median for trial in _all(advice)]
     return any(median > 0 for median in medians) if dimension.most else not all(map(isnan, medians))
 
@@ -389,7 +393,9 @@ def legend(advice: Advice) -> list[str]:
     return [
         *lines,
         f"other figures: median of {len(advice.seeds)} seeds. better: by more than 1 %, seed by seed (sign"
-        " test, 5 %); crashed, closed, frozen and requests: by more than a sixth",
+        " test, 5 %); crashed, closed, frozen and requests: by more than a sixth"
+        + "; handled twice: by more than a tenth of the largest lag, too"
+        * _is_shown(TWICE, advice),
     ]
 
 

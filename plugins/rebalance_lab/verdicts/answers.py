@@ -19,7 +19,7 @@ from rebalance_lab.traces.causes import (
     happens_in,
 )
 from rebalance_lab.verdicts.comparison import FEWEST_SEEDS, Candidate, Comparison, Figure, Order, Remedy
-from rebalance_lab.verdicts.lag import least_left
+from rebalance_lab.verdicts.lag import least_left, least_twice
 from rebalance_lab.verdicts.load import carries_load, carry_load_best, carry_load_worse
 from rebalance_lab.verdicts.tables import as_text
 from rebalance_lab.verdicts.words import MOST_NAMES, listed_names
@@ -101,11 +101,9 @@ def _answers(comparison: Comparison) -> list[str]:
         return []
     best = sorted(comparison.best(metric))
     several = len(comparison.working) > 1
-    sentences = (
-        [_verdict(comparison, metric) + _change(comparison, metric), *_twice(comparison, best)]
-        if several
-        else []
-    )
+    sentences = [_verdict(comparison, metric) + _change(comparison, metric)] if several else []
+    if not any(TWICE in text for text in sentences):
+        sentences += _twice(comparison, best) if several else []
     sentences += _left_out(comparison) if len(comparison.candidates) > 1 else []
     left, under_all = _left(comparison)
     sentences = [*left, *sentences] if under_all else [*sentences, *left]
@@ -276,8 +274,9 @@ def _chosen(comparison: Comparison, better: Sequence[int], metric: MetricSpec) -
 
 
 def _price(comparison: Comparison, chosen: Sequence[int]) -> str:
-    """Return in which metrics of the front and of the load candidates are worse than the present one."""
-    metrics = [*comparison.front_metrics, *_load(comparison)]
+    """Return in which metrics of the front, of the load and of work done twice candidates are worse."""
+    twice = [metric for metric in comparison.metrics if metric.name == TWICE]
+    metrics = [*comparison.front_metrics, *_load(comparison), *twice]
     worse = _changed(comparison, chosen, Order.BETTER, metrics)
     return f" The price: {worse}." if worse else ""
 
@@ -296,12 +295,22 @@ def _changed(
     now = comparison.now
     changed: dict[str, list[str]] = {}
     for metric in metrics:
-        own = [i for i in chosen if comparison.order(metric, now, i) is order]
+        own = [i for i in chosen if _order(comparison, metric, now, i) is order]
         under = "" if len(own) == len(chosen) else f" under {_names(comparison, own)}"
         if own:
             shown, before = (_range(comparison, metric, numbers) for numbers in (own, [now]))
             changed.setdefault(under, []).append(f"{metric.name} {shown} (now {before})")
     return "; ".join(f"{listed_names(own, len(own))}{under}" for under, own in changed.items())
+
+
+def _order(comparison: Comparison, metric: MetricSpec, one: int, other: int) -> Order:
+    """Return what is known of the order of two candidates. A few records more handled twice are alike."""
+    if metric.name == TWICE:
+        less, more = sorted((one, other), key=lambda i: comparison.figures(metric)[i].median)
+        first, second = (comparison.figures(metric)[i].median for i in (less, more))
+        if second - first <= least_twice(comparison.candidates[more].figures.get(MOST, _UNKNOWN).median):
+            return Order.ALIKE
+    return comparison.order(metric, one, other)
 
 
 def _of_one_seed(comparison: Comparison, metric: MetricSpec) -> str:
@@ -393,7 +402,8 @@ def _least(comparison: Comparison, metric: MetricSpec, best: Sequence[int]) -> s
     among = (
         ""
         if _all_alike(comparison, metric, best)
-        else f" Which of them is not known from {len(comparison.seeds)} seeds."
+        else f" Which of {_names(comparison, best)} stops them least is not known from"
+        f" {len(comparison.seeds)} seeds."
     )
     return f"{', '.join([least, ' and '.join(less)]) if less else least}.{last}{among}"
 
@@ -424,19 +434,14 @@ def _percent_less(least: float, other: float) -> str:
 
 
 def _twice(comparison: Comparison, best: list[int]) -> Iterator[str]:
-    """Yield a sentence for each of the best that handles more records twice than another candidate.
-
-    The difference must be more than a tenth of its largest lag.
-    """
+    """Yield a sentence for each of the best that handles more records twice than another candidate."""
     metric = next((m for m in comparison.metrics if m.name == TWICE), None)
     if metric is None or not best:
         return
     figures, working, now = comparison.figures(metric), comparison.working, comparison.now
     other = now if now in working and now not in best else min(working, key=lambda i: figures[i].median)
     for i in best:
-        lag = comparison.candidates[i].figures.get(MOST, figures[other]).median
-        more = figures[i].median - figures[other].median
-        if more > lag / 10 and comparison.order(metric, other, i) is Order.BETTER:
+        if _order(comparison, metric, other, i) is Order.BETTER:
             first, second = (comparison.label(comparison.candidates[j]) for j in (i, other))
             twice, fewer = (as_text(figures[j].median) for j in (i, other))
             yield f"{first} handles {twice} records twice, {second} {fewer}."

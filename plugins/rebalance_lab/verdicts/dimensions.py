@@ -7,7 +7,7 @@ from math import isnan, nan
 
 from rebalance_lab.verdicts.changes import Change, Trouble
 from rebalance_lab.verdicts.comparison import TIE, Figure, Order
-from rebalance_lab.verdicts.lag import least_left
+from rebalance_lab.verdicts.lag import least_left, least_twice
 from rebalance_lab.verdicts.tables import as_text
 
 
@@ -18,7 +18,8 @@ class Dimension:
     ``name`` is a metric, of runs of the scenario or under a trouble. ``key`` names it in documents, ``head``
     in a table; ``text`` describes a figure, with places for it and the plural, and ``against`` what is to
     become less. Figures are alike within ``margin``, a share of the greater one. ``most`` returns for each
-    seed, or without end, up to where a value does no harm: such values are alike. ``unit`` is that in which
+    seed, or without end, up to where a value does no harm: such values are alike. ``least`` returns by how
+    much the figure of a trial must be greater than another one not to be alike. ``unit`` is that in which
     figures are shown.
     """
 
@@ -30,6 +31,7 @@ class Dimension:
     margin: float = TIE
     against: str = ""
     most: Callable[["Trial"], Iterable[float]] | None = None
+    least: Callable[["Trial"], float] | None = None
     unit: float = 1.0
 
     def figure(self, trial: "Trial") -> Figure:
@@ -58,6 +60,10 @@ class Dimension:
         a, b = self.harm(one), self.harm(other)
         if isnan(a.median) or isnan(b.median):
             return Order.ALIKE if isnan(a.median) and isnan(b.median) else Order.UNKNOWN
+        if self.least is not None:
+            greater = one if a.median > b.median else other
+            if abs(a.median - b.median) <= self.least(greater):
+                return Order.ALIKE
         return a.order(b, margin=self.margin)
 
     def is_better(self, one: "Trial", other: "Trial") -> bool:
@@ -116,11 +122,18 @@ LOADED = Dimension(
     most=lambda _: repeat(1.0),
     unit=0.01,
 )
+TWICE = Dimension(
+    "duplicate_records",
+    "duplicate_records",
+    "handled\ntwice",
+    "{} record{s} handled twice",
+    least=lambda trial: least_twice(LAG.figure(trial).median),
+)
 REQUESTS = Dimension("messages", "messages", "requests", "{} request{s}", margin=_NOTABLE)
 
 GAINS = (LOADED, LEFT, STOPS, MOVES, ROUNDS, BALANCE, LAG)
 """The dimensions in which a change may help, those that are named first in front."""
-COSTS = (CRASHED, CLOSED, FROZEN)
+COSTS = (TWICE, CRASHED, CLOSED, FROZEN)
 FRONT = (*GAINS, *COSTS)
 """The dimensions of the front: the columns of the table."""
 

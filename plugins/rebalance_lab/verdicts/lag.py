@@ -1,6 +1,6 @@
 """The load in the window of a run: records that were not yet handled, and records that were handled again."""
 
-from math import inf, nan
+from math import inf, isnan, nan
 
 from rebalance_lab.traces.history import History
 
@@ -23,6 +23,11 @@ def lag_at_end(history: History) -> float:
 def least_left(most: float) -> float:
     """Return the lag at the end of a run above which it has not come down, if it was ``most`` at most."""
     return max(most / 2, SLACK_RECORDS)
+
+
+def least_twice(most: float) -> float:
+    """Return how many more records must be handled twice to be a price, if the lag was ``most`` at most."""
+    return 0.0 if isnan(most) else most / 10
 
 
 def lag_record_seconds(history: History) -> float:

@@ -20,7 +20,7 @@ from rebalance_lab.traces.causes import (
 )
 from rebalance_lab.verdicts.changes import Change, Facts, Kind, changes
 from rebalance_lab.verdicts.comparison import Order, Remedy
-from rebalance_lab.verdicts.dimensions import GAINS, STOPS, Trial
+from rebalance_lab.verdicts.dimensions import GAINS, REQUESTS, STOPS, TWICE, Trial
 
 MOST_TRIED = 4
 """The most changes that are tried for a cause."""
@@ -67,7 +67,8 @@ def remedy(now: Trial, trial: Trial) -> Remedy:
     settings = ", ".join(f"{name}={text}" for name, text in trial.change.texts.items())
     same = trial.change.strategy == now.change.strategy
     order = STOPS.order(trial, now)
-    worse = [d for d in GAINS if d is not STOPS and d.is_better(now, trial)]
+    measured = [d for d in (*GAINS, TWICE, REQUESTS) if d is not STOPS]
+    worse = [d for d in measured if d.is_better(now, trial)]
     return Remedy(
         settings if same else trial.change.label,
         STOPS.figure(now).median,

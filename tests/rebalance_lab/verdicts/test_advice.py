@@ -33,6 +33,7 @@ from rebalance_lab.verdicts.dimensions import (
     MOVES,
     ROUNDS,
     STOPS,
+    TWICE,
     Trial,
 )
 from tests.examples import scaled
@@ -76,13 +77,14 @@ def trial(
     lag=nan,
     left=nan,
     loaded=nan,
+    twice=nan,
     crashed=nan,
     frozen=nan,
     **more,
 ):
     """A trial of a change with figures; a tuple has a value for each seed, other figures are those of six."""
     values = {STOPS: stops, MOVES: moves, ROUNDS: rounds, BALANCE: balance}
-    values |= {LAG: lag, LEFT: left, LOADED: loaded}
+    values |= {LAG: lag, LEFT: left, LOADED: loaded, TWICE: twice}
     count = next((len(v) for v in values.values() if isinstance(v, tuple)), 6)
     known = {d.name: Figure(v if isinstance(v, tuple) else (v,) * count) for d, v in values.items()}
     under = {
@@ -259,6 +261,17 @@ def test_a_lag_that_does_not_come_down_any_more_is_a_price():
     now = trial("now", lag=100.0, left=10.0)
     made = advised(trial("slow", Kind.RECORDS, stops=50.0, lag=100.0, left=80.0), now=now)
     assert sentences(made)[1].endswith("Its price: a lag of 80 records at the end (now 10).")
+
+
+@pytest.mark.parametrize(("twice", "is_price"), [(120.0, False), (121.0, True)])
+def test_records_handled_twice_are_a_price_from_a_tenth_of_the_largest_lag_on(twice, is_price):
+    now = trial("now", lag=1_000.0, twice=20.0)
+    other = trial("other", Kind.STATIC, stops=9.0, lag=1_000.0, twice=twice)
+    made = advised(other, now=now)
+    price = "Its price: 121 records handled twice (now 20)."
+    assert sentences(made)[1].endswith(price) is is_price
+    assert ("handled\ntwice" in table(made)[0]) is is_price
+    assert not advised(now, now=other).helps(now), "they are a cost, and fewer of them no help"
 
 
 @pytest.mark.parametrize(("now", "other"), [(0.9, 0.3), (0.5, 0.99), (1.0, 0.1)])

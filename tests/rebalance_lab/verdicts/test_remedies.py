@@ -17,7 +17,7 @@ from rebalance_lab.traces.history import History
 from rebalance_lab.verdicts.answers import answers, parts_under
 from rebalance_lab.verdicts.changes import Change, facts_of
 from rebalance_lab.verdicts.comparison import Candidate, Comparison, Figure
-from rebalance_lab.verdicts.dimensions import ROUNDS, STOPS, Trial
+from rebalance_lab.verdicts.dimensions import REQUESTS, ROUNDS, STOPS, TWICE, Trial
 from rebalance_lab.verdicts.remedies import MOST_TRIED, candidates, remedy
 from rebalance_lab.verdicts.tables import as_text
 from tests.examples import scaled
@@ -85,6 +85,17 @@ def test_a_remedy_has_the_price_that_its_run_has():
     )
     assert remedy(now, less).price == [("rounds", 2.0, 3.0)]
     assert remedy(less, now).price == []
+
+
+def test_the_records_that_a_remedy_handles_twice_and_its_requests_are_its_price():
+    now, less = (
+        Trial(Change(name), {d.name: Figure((value,) * 6) for d, value in values.items()})
+        for name, values in (
+            ("a", {STOPS: 9.0, TWICE: 1.0, REQUESTS: 100.0}),
+            ("b", {STOPS: 1.0, TWICE: 8.0, REQUESTS: 300.0}),
+        )
+    )
+    assert remedy(now, less).price == [("duplicate_records", 1.0, 8.0), ("messages", 100.0, 300.0)]
 
 
 def test_a_remedy_is_not_known_to_help_if_the_seeds_do_not_decide():

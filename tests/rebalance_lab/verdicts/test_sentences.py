@@ -101,7 +101,7 @@ def check(comparison):
     assert is_alike == (pairs == {Order.ALIKE} and not is_one)
     if is_least:
         ties = {said.order(i, j) for i, j in combinations(winners, 2)} <= {Order.ALIKE}
-        assert ("Which of them is not known" in said.verdict) is not ties
+        assert ("stops them least is not known" in said.verdict) is not ties
         if (most := said.named(r"\. ([^.]+?) stops? them most")) is not None:
             greatest = max(map(said.median, working))
             assert most == [i for i in working if said.median(i) == greatest]
