@@ -36,6 +36,7 @@ from rebalance_lab.verdicts.changes import Change, facts_of
 from rebalance_lab.verdicts.comparison_tables import hanging
 from rebalance_lab.verdicts.dimensions import Trial
 from rebalance_lab.verdicts.tables import json_text, text_tables
+from rebalance_lab.verdicts.words import findings_of_seeds
 
 DEFAULT_STRATEGY = "range"
 _NARROW = 120
@@ -141,7 +142,7 @@ def advice_on(
 
 def _trial(plan: Plan, change: Change, runs: list[StrategyRun]) -> Trial:
     error = next((run.error for run in runs if run.error), "")
-    findings = list(dict.fromkeys(text for run in runs[: len(plan.seeds)] for text in run.findings))
+    findings = findings_of_seeds({seed: run.findings for seed, run in zip(plan.seeds, runs, strict=False)})
     figures = [run.figures for run in runs if run.figures is not None]
     return plan.trial(change, [] if error else figures, findings, error)
 

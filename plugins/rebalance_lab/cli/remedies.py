@@ -46,8 +46,10 @@ def with_remedies(
         ]
         runs, count = run_all(tasks, jobs=jobs, timeout=timeout) if tasks else [], len(scenarios)
         trials = [_trial(change, runs[i * count : (i + 1) * count]) for i, change in enumerate(unknown)]
-        found = [remedy(now, trial) for trial in (*known, *trials) if not trial.error]
-        tried[comparison.label(candidate)] = found
+        others = len(scenarios[0].members) > 1
+        tried[comparison.label(candidate)] = [
+            remedy(now, trial, has_others=others) for trial in (*known, *trials) if not trial.error
+        ]
     return replace(comparison, remedies=tried)
 
 

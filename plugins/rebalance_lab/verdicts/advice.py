@@ -38,7 +38,7 @@ from rebalance_lab.verdicts.explaining import where_stopped
 from rebalance_lab.verdicts.load import overload
 from rebalance_lab.verdicts.needs import SESSION
 from rebalance_lab.verdicts.tables import Cell, html_table
-from rebalance_lab.verdicts.words import about, counted
+from rebalance_lab.verdicts.words import about, counted, more_findings
 
 MOST_EVENTS = 40_000
 """The most events of the runs of the scenario with `SEEDS`, as estimated from the first run."""
@@ -174,6 +174,15 @@ class Advice:
         return leaders
 
     @property
+    def free(self) -> Trial | None:
+        """The change without a known price that helps most against stops, if the first there has a price."""
+        leader = self.leaders.get(STOPS)
+        if leader is None or not self.now.works or not self.costs(leader):
+            return None
+        free = [t for t in self.front if t.change.is_one and STOPS in self.gains(t) and not self.costs(t)]
+        return min(free, key=lambda trial: STOPS.figure(trial).median, default=None)
+
+    @property
     def together(self) -> Trial | None:
         """The combination of changes that stops partitions least, if it does so less than each single one."""
         single = [self.now, *self.leaders.values()]
@@ -200,13 +209,13 @@ def sentences(advice: Advice) -> list[str]:
     A load that no change can carry comes first.
     """
     load = overload(advice.facts.history)
-    return [*load, _now(advice), *_leaders(advice), *_together(advice)]
+    return [*load, _now(advice), *_leaders(advice), *_free(advice), *_together(advice)]
 
 
 def _now(advice: Advice) -> str:
     now = advice.now
     costs = ", ".join(d.described(now) for d in (STOPS, MOVES, ROUNDS))
-    more = f" (and {len(now.findings) - 1} more)" if now.findings[1:] else ""
+    more = more_findings(now.findings)
     faults = f" It does not work: {now.findings[0]}{more}." if now.findings else ""
     history = advice.facts.history
     of = f"Of the stopped time of seed {history.started.seed}"
@@ -234,6 +243,12 @@ def _leaders(advice: Advice) -> Iterator[str]:
     for dimension, trial in leaders.items():
         heading = f"Helps most against {dimension.against}" if advice.now.works else "Makes it work"
         yield f"{heading}: {trial.change.label}: {_gains(advice, trial, dimension)}. {price(advice, trial)}"
+
+
+def _free(advice: Advice) -> Iterator[str]:
+    trial = advice.free
+    if trial is not None and trial not in advice.leaders.values():
+        yield f"Without a known price: {trial.change.label}: {_gains(advice, trial, STOPS)}."
 
 
 def _together(advice: Advice) -> Iterator[str]:
@@ -394,7 +409,7 @@ def legend(advice: Advice) -> list[str]:
         *lines,
         f"other figures: median of {len(advice.seeds)} seeds. better: by more than 1 %, seed by seed (sign"
         " test, 5 %); crashed, closed, frozen and requests: by more than a sixth"
-        + "; handled twice: by more than a tenth of the largest lag, too"
+        + "; handled twice: also by more than a tenth of the largest lag"
         * _is_shown(TWICE, advice),
     ]
 

@@ -22,7 +22,7 @@ from rebalance_lab.verdicts.comparison import FEWEST_SEEDS, Candidate, Compariso
 from rebalance_lab.verdicts.lag import least_left, least_twice
 from rebalance_lab.verdicts.load import carries_load, carry_load_best, carry_load_worse
 from rebalance_lab.verdicts.tables import as_text
-from rebalance_lab.verdicts.words import MOST_NAMES, listed_names
+from rebalance_lab.verdicts.words import MOST_NAMES, listed_names, more_findings
 
 STOPS = "stopped_partition_seconds"
 """The metric that is divided into parts."""
@@ -130,11 +130,15 @@ def largest_parts(
 
 
 def _left_out(comparison: Comparison) -> Iterator[str]:
-    """Yield a sentence for each finding for which candidates are left out: the first one of each."""
+    """Yield a sentence for each finding for which candidates are left out: the first one of each.
+
+    It tells how many more findings they have.
+    """
     names: dict[str, list[str]] = {}
     for candidate in comparison.candidates:
         for finding in candidate.findings[:1]:
-            names.setdefault(finding.split("; ")[0], []).append(comparison.label(candidate))
+            reason = finding.split("; ")[0] + more_findings(candidate.findings)
+            names.setdefault(reason, []).append(comparison.label(candidate))
     for reason, labels in names.items():
         yield f"{listed_names(labels, len(labels))} {'is' if len(labels) == 1 else 'are'} left out: {reason}."
 
@@ -471,7 +475,7 @@ def _why(comparison: Comparison, candidate: Candidate, part: str, share: float) 
     unsure = [remedy for remedy in tried if not remedy.is_known]
     others = [remedy.label for remedy in tried if remedy.is_known]
     if helps:
-        why += f" What {'else ' * is_beaten}helps: {'; '.join(map(_effect, helps))}."
+        why += f" What {'else ' * is_beaten}helps: {'; '.join(map(_effect, helps))}.{_later(helps)}"
     elif others:
         why += f" No {'other ' * is_beaten}change that was tried is known to help: {', '.join(others)}."
     if unsure:
@@ -485,6 +489,17 @@ def _effect(remedy: Remedy) -> str:
     worse = (f"{name} {as_text(before)} -> {as_text(after)}" for name, before, after in remedy.price)
     price = f" (price: {', '.join(worse)})" if remedy.price else ""
     return f"{remedy.label}: {as_text(remedy.before)} -> {as_text(remedy.after)}{price}"
+
+
+def _later(remedies: Sequence[Remedy]) -> str:
+    """Return of which remedies the price in other runs is not measured, and what does."""
+    labels = [remedy.label for remedy in remedies if remedy.costs_later]
+    if not labels:
+        return ""
+    return (
+        f" What {listed_names(labels, len(labels))} may cost when a member crashes, is closed or freezes is"
+        " not tried here; `rebalance-lab advise` tries it."
+    )
 
 
 def what_it_takes(strategies: Mapping[str, str], registry: Registry) -> str:

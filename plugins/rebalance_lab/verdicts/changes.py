@@ -26,9 +26,8 @@ from rebalance_lab.scenarios.member_events import Crash, Freeze, Leave
 from rebalance_lab.scenarios.scenario import Scenario, ScenarioEvent
 from rebalance_lab.scenarios.settings import parse_config
 from rebalance_lab.simulation.process.clients import CLIENTS
+from rebalance_lab.traces.causes import AWAY, DETECTION, UNASSIGNED
 from rebalance_lab.traces.causes import DELAY as WAITING_DELAY
-from rebalance_lab.traces.causes import SESSION as WAITING_SESSION
-from rebalance_lab.traces.causes import STANDING, UNASSIGNED
 from rebalance_lab.traces.history import History
 from rebalance_lab.verdicts.balance import avoidable_moves, utilization, weighted_optimality_gap
 from rebalance_lab.verdicts.lag import lag_at_end, least_left, max_lag
@@ -42,6 +41,7 @@ from rebalance_lab.verdicts.needs import (
     SESSION,
     long_ms,
     needs,
+    poll_intervals,
 )
 from rebalance_lab.verdicts.overload import overload_of
 
@@ -93,7 +93,6 @@ SHORTER: Mapping[Kind, Mapping[str, int]] = {
         "group.consumer.heartbeat.interval.ms": 1_000,
         "rocketmq.client.rebalance.waitInterval": 5_000,
     },
-    Kind.POLL_INTERVAL: {POLLS: 60_000},
     Kind.METADATA: {"metadata.max.age.ms": 30_000},
     Kind.BACKOFF: {BACKOFF: 500},
     Kind.INITIAL_DELAY: {"group.initial.rebalance.delay.ms": 0},
@@ -113,7 +112,6 @@ NEEDED: Mapping[Kind, str] = {
 """The settings that are tried with the values that a run needs, by kinds of changes."""
 
 _ACTS_AGAINST: Mapping[Kind, Sequence[str]] = {
-    Kind.POLL_INTERVAL: (STANDING, WAITING_SESSION),
     Kind.METADATA: (UNASSIGNED,),
     Kind.INITIAL_DELAY: (WAITING_DELAY,),
 }
@@ -122,6 +120,7 @@ _ACTS_AGAINST: Mapping[Kind, Sequence[str]] = {
 
 _NEED_ONE_ANOTHER = (
     frozenset({Kind.STATIC, Kind.LONG_SESSION}),
+    frozenset({Kind.STATIC, Kind.SHORT_SESSION}),
     frozenset({Kind.COOPERATIVE, Kind.DELAY}),
     frozenset({Kind.LONG_POLL_INTERVAL, Kind.LONG_SESSION}),
 )
@@ -181,6 +180,9 @@ class Facts:
     - ``session_ms``: the session timeout of consumers.
     - ``absences``: the members that ended and came back, the longest absence first.
     - ``expired``: the number of members that the group removed because their sessions expired.
+    - ``silent``: whether the heartbeats of a member ceased though it had not left: it crashed or failed,
+      froze or was cut off, or was closed as a static member.
+    - ``poll_intervals``: shorter values of max.poll.interval.ms, with which paused members leave earlier.
     - ``batch_ms``: the longest mean time of a batch.
     - ``comes_back``: whether a member that had ended, or that the group had removed, came back.
     - ``needs``: the settings with which members may be too late, with values with which they are not.
@@ -192,6 +194,8 @@ class Facts:
     poll_records: int
     absences: Sequence[Absence]
     expired: int
+    silent: bool
+    poll_intervals: Sequence[int]
     batch_ms: int
     comes_back: bool
     needs: Mapping[str, int]
@@ -216,9 +220,16 @@ def facts_of(scenario: Scenario, history: History) -> Facts:
     ids: dict[str, str] = {}
     expired = batch_ms = 0
     rejoins = False
+    causes_ms = history.stops.causes_ms
+    silent = bool(causes_ms[DETECTION] or causes_ms[AWAY])
     for at_ms, event in ((line.at_ms, line.event) for line in history.trace.events):
         if isinstance(event, ev.MemberStopped):
             ended[event.client] = at_ms, event.how == "closed"
+            silent |= event.how == "crashed"
+        elif isinstance(event, ev.MemberCutOff | ev.ConsumerFailed):
+            silent = True
+        elif isinstance(event, ev.Changed):
+            silent |= event.kind == "freeze"
         elif isinstance(event, ev.MemberStarted) and event.client in ended:
             from_ms, closed = ended.pop(event.client)
             absences.append(Absence(event.client, from_ms, at_ms - from_ms, closed))
@@ -236,6 +247,8 @@ def facts_of(scenario: Scenario, history: History) -> Facts:
         config.max_poll_records,
         absences,
         expired,
+        silent or bool(expired),
+        poll_intervals(scenario, history.trace),
         batch_ms,
         rejoins or bool(absences),
         needs(scenario, history.trace, kind, has_session=SESSION in of_consumers),
@@ -315,8 +328,13 @@ def _static(now: Strategy, facts: Facts) -> Iterator[Change]:
     if kinds and facts.comes_back:
         yield Change(name, kinds)
     long_ms = long_enough_ms(facts.absences)
-    if long_ms is not None and long_ms > facts.session_ms:
+    if long_ms is None or long_ms == facts.session_ms:
+        return
+    if long_ms > facts.session_ms:
         yield Change(name, kinds | {Kind.LONG_SESSION}, {SESSION: long_ms})
+    elif facts.silent and SESSION in facts.settings:
+        yield Change(name, kinds | {Kind.SHORT_SESSION}, {SESSION: long_ms})
+        yield Change(now.name, frozenset({Kind.SHORT_SESSION}), {SESSION: long_ms})
 
 
 def _assignors(now: Strategy, facts: Facts) -> Iterator[Change]:
@@ -349,9 +367,13 @@ def _settings(now: Strategy, facts: Facts) -> Iterator[Change]:
     for kind, values in SHORTER.items():
         if kind in _ACTS_AGAINST and not any(causes_ms[cause] for cause in _ACTS_AGAINST[kind]):
             continue
+        if kind is Kind.SHORT_SESSION and not facts.silent:
+            continue
         for name, value in values.items():
             if facts.settings.get(name, value) > value:
                 yield Change(now.name, frozenset({kind}), {name: value})
+    for value in facts.poll_intervals:
+        yield Change(now.name, frozenset({Kind.POLL_INTERVAL}), {POLLS: value})
     for kind, name in NEEDED.items():
         if name in facts.needs:
             yield Change(now.name, frozenset({kind}), {name: facts.needs[name]})

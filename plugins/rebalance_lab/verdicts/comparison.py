@@ -148,6 +148,8 @@ class Remedy:
 
     ``helps``: whether it is shorter beyond the margin, on the same seeds; ``is_known``: whether they show
     that. ``price`` has the metrics that are worse with it, with the figures before and with it.
+    ``costs_later``: whether it may also cost more when a member crashes, is closed or freezes, which was not
+    tried.
     """
 
     label: str
@@ -156,6 +158,7 @@ class Remedy:
     helps: bool
     is_known: bool = True
     price: Sequence[tuple[str, float, float]] = ()
+    costs_later: bool = False
 
 
 @dataclass(frozen=True)

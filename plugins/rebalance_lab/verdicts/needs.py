@@ -47,8 +47,7 @@ def needs(scenario: Scenario, trace: Trace, kind: type[Any] | None, *, has_sessi
     """
     config = configured(ClientConfig, scenario.config, group_id="needs")
     found = dict(_of_claims(trace, configured(kind, scenario.config))) if kind is WatcherSettings else {}
-    batches = [line.event.batch_ms for line in trace.events if isinstance(line.event, ev.ApplicationStarted)]
-    batches_ms, interval_ms = _MEAN_BATCHES * max(batches, default=0), config.max_poll_interval_ms
+    batches_ms, interval_ms = _batches_ms(trace), config.max_poll_interval_ms
     revoked_ms, assigned_ms = _calls_ms(scenario)
     busy_ms = batches_ms + revoked_ms + assigned_ms
     may_be_late = _MOST_BATCHES / _MEAN_BATCHES * batches_ms >= interval_ms and _was_late(trace)
@@ -61,6 +60,37 @@ def needs(scenario: Scenario, trace: Trace, kind: type[Any] | None, *, has_sessi
     if has_session and silent_ms >= config.session_timeout_ms:
         found[SESSION] = long_ms(ROOM * silent_ms)
     return found
+
+
+def poll_intervals(scenario: Scenario, trace: Trace) -> list[int]:
+    """Return shorter values of max.poll.interval.ms with which paused members are removed earlier.
+
+    They are half of the longest pause, or of the present value if that is shorter, and the least that
+    batches and callbacks allow.
+    """
+    config = configured(ClientConfig, scenario.config, group_id="needs")
+    most_ms = min(config.max_poll_interval_ms, max(_pauses_ms(trace), default=0))
+    least_ms = long_ms(ROOM * (_batches_ms(trace) + sum(_calls_ms(scenario))))
+    values = sorted({max(least_ms, long_ms(most_ms / 2)), least_ms}, reverse=True)
+    return [value for value in values if value < most_ms]
+
+
+def _pauses_ms(trace: Trace) -> Iterator[int]:
+    """Yield for how long members were paused. Their heartbeats went on."""
+    paused: dict[str, int] = {}
+    for at_ms, event in ((line.at_ms, line.event) for line in trace.events):
+        if isinstance(event, ev.Changed) and event.kind == "pause":
+            paused.setdefault(event.target, at_ms)
+        elif isinstance(event, ev.MemberResumed | ev.MemberStopped) and event.client in paused:
+            yield at_ms - paused.pop(event.client)
+    for since_ms in paused.values():
+        yield trace.events[-1].at_ms - since_ms
+
+
+def _batches_ms(trace: Trace) -> int:
+    """Return the longest time of a batch, as far as deadlines are concerned."""
+    batches = (line.event.batch_ms for line in trace.events if isinstance(line.event, ev.ApplicationStarted))
+    return _MEAN_BATCHES * max(batches, default=0)
 
 
 def _calls_ms(scenario: Scenario) -> tuple[int, int]:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from coordinator_core.registry.registry import Registry
 from rebalance_lab.scenarios.scenario import Scenario
 from rebalance_lab.traces.causes import (
+    AWAY,
     BATCH,
     CALLBACK,
     DELAY,
@@ -36,6 +37,7 @@ _ACTS_ON: Mapping[str, Sequence[Kind]] = {
     BATCH: (Kind.RECORDS, Kind.LONG_POLL_INTERVAL, Kind.COOPERATIVE),
     SESSION: (*_MEMBERS_ENDED, Kind.LONG_POLL_INTERVAL),
     CALLBACK: (Kind.COOPERATIVE, Kind.LONG_POLL_INTERVAL, Kind.LONG_SESSION, Kind.STATIC),
+    AWAY: (Kind.SHORT_SESSION,),
     DELAY: (Kind.INITIAL_DELAY,),
     START: (Kind.STATIC, Kind.COOPERATIVE),
     UNKNOWN: (Kind.HEARTBEAT, Kind.BACKOFF, Kind.RECORDS, Kind.COOPERATIVE),
@@ -62,8 +64,15 @@ def candidates(
     return acting[:MOST_TRIED]
 
 
-def remedy(now: Trial, trial: Trial) -> Remedy:
-    """Return what a change has done to the stopped time. One that does not work does not help."""
+_COST_LATER = {Kind.STATIC, Kind.SHORT_SESSION, Kind.LONG_SESSION}
+"""The kinds of changes that decide how long a group counts on members that have ended or stand still."""
+
+
+def remedy(now: Trial, trial: Trial, *, has_others: bool = True) -> Remedy:
+    """Return what a change has done to the stopped time. One that does not work does not help.
+
+    ``has_others``: whether the group has several members, of which one may crash, be closed or freeze.
+    """
     settings = ", ".join(f"{name}={text}" for name, text in trial.change.texts.items())
     same = trial.change.strategy == now.change.strategy
     order = STOPS.order(trial, now)
@@ -76,4 +85,5 @@ def remedy(now: Trial, trial: Trial) -> Remedy:
         trial.works and order is Order.BETTER,
         is_known=not trial.works or order is not Order.UNKNOWN,
         price=[(d.name, d.figure(now).median, d.figure(trial).median) for d in worse],
+        costs_later=has_others and not trial.change.kinds.isdisjoint(_COST_LATER),
     )

@@ -103,3 +103,8 @@ def numbered(names: Sequence[str]) -> list[str]:
         name if names.count(name) == 1 else f"{name} ({names[: i + 1].count(name)})"
         for i, name in enumerate(names)
     ]
+
+
+def more_findings(findings: Sequence[str]) -> str:
+    """Return how many findings follow the first one, which is told, or an empty text."""
+    return f" (and {counted(len(findings) - 1, 'more finding')})" if len(findings) > 1 else ""

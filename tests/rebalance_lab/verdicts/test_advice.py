@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from coordinator_core.registry.registry import default_registry
 from rebalance_lab.cli.advise import advice_on
 from rebalance_lab.scenarios.files import load_scenario
+from rebalance_lab.scenarios.scenario import parse_scenario
 from rebalance_lab.traces.history import History
 from rebalance_lab.verdicts.advice import (
     Advice,
@@ -137,6 +138,15 @@ def test_of_changes_that_help_alike_the_one_with_the_lower_price_is_named():
         trial("dear", Kind.STATIC, stops=10.0, rounds=9.0), trial("cheap", Kind.HEARTBEAT, stops=10.05)
     )
     assert list(made.leaders.values()) == [made.trials[1]]
+
+
+def test_the_best_change_without_a_price_is_named_if_the_one_that_helps_most_has_one():
+    dear = trial("dear", Kind.SHORT_SESSION, stops=10.0, rounds=9.0)
+    free, less = (trial(name, Kind.STATIC, stops=stops) for name, stops in (("free", 50.0), ("less", 60.0)))
+    made = advised(less, free, dear)
+    assert sentences(made)[-1] == "Without a known price: free: 50 partition seconds stopped (now 100)."
+    assert headings(advised(free, less))[1:] == ["Helps most against stops"]
+    assert headings(advised(dear))[1:] == ["Helps most against stops"]
 
 
 def test_changes_together_are_named_if_they_stop_partitions_less_than_each():
@@ -331,7 +341,7 @@ def test_a_change_with_which_the_group_does_not_work_is_no_help():
 def test_a_change_with_which_a_group_works_that_does_not_now_is_named_first():
     now = trial("now", findings=["nobody works", "nor later"])
     made = advised(trial("works", Kind.RECORDS, stops=300.0), now=now)
-    assert sentences(made)[0].endswith("It does not work: nobody works (and 1 more).")
+    assert sentences(made)[0].endswith("It does not work: nobody works (and 1 more finding).")
     assert sentences(made)[1].startswith(
         "Makes it work: works: it works, with 300 partition seconds stopped."
     )
@@ -422,3 +432,41 @@ def test_a_shorter_session_has_the_price_that_a_member_that_freezes_is_removed(b
     sentence = next(s for s in sentences(bounce) if s.startswith("Helps most against stops"))
     assert "range with session.timeout.ms=6s: " in sentence
     assert sentence.endswith("Its price: if a member freezes for 8 s, 2 rounds (now 0.5).")
+
+
+# --- a member whose batch lasts a minute
+
+
+@pytest.fixture(scope="module")
+def long_batch():
+    return advice_on(load_scenario(SCENARIOS / "long-batch.yaml"), "range", seeds=6, jobs=1)
+
+
+def test_records_that_a_cooperative_assignor_handles_twice_are_its_price(long_batch):
+    (found,) = (t for t in long_batch.trials if t.change.label == "cooperative-sticky")
+    assert TWICE.figure(long_batch.now).median == 0 < TWICE.figure(found).median
+    assert long_batch.costs(found) == [ROUNDS, TWICE]
+
+
+def test_a_batch_that_lasts_a_minute_is_stopped_earlier_by_shorter_times_between_polls(long_batch):
+    """Half of the batch, and the shortest time that is proposed. A shorter session cannot act on it."""
+    tried = {t.change.settings.get("max.poll.interval.ms"): t for t in long_batch.trials}
+    (half, least) = (STOPS.figure(tried[interval_ms]).median for interval_ms in (30_000, 10_000))
+    assert least < half < STOPS.figure(long_batch.now).median / 2
+    assert not any("session.timeout.ms" in trial.change.settings for trial in long_batch.trials)
+
+
+def test_findings_that_differ_in_numbers_of_the_seeds_are_counted_once():
+    document = {
+        "name": "late",
+        "duration": "6m",
+        "topics": {"t": {"partitions": 4, "rate": 40}},
+        "members": [
+            {"id": "c", "count": 3, "topics": ["t"], "process_rate": 10},
+            {"id": "s", "topics": ["t"], "process_rate": 2},
+        ],
+        "config": {"max.poll.interval.ms": "20s"},
+    }
+    made = advice_on(parse_scenario(document, where="late"), "range", seeds=6, jobs=1)
+    assert len(made.now.findings) == 2
+    assert any(text.endswith("(and 1 more finding).") for text in sentences(made))

@@ -146,10 +146,11 @@ def test_strategies_that_do_not_work_are_named_with_the_reason():
     made = compared(a=figures(away=9), b=figures(away=9), c=figures(away=1), d=figures(away=2), e=figures())
     of_c = ["nobody works; start somebody", "and more"]
     made = with_findings(made, c=of_c, d=of_c[:1], e=["it failed"])
-    assert answers(made)[:3] == [
+    assert answers(made)[:4] == [
         "All others stop partitions alike, within 1 %: 9 partition seconds. Nothing has to change: none stops"
         " partitions less than a.",
-        "c and d are left out: nobody works.",
+        "c is left out: nobody works (and 1 more finding).",
+        "d is left out: nobody works.",
         "e is left out: it failed.",
     ]
     assert answers(with_findings(compared(a=figures(), b=figures()), a=["x"], b=["x"])) == [
@@ -348,6 +349,17 @@ def test_the_records_that_the_best_handles_twice_are_its_price():
         made = compared(a=figures(messages=1, twice=twice) | lag, b=figures(waiting=90))
         assert any("twice" in text for text in answers(made)) is said
     assert not any("twice" in text for text in answers(compared(a=figures(away=9), b=figures(away=1))))
+
+
+@pytest.mark.parametrize("costs_later", [True, False])
+def test_of_a_remedy_that_may_cost_more_when_a_member_freezes_that_is_said(costs_later):
+    made = compared(a=figures(detection=10), b=figures(detection=10))
+    made = replace(made, remedies={"a": (Remedy("x=1s", 10.0, 5.0, helps=True, costs_later=costs_later),)})
+    said = answers(made)[-1].partition(" What helps: x=1s: 10 -> 5.")[2]
+    assert said == costs_later * (
+        " What x=1s may cost when a member crashes, is closed or freezes is not tried here;"
+        " `rebalance-lab advise` tries it."
+    )
 
 
 def test_members_that_stand_still_are_no_members_that_have_ended():

@@ -54,9 +54,32 @@ def test_a_wait_for_batches_is_shortened_by_smaller_ones():
     assert tried("waiting_batch")[0] == "range with max.poll.records=50"
 
 
-def test_a_member_that_stands_still_is_removed_earlier():
-    labels = tried("standing")
-    assert labels == ["range with max.poll.interval.ms=1m", "range with session.timeout.ms=6s"]
+@pytest.mark.parametrize("kind", ["freeze", "cut"])
+def test_a_member_without_heartbeats_is_removed_earlier_by_a_shorter_session(kind):
+    events = [{"at": "90s", kind: "m-1", "for": "60s"}]
+    assert tried("standing", events=events) == ["range with session.timeout.ms=6s"]
+
+
+def test_a_member_that_is_paused_is_removed_earlier_by_a_shorter_time_between_polls():
+    """Its heartbeats go on, so no session expires. A batch takes 6 s on average, 12 s at most."""
+    events = [{"at": "90s", "pause": "m-1", "for": "60s"}]
+    assert tried("standing", events=events) == [
+        "range with max.poll.interval.ms=30s",
+        "range with max.poll.interval.ms=15s",
+    ]
+    short = {"max.poll.interval.ms": "40s"}
+    assert tried("standing", events=events, config=short) == [
+        "range with max.poll.interval.ms=20s",
+        "range with max.poll.interval.ms=15s",
+    ]
+    assert tried("standing", events=events, config={"max.poll.interval.ms": "15s"}) == []
+
+
+def test_the_session_of_static_members_that_come_back_is_made_shorter_but_longer_than_they_are_away():
+    members = [{"id": name, "topics": ["t"], "instance_id": name} for name in "abc"]
+    events = [{"at": "60s", "rolling_restart": {"every": "40s", "down": "20s"}}]
+    labels = tried("away", members=members, events=events, config={"session.timeout.ms": "45s"})
+    assert labels == ["range with session.timeout.ms=30s", "range with session.timeout.ms=6s"]
 
 
 @pytest.mark.parametrize("part", [*PARTS, *WAITS, STANDING, UNASSIGNED])
@@ -158,9 +181,9 @@ def test_a_remedy_that_is_printed_was_run_and_its_effect_is_the_measured_one(rat
 def test_a_consumer_that_is_stuck_for_six_minutes_is_removed_earlier():
     events = [{"at": "60s", "pause": "m-0", "for": "6m"}]
     _, made = compared({**DOCUMENT, "duration": "8m", "events": events}, range(6))
-    (only,) = [one for one in made.remedies["range"] if one.helps]
-    assert only.label == "max.poll.interval.ms=1m"
-    assert only.after < only.before / 3
+    half, least = [one for one in made.remedies["range"] if one.helps]
+    assert (half.label, least.label) == ("max.poll.interval.ms=3m", "max.poll.interval.ms=15s")
+    assert least.after < half.after < half.before
 
 
 def test_members_that_are_away_longer_than_their_sessions_are_not_told_to_be_static():
