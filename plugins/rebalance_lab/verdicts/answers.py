@@ -492,14 +492,10 @@ def _effect(remedy: Remedy) -> str:
 
 
 def _later(remedies: Sequence[Remedy]) -> str:
-    """Return of which remedies the price in other runs is not measured, and what does."""
-    labels = [remedy.label for remedy in remedies if remedy.costs_later]
-    if not labels:
+    """Return where the price of remedies is measured that costs in crashes and freezes, too."""
+    if not any(remedy.costs_later for remedy in remedies):
         return ""
-    return (
-        f" What {listed_names(labels, len(labels))} may cost when a member crashes, is closed or freezes is"
-        " not tried here; `rebalance-lab advise` tries it."
-    )
+    return " `rebalance-lab advise` has the price when a member crashes, is closed or freezes."
 
 
 def what_it_takes(strategies: Mapping[str, str], registry: Registry) -> str:

@@ -357,8 +357,7 @@ def test_of_a_remedy_that_may_cost_more_when_a_member_freezes_that_is_said(costs
     made = replace(made, remedies={"a": (Remedy("x=1s", 10.0, 5.0, helps=True, costs_later=costs_later),)})
     said = answers(made)[-1].partition(" What helps: x=1s: 10 -> 5.")[2]
     assert said == costs_later * (
-        " What x=1s may cost when a member crashes, is closed or freezes is not tried here;"
-        " `rebalance-lab advise` tries it."
+        " `rebalance-lab advise` has the price when a member crashes, is closed or freezes."
     )
 
 
