@@ -145,7 +145,7 @@ def compared(document, seeds):
 
 def effects_in(why, heading):
     """The label, the figures before and after, and the price of each remedy that is named."""
-    listed = re.search(rf"{heading}: (.*?)\.(?= [A-Z]|$)", why)
+    listed = re.search(rf"{heading}: (.*?)\.(?= [A-Z`]|$)", why)
     effects = listed[1].split("; ") if listed else []
     return [re.fullmatch(r"(.+?): (\S+) -> (\S+)(.*)", effect).groups() for effect in effects]
 
@@ -166,12 +166,12 @@ def test_a_remedy_that_is_printed_was_run_and_its_effect_is_the_measured_one(rat
     printed = effects_in(why, "What helps") + effects_in(why, "Not known from 6 seeds whether it helps")
     assert len(printed) == sum(one.helps or not one.is_known for one in made.remedies["range"])
     for label, before, after, price in printed:
-        strategy, _, value = ("range", *label.partition("=")[1:]) if "=" in label else (label, "", "")
-        config = dict(DOCUMENT["config"]) | ({label.partition("=")[0]: value} if value else {})
+        strategy, _, texts = label.rpartition(" with ") if "=" in label else (label, "", "")
+        config = DOCUMENT["config"] | dict(text.split("=") for text in texts.split(", ") if text)
         own = [
             replace(parse_scenario({**document, "config": config}, where="x"), seed=s.seed) for s in scenarios
         ]
-        runs = run_all([Task(each, strategy) for each in own], jobs=1, timeout=0)
+        runs = run_all([Task(each, strategy or "range") for each in own], jobs=1, timeout=0)
         figures = {m: Figure(tuple(run.figures[m] for run in runs)) for m in REGISTRY.metrics()}
         now = made.candidates[0].figures
         for name, old, new in [(STOPS.name, before, after), *re.findall(r"(\w+) (\S+) -> ([^\s,)]+)", price)]:
