@@ -129,7 +129,7 @@ def test_advice_is_text_and_html_wherever_it_is_displayed():
     shown = shell.display_formatter.format(advice)[0]
     assert shown["text/plain"].startswith("Now, range: 0 partition seconds stopped")
     assert "No single change helps." in shown["text/plain"]
-    assert "<p>No known help:</p><ul><li>range with " in shown["text/html"]
+    assert "<li>range with heartbeat.interval.ms=1s: stops, moves, rounds" in shown["text/html"]
 
 
 def test_what_is_wrong_is_text():
