@@ -241,8 +241,14 @@ def _leaders(advice: Advice) -> Iterator[str]:
         known = "is known to stop" if any(STOPS in advice.unsure(trial) for trial in single) else "stops"
         yield f"No single change {known} partitions less."
     for dimension, trial in leaders.items():
-        heading = f"Helps most against {dimension.against}" if advice.now.works else "Makes it work"
+        single = "Of single changes, helps" if _is_beaten(advice, dimension, trial) else "Helps"
+        heading = f"{single} most against {dimension.against}" if advice.now.works else "Makes it work"
         yield f"{heading}: {trial.change.label}: {_gains(advice, trial, dimension)}. {price(advice, trial)}"
+
+
+def _is_beaten(advice: Advice, dimension: Dimension, trial: Trial) -> bool:
+    """Return whether a combination of changes is known to help more than a single one."""
+    return any(dimension.is_better(other, trial) for other in advice.front)
 
 
 def _free(advice: Advice) -> Iterator[str]:

@@ -30,6 +30,8 @@ TWICE = "duplicate_records"
 """The metric that is the price of members that do not wait for one another."""
 LEFT, MOST, LOADED = "lag_at_end", "max_lag", "utilization"
 """The metrics that tell whether a group keeps up with its load."""
+BALANCE = "weighted_imbalance"
+"""The metric of the load of the busiest member."""
 SHARE = "capacity_lost"
 """The metric of the records that come while their partition is stopped."""
 
@@ -278,9 +280,9 @@ def _chosen(comparison: Comparison, better: Sequence[int], metric: MetricSpec) -
 
 
 def _price(comparison: Comparison, chosen: Sequence[int]) -> str:
-    """Return in which metrics of the front, of the load and of work done twice candidates are worse."""
-    twice = [metric for metric in comparison.metrics if metric.name == TWICE]
-    metrics = [*comparison.front_metrics, *_load(comparison), *twice]
+    """Return in which metrics of the front, load, balance and work done twice candidates are worse."""
+    others = [metric for metric in comparison.metrics if metric.name in (TWICE, BALANCE)]
+    metrics = [*comparison.front_metrics, *_load(comparison), *others]
     worse = _changed(comparison, chosen, Order.BETTER, metrics)
     return f" The price: {worse}." if worse else ""
 

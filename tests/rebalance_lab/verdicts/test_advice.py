@@ -133,6 +133,18 @@ def test_a_change_is_named_once_if_it_helps_most_against_several_costs():
     assert headings(made)[1:] == ["Helps most against stops"]
 
 
+def test_a_single_change_is_not_said_to_help_most_if_a_combination_helps_more():
+    one, both = (
+        trial(name, *kinds, moves=moves)
+        for name, kinds, moves in (
+            ("one", [Kind.STATIC], 2.0),
+            ("both", [Kind.HEARTBEAT, Kind.COOPERATIVE], 1.0),
+        )
+    )
+    assert headings(advised(one, both))[-1] == "Of single changes, helps most against moves"
+    assert headings(advised(one))[-1] == "Helps most against moves"
+
+
 def test_of_changes_that_help_alike_the_one_with_the_lower_price_is_named():
     made = advised(
         trial("dear", Kind.STATIC, stops=10.0, rounds=9.0), trial("cheap", Kind.HEARTBEAT, stops=10.05)

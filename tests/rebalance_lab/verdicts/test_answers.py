@@ -333,6 +333,19 @@ def under(text, **parts):
     return answer
 
 
+def test_a_worse_balance_is_a_price():
+    specs = [*FRONT, MetricSpec("weighted_imbalance", "ratio", float, group="balance", headline=True)]
+    less = tuple(value / 2 for value in UP)
+    candidates = [
+        Candidate(
+            name, {STOPS: Figure(stops), "moves": Figure((4.0,) * 6), specs[-1].name: Figure((high,) * 6)}
+        )
+        for name, stops, high in (("a", tuple(UP), 1.2), ("b", less, 1.9))
+    ]
+    verdict = answers(Comparison("day", range(6), specs, candidates))[0]
+    assert verdict.endswith(" Choose b instead of a. The price: weighted_imbalance 1.9 (now 1.2).")
+
+
 def test_the_records_that_the_best_handles_twice_are_its_price():
     """Those are no price that are at most a tenth of the largest lag more."""
     made = compared(a=figures(waiting=90), b=figures(messages=1, twice=2_468_270))
