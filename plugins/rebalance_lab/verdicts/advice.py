@@ -241,8 +241,8 @@ def _leaders(advice: Advice) -> Iterator[str]:
         known = "is known to stop" if any(STOPS in advice.unsure(trial) for trial in single) else "stops"
         yield f"No single change {known} partitions less."
     for dimension, trial in leaders.items():
-        single = "Of single changes, helps" if _is_beaten(advice, dimension, trial) else "Helps"
-        heading = f"{single} most against {dimension.against}" if advice.now.works else "Makes it work"
+        helps = "Of single changes, helps" if _is_beaten(advice, dimension, trial) else "Helps"
+        heading = f"{helps} most against {dimension.against}" if advice.now.works else "Makes it work"
         yield f"{heading}: {trial.change.label}: {_gains(advice, trial, dimension)}. {price(advice, trial)}"
 
 
