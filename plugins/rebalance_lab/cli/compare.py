@@ -38,7 +38,7 @@ from rebalance_lab.cli.scenarios import SCENARIO_HELP, SEED_HELP, opened_scenari
 from rebalance_lab.scenarios.scenario import Scenario
 from rebalance_lab.scenarios.settings import setting_in
 from rebalance_lab.scenarios.variants import expanded, variants
-from rebalance_lab.verdicts.answers import answers, parts_under
+from rebalance_lab.verdicts.answers import answers
 from rebalance_lab.verdicts.comparison import FEWEST_SEEDS, Candidate, Comparison, Figure
 from rebalance_lab.verdicts.comparison_formats import as_csv, as_html, as_json
 from rebalance_lab.verdicts.comparison_tables import (
@@ -53,6 +53,7 @@ from rebalance_lab.verdicts.comparison_tables import (
     title_of,
 )
 from rebalance_lab.verdicts.load import overload_of_all
+from rebalance_lab.verdicts.reasons import parts_under
 from rebalance_lab.verdicts.tables import text_tables
 from rebalance_lab.verdicts.words import findings_of_seeds, in_seeds
 

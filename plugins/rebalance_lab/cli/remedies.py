@@ -8,10 +8,10 @@ from rebalance_lab.cli.running import StrategyRun, Task, run_all, run_one
 from rebalance_lab.scenarios.scenario import Scenario
 from rebalance_lab.traces.history import History
 from rebalance_lab.traces.invariants import Invariants
-from rebalance_lab.verdicts.answers import largest_parts
 from rebalance_lab.verdicts.changes import Change, facts_of
 from rebalance_lab.verdicts.comparison import Comparison, Figure
 from rebalance_lab.verdicts.dimensions import Trial
+from rebalance_lab.verdicts.reasons import largest_parts
 from rebalance_lab.verdicts.remedies import candidates, remedy
 
 

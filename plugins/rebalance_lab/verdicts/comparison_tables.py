@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from textwrap import wrap
 
 from coordinator_core.registry.hookspecs import METRIC_GROUPS, MetricSpec
-from rebalance_lab.verdicts.answers import STOPS, largest_part
 from rebalance_lab.verdicts.comparison import CUT, Candidate, Comparison, Figure
+from rebalance_lab.verdicts.reasons import STOPS, largest_part
 from rebalance_lab.verdicts.tables import BEST, Cell, as_text
 
 MARK = "*"

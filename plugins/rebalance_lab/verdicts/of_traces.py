@@ -8,10 +8,10 @@ from rebalance_lab.traces.family import family_of
 from rebalance_lab.traces.findings import findings
 from rebalance_lab.traces.history import History
 from rebalance_lab.traces.trace import Trace
-from rebalance_lab.verdicts.answers import parts_under
 from rebalance_lab.verdicts.comparison import Candidate, Comparison, Figure
 from rebalance_lab.verdicts.load import overload, overload_of_all
 from rebalance_lab.verdicts.measuring import measure
+from rebalance_lab.verdicts.reasons import parts_under
 from rebalance_lab.verdicts.words import findings_of_seeds, numbered
 
 

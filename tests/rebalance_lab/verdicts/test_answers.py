@@ -10,17 +10,11 @@ import pytest
 from coordinator_core.registry.hookspecs import MetricSpec
 from coordinator_core.registry.registry import default_registry
 from rebalance_lab.traces.causes import PARTS
-from rebalance_lab.verdicts.answers import (
-    STOPS,
-    answers,
-    largest_part,
-    largest_parts,
-    parts_under,
-    what_it_takes,
-)
+from rebalance_lab.verdicts.answers import answers, what_it_takes
 from rebalance_lab.verdicts.comparison import Candidate, Comparison, Figure, Remedy, comparison_of
 from rebalance_lab.verdicts.comparison_formats import as_html, as_json
 from rebalance_lab.verdicts.comparison_tables import tables_of
+from rebalance_lab.verdicts.reasons import STOPS, largest_part, largest_parts, parts_under
 
 METRICS = [
     MetricSpec(STOPS, "partition seconds", lambda history: 0.0, group="stops", headline=True),

@@ -14,10 +14,11 @@ from rebalance_lab.scenarios.scenario import parse_scenario
 from rebalance_lab.simulation.run import simulate
 from rebalance_lab.traces.causes import PARTS, STANDING, UNASSIGNED, WAITS
 from rebalance_lab.traces.history import History
-from rebalance_lab.verdicts.answers import answers, parts_under
+from rebalance_lab.verdicts.answers import answers
 from rebalance_lab.verdicts.changes import Change, facts_of
 from rebalance_lab.verdicts.comparison import Candidate, Comparison, Figure
 from rebalance_lab.verdicts.dimensions import REQUESTS, ROUNDS, STOPS, TWICE, Trial
+from rebalance_lab.verdicts.reasons import parts_under
 from rebalance_lab.verdicts.remedies import MOST_TRIED, candidates, remedy
 from rebalance_lab.verdicts.tables import as_text
 from tests.examples import scaled

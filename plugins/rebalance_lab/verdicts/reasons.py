@@ -1,0 +1,134 @@
+"""Why a strategy stops partitions: the largest part of its stopped time, and the remedies that were run."""
+
+from collections.abc import Collection, Mapping, Sequence
+from math import isnan
+
+from coordinator_core.registry.hookspecs import ProtocolSpec
+from rebalance_lab.traces.causes import (
+    AWAY,
+    CAUSES,
+    DETECTION,
+    PARTS,
+    STANDING,
+    UNASSIGNED,
+    VACANT,
+    WAITING,
+    WAITS,
+    happens_in,
+)
+from rebalance_lab.verdicts.comparison import Candidate, Comparison, Figure, Remedy
+from rebalance_lab.verdicts.tables import as_text
+
+STOPS = "stopped_partition_seconds"
+"""The metric that is divided into parts."""
+
+_UNKNOWN = Figure(())
+
+_DELAYED = "no round ran, and the group kept the partitions of members that had ended for them"
+"""The cause ``unassigned`` if lost partitions wait for their owner."""
+
+
+def parts_under(protocol: ProtocolSpec, *, delayed: bool) -> Mapping[str, str]:
+    """Return for each part what happens in it under a protocol. ``delayed``: lost partitions wait."""
+    parts = {**{part: happens_in(part) for part in (*PARTS, *CAUSES)}, **protocol.stops}
+    if WAITING in protocol.stops:
+        parts |= dict.fromkeys(WAITS, protocol.stops[WAITING])
+    if protocol.stops and UNASSIGNED not in protocol.stops:
+        parts[UNASSIGNED] = parts[DETECTION]
+    if delayed:
+        parts[UNASSIGNED] = _DELAYED
+    return parts
+
+
+def largest_part(candidate: Candidate) -> tuple[str, float] | None:
+    """Return the largest part of the stopped time of all seeds and its share, or None if nothing was stopped.
+
+    If it is ``detection`` or ``away``, the largest of its causes is returned; if it is ``waiting``, the cause
+    of more than half of it, if there is one.
+    """
+    parts = {part: _total(candidate, part) for part in PARTS}
+    total = sum(parts.values())
+    if not total > 0:
+        return None
+    part = max(parts, key=lambda name: parts[name])
+    causes = {cause: _total(candidate, cause) for cause in PARTS[part]}
+    if part == DETECTION:
+        causes[DETECTION] = parts[DETECTION] - causes[STANDING] - causes[UNASSIGNED]
+    elif part == AWAY:
+        causes[AWAY] = parts[AWAY] - causes[VACANT]
+    if part in (DETECTION, WAITING, AWAY) and any(causes.values()):
+        cause = max(causes, key=lambda name: causes[name])
+        if part != WAITING or causes[cause] > parts[part] / 2:
+            return cause, causes[cause] / total
+    return part, parts[part] / total
+
+
+def _total(candidate: Candidate, part: str) -> float:
+    """Return a part or a cause of the stopped time of all seeds; 0 if it is unknown."""
+    values = candidate.figures.get(f"stopped_{part}_partition_seconds", _UNKNOWN).values
+    return sum(value for value in values if not isnan(value))
+
+
+def largest_parts(
+    comparison: Comparison, best: Collection[int] | None = None
+) -> list[tuple[Candidate, str, float]]:
+    """Return the candidates whose stopped time is explained, with its largest part or cause and the share.
+
+    They are the present one and one of the best, if they work and the largest parts are not the same.
+    """
+    if best is None:
+        metric = next((m for m in comparison.metrics if m.name == STOPS), None)
+        best = [] if metric is None else sorted(comparison.best(metric))
+    found: dict[str, tuple[Candidate, str, float]] = {}
+    one = sorted(best, key=lambda i: i not in comparison.front)[:1]
+    for candidate in (comparison.candidates[i] for i in [*one, comparison.now] if i in comparison.working):
+        if (largest := largest_part(candidate)) is not None:
+            found[largest[0]] = (candidate, *largest)
+    return list(reversed(found.values()))
+
+
+def why(comparison: Comparison, candidate: Candidate, part: str, share: float) -> str:
+    """Return why a candidate stops partitions, and the remedies that were tried.
+
+    Those that are candidates themselves are left out: the verdict and the table have them.
+    """
+    label = comparison.label(candidate)
+    reason = candidate.parts.get(part, happens_in(part))
+    of_seeds = " of all seeds" if len(comparison.seeds) > 1 else ""
+    said = f"{label}, {100 * share:.0f} % of the stopped time{of_seeds}: {reason}."
+    compared = set(map(comparison.label, comparison.candidates))
+    strategy, settings = candidate.strategy, label.removeprefix(candidate.strategy)
+    tried = [
+        remedy
+        for remedy in comparison.remedies.get(label, ())
+        if compared.isdisjoint((f"{remedy.label}{settings}", f"{strategy} with {remedy.label}"))
+    ]
+    stops = candidate.figures.get(STOPS, _UNKNOWN)
+    is_beaten = any(
+        comparison.candidates[i].figures[STOPS].is_better(stops, "lower") for i in comparison.working
+    )
+    helps = sorted((remedy for remedy in tried if remedy.helps), key=lambda remedy: remedy.after)
+    unsure = [remedy for remedy in tried if not remedy.is_known]
+    others = [remedy.label for remedy in tried if remedy.is_known]
+    if helps:
+        said += f" What {'else ' * is_beaten}helps: {'; '.join(map(_effect, helps))}.{_later(helps)}"
+    elif others:
+        said += f" No {'other ' * is_beaten}change that was tried is known to help: {', '.join(others)}."
+    if unsure:
+        seeds = f"{len(comparison.seeds)} seeds"
+        said += f" Not known from {seeds} whether it helps: {'; '.join(map(_effect, unsure))}."
+    return said
+
+
+def _effect(remedy: Remedy) -> str:
+    """Return the stopped time before a remedy and with it, and its price."""
+    worse = (f"{name} {as_text(before)} -> {as_text(after)}" for name, before, after in remedy.price)
+    price = f" (price: {', '.join(worse)})" if remedy.price else ""
+    return f"{remedy.label}: {as_text(remedy.before)} -> {as_text(remedy.after)}{price}"
+
+
+def _later(remedies: Sequence[Remedy]) -> str:
+    """Return where the price of remedies is measured that costs in crashes and freezes, too."""
+    if not any(remedy.costs_later for remedy in remedies):
+        return ""
+    return " `rebalance-lab advise` has the price when a member crashes, is closed or freezes."
