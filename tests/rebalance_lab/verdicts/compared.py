@@ -1,0 +1,29 @@
+"""Comparisons by hand: figures of the parts of stopped time, and candidates that have them."""
+
+from coordinator_core.registry.hookspecs import MetricSpec
+from rebalance_lab.traces.causes import PARTS
+from rebalance_lab.verdicts.comparison import comparison_of
+from rebalance_lab.verdicts.reasons import STOPS
+
+METRICS = [
+    MetricSpec(STOPS, "partition seconds", lambda history: 0.0, group="stops", headline=True),
+    *(MetricSpec(f"stopped_{part}_partition_seconds", "", lambda history: 0.0) for part in PARTS),
+    MetricSpec("stopped_standing_partition_seconds", "", lambda history: 0.0),
+    MetricSpec("stopped_unassigned_partition_seconds", "", lambda history: 0.0),
+    MetricSpec("duplicate_records", "records", lambda history: 0.0, group="lag"),
+]
+
+
+def figures(standing=0, unassigned=0, twice=0, waits=None, **parts):
+    """The figures of a run with those parts of stopped time. Causes are counted in their parts, too."""
+    parts["detection"] = parts.get("detection", 0) + standing + unassigned
+    waits = {f"waiting_{name}": value for name, value in (waits or {}).items()}
+    parts["waiting"] = parts.get("waiting", 0) + sum(waits.values())
+    known = {f"stopped_{part}_partition_seconds": float(parts.get(part, 0)) for part in PARTS}
+    causes = {"standing": standing, "unassigned": unassigned, **waits}
+    more = {f"stopped_{name}_partition_seconds": float(value) for name, value in causes.items()}
+    return {STOPS: sum(known.values()), **known, **more, "duplicate_records": float(twice)}
+
+
+def compared(**candidates):
+    return comparison_of("day", 7, METRICS, candidates, seeds=6)
