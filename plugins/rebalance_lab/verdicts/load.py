@@ -69,7 +69,7 @@ def _sentences(history: History) -> Iterator[str]:
         yield (
             f"While {were} away, the load of {load} records/s was more than the {members} that the members"
             " that ran together could handle in full batches. At the end of the run the lag falls by"
-            f" {as_text(falls)} records/s. This backlog goes without a change."
+            f" {as_text(falls)} records/s. This backlog is worked off without a change."
         )
 
 

@@ -76,14 +76,14 @@ def test_members_that_crash_for_good_handle_nothing():
 RETURNS = ({"at": "60s", "crash": "m-1"}, {"at": "3m", "restart": "m-1"})
 
 
-def test_a_backlog_of_the_time_in_which_a_member_was_away_goes_without_a_change():
+def test_a_backlog_of_the_time_in_which_a_member_was_away_is_worked_off_without_a_change():
     """The three members handle 300 records/s each: 900 together, 600 while one is away."""
     options = {"members": 3, "process_rate": 300, "overhead": 0, "config": {"session.timeout.ms": "10s"}}
     (only,) = overload(history_of([92.2] * 9, *RETURNS, duration="6m", **options))
     assert only == (
         "While m-1 was away, the load of 829.8 records/s was more than the 600 that the members that ran"
         " together could handle in full batches. At the end of the run the lag falls by 70.2 records/s. This"
-        " backlog goes without a change."
+        " backlog is worked off without a change."
     )
     assert overload(history_of([92.2] * 9, *RETURNS, duration="30m", **options)) == ()
 
