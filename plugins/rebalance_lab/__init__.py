@@ -11,6 +11,8 @@ imported from its module when it is first used. The modules of the lab import ea
 this file.
 """
 
+from coordinator_core import _MODULES as _OF_CORE
+
 TYPE_CHECKING = False  # without an import of typing, during which Ctrl-C would print a traceback
 if TYPE_CHECKING:
     from typing import Any
@@ -55,39 +57,6 @@ if TYPE_CHECKING:
     from rebalance_lab.verdicts.measuring import measure as measure
 
 _NAMES = {
-    "coordinator_core.assigning.assignor": ("Assignor",),
-    "coordinator_core.assigning.combinators": ("with_budget", "with_cooperative"),
-    "coordinator_core.assigning.computing": ("compute_assignment",),
-    "coordinator_core.assigning.memory": ("Memory", "recalled"),
-    "coordinator_core.errors": (
-        "AssignmentError",
-        "InputError",
-        "PluginError",
-        "ProtocolError",
-        "RebalanceLabError",
-    ),
-    "coordinator_core.model": (
-        "Cluster",
-        "GroupAssignment",
-        "GroupSubscription",
-        "Partitions",
-        "RebalanceProtocol",
-        "Subscription",
-        "TopicInfo",
-        "TopicPartition",
-    ),
-    "coordinator_core.registry.hookspecs": (
-        "AssignorSpec",
-        "CommandSpec",
-        "MetricSpec",
-        "ModifierSpec",
-        "ProtocolSpec",
-        "ProviderSpec",
-        "ScenarioEventSpec",
-        "WorkloadSpec",
-        "hookimpl",
-    ),
-    "coordinator_core.registry.registry": ("Registry", "default_registry"),
     "rebalance_lab.scenarios.files": ("load_scenario",),
     "rebalance_lab.scenarios.scenario": ("Scenario",),
     "rebalance_lab.simulation.run": ("simulate",),
@@ -96,7 +65,7 @@ _NAMES = {
     "rebalance_lab.traces.trace": ("Trace", "read_trace"),
     "rebalance_lab.verdicts.measuring": ("measure",),
 }
-_MODULES = {name: module for module, names in _NAMES.items() for name in names}
+_MODULES = {**_OF_CORE, **{name: module for module, names in _NAMES.items() for name in names}}
 __all__ = sorted(_MODULES)
 
 
