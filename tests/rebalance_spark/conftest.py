@@ -5,6 +5,8 @@ import sys
 import pytest
 
 from rebalance_spark import scoring, spark_session
+from rebalance_spark.stored import stored_scores
+from tests.rebalance_spark.score_files import write
 from tests.rebalance_spark.workloads import FOR_FEW_ROWS
 
 
@@ -29,3 +31,14 @@ def search_path(monkeypatch):
     """Where this process imports from; what a test adds, and Spark with the files it is given, goes again."""
     monkeypatch.setattr(sys, "path", list(sys.path))
     return sys.path
+
+
+@pytest.fixture
+def stored(tmp_path):
+    """The scores of rows, as they are read from a file."""
+
+    def store(rows, more=()):
+        write(tmp_path / "scores", rows, more=more)
+        return stored_scores(tmp_path / "scores")
+
+    return store

@@ -3,6 +3,7 @@
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from rebalance_spark.findings import Question, found_in
 from rebalance_spark.schema import SCORE_COLUMNS, arrow_schema
 
 METRICS = ("moved_partitions", "imbalance", "rounds")
@@ -29,3 +30,7 @@ def write(folder, rows, name="part-0.parquet", more=()):
     schema = pa.schema([*arrow_schema(SCORE_COLUMNS), *names, *more])
     folder.mkdir(parents=True, exist_ok=True)
     pq.write_table(pa.Table.from_pylist(rows, schema=schema), folder / name)
+
+
+def found(scored, **question):
+    return found_in(scored, Question(**question))
