@@ -24,8 +24,9 @@ from rebalance_conformance.search import Bench, FaultError
 from rebalance_conformance.subject import Subject
 from rebalance_lab.scenarios.files import load_scenario_text
 from rebalance_lab.simulation.run import simulate
-from rebalance_lab.traces.history import History, Settled
+from rebalance_lab.traces.history import History
 from rebalance_lab.traces.invariants import Invariants
+from rebalance_lab.traces.ledger import Settled
 
 MOST_RUNS = 12
 """A run takes as long as many assignments."""

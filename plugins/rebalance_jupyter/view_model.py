@@ -16,7 +16,8 @@ from rebalance_jupyter.words import sentences_over_time
 from rebalance_lab.traces.entries import Round
 from rebalance_lab.traces.family import family_of
 from rebalance_lab.traces.findings import findings
-from rebalance_lab.traces.history import History, Span
+from rebalance_lab.traces.history import History
+from rebalance_lab.traces.ledger import Span
 from rebalance_lab.traces.rounds import observed_rounds
 from rebalance_lab.traces.timeline import Change, Timeline
 from rebalance_lab.traces.trace import Trace

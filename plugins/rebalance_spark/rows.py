@@ -20,9 +20,9 @@ from rebalance_lab.scenarios.scenario import Scenario
 from rebalance_lab.scenarios.settings import grid
 from rebalance_lab.simulation.planning.counting import Counting, Results, counting, keeps_topics
 from rebalance_lab.simulation.planning.plan import plan
-from rebalance_lab.simulation.planning.planned_rests import planned_histories
+from rebalance_lab.simulation.planning.planned_rests import planned_ledgers
 from rebalance_lab.simulation.run import simulate
-from rebalance_lab.traces.rests import PlannedHistory
+from rebalance_lab.traces.ledger import Ledger
 from rebalance_lab.traces.trace import Trace
 from rebalance_lab.verdicts.measuring import measure, metrics_of
 from rebalance_spark.choices import Fidelity, Status
@@ -207,7 +207,7 @@ class Scorer:
             row["error"] = _in_one_line("; ".join(map(str, measured.broken.values())))
         return row | {metric: value for metric, value in measured.figures.items() if not isnan(value)}
 
-    def _measured(self, run: Trace | PlannedHistory) -> tuple[dict[str, float], dict[str, PluginError]]:
+    def _measured(self, run: Trace | Ledger) -> tuple[dict[str, float], dict[str, PluginError]]:
         """Return the metrics of a run, and the errors of those that failed."""
         planned, broken = self.job.fidelity is Fidelity.PLAN, dict[str, PluginError]()
         return measure(run, self.registry, planned=planned, only=self.job.metrics, failed=broken), broken
@@ -238,8 +238,8 @@ class Scorer:
         """Add the metrics under strategies with the same settings."""
         started = Spent.now()
         scenario = self._configured(scenario, next(iter(group)))
-        histories = planned_histories(scenario, list(group.values()), self.registry, self._results)
-        found = [self._measured(history) for history in histories]
+        ledgers = planned_ledgers(scenario, list(group.values()), self.registry, self._results)
+        found = [self._measured(ledger) for ledger in ledgers]
         spent = started.since(len(found))
         measured |= {name: _Measured(*one, spent) for name, one in zip(group, found, strict=True)}
 

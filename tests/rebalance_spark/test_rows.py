@@ -180,7 +180,8 @@ def test_an_error_is_one_line(monkeypatch):
     [
         ("", "row-1: found nothing (it is empty)"),
         ("members: [", "row-1: line 2, column 1: found what cannot be read"),
-        ("[" * 100_000, "row-1: found more than 50 levels of nesting"),
+        ("[\n" * 1_100, "row-1: found more than 50 levels of nesting"),
+        ("[" * 100_000, "row-1:"),  # some releases of libyaml refuse a thousand levels, with words of their own
         ("topics: !!int ''", "row-1: found what cannot be read"),
         ('{"name": "x"}', "row-1: duration: found nothing"),
         (SMALL_TEXT.replace('"leave": "b"', '"leave": "c"'), "row-1: events[0].leave: found 'c'"),
@@ -276,7 +277,7 @@ def test_rows_without_traces_are_those_with_traces(monkeypatch):
 
 
 def test_rows_have_their_own_errors_if_plans_without_traces_fail(monkeypatch):
-    monkeypatch.setattr(rows_module, "planned_histories", lambda *_: 1 / 0)
+    monkeypatch.setattr(rows_module, "planned_ledgers", lambda *_: 1 / 0)
     monkeypatch.setattr(rows_module, "plan", lambda *_: [][0])
     rows = rows_of("range", "sticky", plugins=(), fidelity=Fidelity.PLAN)
     assert [outcome(row) for row in rows] == [("error", "IndexError: list index out of range")] * 2

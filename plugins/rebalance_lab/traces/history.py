@@ -5,29 +5,21 @@ at the given time, or when the group first rests with all consumers that run. Wi
 run. What happens before the first rest belongs to the start, changes from outside included.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
-from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from coordinator_core.model import NO_OWNER, Int32Array, TopicIndex, TopicPartition
+from coordinator_core.model import NO_OWNER, TopicIndex, TopicPartition
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.registry import Registry
 from rebalance_lab.traces.family import family_of
-from rebalance_lab.traces.rests import Members, Rest, Rests, Traffic
+from rebalance_lab.traces.ledger import Ledger, Resting, Settled, Span, last_owners, moves
+from rebalance_lab.traces.rests import IntArray, Members, Rest, Traffic
 from rebalance_lab.traces.stopped import StoppedTime
 from rebalance_lab.traces.timeline import Change, Timeline
 from rebalance_lab.traces.trace import Trace
-
-
-class Span(NamedTuple):
-    """A consumer owns a partition from ``from_ms`` to ``to_ms``."""
-
-    client: str
-    from_ms: int
-    to_ms: int
 
 
 class Mark(NamedTuple):
@@ -44,21 +36,6 @@ class Lag(NamedTuple):
     measured: ev.LagMeasured
 
 
-class Settled(NamedTuple):
-    """An assignment in which the group rested: every member took its part over, and no partition that had
-    an owner is without one. Members without a coordinator rest whether it is or not, and even if nobody owns
-    anything: their rebalances have ended.
-
-    It lasts until a partition is given up, a round begins, or the run ends. ``members`` maps each consumer
-    in the group to its topics.
-    """
-
-    from_ms: int
-    until_ms: int
-    owners: dict[TopicPartition, str]
-    members: dict[str, tuple[str, ...]]
-
-
 class History:
     """A run by subject. Times are virtual milliseconds.
 
@@ -68,8 +45,6 @@ class History:
     - ``states``: each state of the group with the time since which it is in that state.
     - ``stable_ms``: the times at which the group came to rest.
     - ``change_ms``, ``marks``: the changes from outside.
-    - ``settled``: the assignments in which the group rested.
-    - ``spans``: the owners of each partition, in the order in which their ownership ended.
     - ``rates``: the records/s of each topic with the time since which they hold.
     - ``racks``: the rack of each consumer that has one.
     - ``process_rates``: the records/s that each consumer can handle, polls included, if it has a limit.
@@ -77,9 +52,8 @@ class History:
 
     The following are those of the window:
 
-    - ``from_ms``: the time at which it begins; ``owners_before``: the last owner of each partition then.
+    - ``from_ms``: the time at which it begins.
     - ``rounds``: the number of times at which the group came to rest.
-    - ``moved``: the number of partitions assigned to another consumer than their last owner.
     - ``superfluous``: the number of rebalances of single members after which their share was the same.
     - ``counted``: the number of notices, and of the events that only the family has, by kind.
     - ``stops``: the stopped time by cause, and what belongs to it.
@@ -105,25 +79,23 @@ class History:
         self.stable_ms: list[int] = []
         self.change_ms: list[int] = []
         self.states: list[tuple[int, str]] = []
-        self.from_ms = self.rounds = self.moved = self.superfluous = 0
+        self.from_ms = self.rounds = self.superfluous = 0
         self.counted: dict[type[Any], int] = {}
         self.start_up_ms: int | None = None
-        self.settled: list[Settled] = []
-        self.owners_before: dict[TopicPartition, str] = {}
         self.lag_before = 0.0
         self.lags: list[Lag] = []
         self._first_lag: float | None = None
         self.racks: dict[str, str] = {}
         self.process_rates: dict[str, float] = {}
-        self._started: dict[str, None] = {}
         self.marks: list[Mark] = []
-        self.spans: dict[TopicPartition, list[Span]] = {}
         self.rates: dict[str, list[tuple[int, tuple[float, ...]]]] = {}
         self.trace = trace
         self._begun = False
-        self._last_owner: dict[TopicPartition, str] = {}
+        self._taken_before = 0
+        """The number of spans that had begun when the window began."""
         self._orphans: set[TopicPartition] = set()
-        self._resting: Settled | None = None
+        self._rests: list[Resting] = []
+        self._resting: Resting | None = None
         self._awaited = ""
         """A consumer that had yet to take its part over, when the group was last found not to rest."""
         self._handlers: dict[type[Any], Callable[[Any], None]] = {
@@ -152,9 +124,6 @@ class History:
         self._unsettle()
         if self.started.measure_from_ms is None and self.from_ms:
             self._leave_out_backlog()
-        for partition, owners in now.owners.items():
-            for client, since_ms in owners.items():
-                self._ended(partition, client, since_ms)
 
     @property
     def stops(self) -> StoppedTime:
@@ -168,36 +137,84 @@ class History:
         return self._stops
 
     @cached_property
-    def rests(self) -> Rests:
-        """The settled assignments as arrays."""
-        owned = [self.owners_before, *(settled.owners for settled in self.settled)]
-        counts: dict[str, int] = {}
-        for topic, number in dict.fromkeys(chain.from_iterable(owned)):
-            counts[topic] = max(counts.get(topic, 0), number + 1)
-        clients = tuple(self._started)
-        index, number_of = TopicIndex(counts), {name: number for number, name in enumerate(clients)}
-        before, *owners = [_owner_array(index, number_of, owners) for owners in owned]
-        settled = tuple(
-            Rest(index, s.from_ms, s.until_ms, owner, _members(number_of, s.members))
-            for s, owner in zip(self.settled, owners, strict=True)
-        )
-        return Rests(
+    def ledger(self) -> Ledger:
+        """Who owned what from when to when."""
+        now, index = self._now, self._index()
+        starts = dict(zip(index.topics, index.offsets.tolist(), strict=False))
+        rows = [
+            (
+                starts[partition.topic] + partition.partition,
+                client,
+                from_ms,
+                now.at_ms if to_ms is None else to_ms,
+            )
+            for partition, client, from_ms, to_ms in now.spans
+        ]
+        spans = np.array(rows, dtype=np.int64).reshape(-1, 4)
+        return Ledger(
             index,
-            clients,
+            tuple(now.clients),
             self.from_ms,
-            before,
-            settled,
-            None if self.last_settled is None else settled[-1],
+            now.at_ms,
+            last_owners(spans[: self._taken_before], index),
+            self.rounds,
+            int(np.count_nonzero(moves(spans) >= self._taken_before)),
+            tuple(self._settled(index, spans)),
             Traffic(index, self.rates),
             self.racks,
             self.started.racks or {},
+            lambda: spans,
         )
+
+    def _index(self) -> TopicIndex:
+        """Return the numbering of all partitions of the run, those that only owners knew included."""
+        counts = dict(self.topics)
+        for topic, number in self._now.owners:
+            counts[topic] = max(counts.get(topic, 0), number + 1)
+        return TopicIndex(counts)
+
+    def _settled(self, index: TopicIndex, spans: IntArray) -> Iterator[Rest]:
+        """Yield the assignments in which the group rested for some time, or rests at the end."""
+        held, taken, end_ms = spans[:0], 0, self._now.at_ms
+        for resting in self._rests:
+            held = np.concatenate([held, spans[taken : resting.taken]])
+            held = held[held[:, 3] > min(resting.from_ms, end_ms - 1)]
+            taken = resting.taken
+            if resting.from_ms < resting.until_ms or resting.until_ms == end_ms:
+                owner = last_owners(held, index)
+                others = [topic not in resting.topics for topic in index.topics]
+                owner[np.array(others, dtype=bool)[index.topic_of_every]] = NO_OWNER
+                yield Rest(index, resting.from_ms, resting.until_ms, owner, resting.members)
+
+    @property
+    def rests(self) -> Ledger:
+        """The ledger, which has the settled assignments as arrays."""
+        return self.ledger
+
+    @property
+    def moved(self) -> int:
+        """The number of partitions of the window that were taken over from another consumer."""
+        return self.ledger.moved
+
+    @property
+    def owners_before(self) -> dict[TopicPartition, str]:
+        """The last owner of each partition when the window began."""
+        return self.ledger.names(self.ledger.before)
+
+    @cached_property
+    def spans(self) -> dict[TopicPartition, list[Span]]:
+        """The owners of each partition that had one, in the order in which they took it over."""
+        return {partition: self.ledger.of(partition) for partition in self._now.owners}
+
+    @cached_property
+    def settled(self) -> list[Settled]:
+        """The assignments in which the group rested."""
+        return [self.ledger.named(rest) for rest in self.ledger.settled]
 
     @property
     def last_settled(self) -> Settled | None:
         """The assignment in force at the end, if the group rests in it."""
-        last = self.settled[-1] if self.settled else None
-        return last if last is not None and last.until_ms == self._now.at_ms else None
+        return self.settled[-1] if self.ledger.last is not None else None
 
     # --- the window
 
@@ -221,9 +238,9 @@ class History:
         self._begun, self.from_ms = True, from_ms
         if self._stops is not None:
             self._stops.from_ms = from_ms
-        self.rounds = self.moved = self.superfluous = 0
+        self.rounds = self.superfluous = 0
         self.counted = {}
-        self.owners_before = dict(self._last_owner)
+        self._taken_before = len(self._now.spans)
         self.lag_before = self.lags[-1].measured.lag if self.lags else 0.0
         self.lags.clear()
 
@@ -240,39 +257,25 @@ class History:
 
     def _see(self, change: Change) -> None:
         if change.given_up:
-            self._given_up(change)
+            self._given_up(change.given_up)
         if change.taken:
             self._unsettle()
-        for partition in change.taken:
-            self._taken(partition, change.event.client)  # type: ignore[union-attr]
+            self._orphans.difference_update(change.taken)
         handler = self._handlers.get(type(change.event))
         if handler is not None:
             handler(change.event)
 
-    # --- ownership
+    # --- assignments in which the group rests
 
-    def _given_up(self, change: Change) -> None:
+    def _given_up(self, given_up: Mapping[TopicPartition, int]) -> None:
         """Note partitions that were given up. The group rests on if another consumer owns them by now."""
-        client: str = change.event.client  # type: ignore[union-attr]
+        owners = self._now.owners
         if self._resting is not None and any(
-            self._resting.owners.get(partition) == client for partition in change.given_up
+            partition.topic in self._resting.topics and span > max(owners[partition].values(), default=-1)
+            for partition, span in given_up.items()
         ):
             self._unsettle()
-        for partition, since_ms in change.given_up.items():
-            self._ended(partition, client, since_ms)
-            if not self._now.owners[partition]:
-                self._orphans.add(partition)
-
-    def _ended(self, partition: TopicPartition, client: str, since_ms: int) -> None:
-        self.spans.setdefault(partition, []).append(Span(client, since_ms, self._now.at_ms))
-
-    def _taken(self, partition: TopicPartition, client: str) -> None:
-        if self._last_owner.get(partition, client) != client:
-            self.moved += 1
-        self._last_owner[partition] = client
-        self._orphans.discard(partition)
-
-    # --- assignments in which the group rests
+        self._orphans.update(partition for partition in given_up if not owners[partition])
 
     def _assigned(self, _event: ev.Assigned) -> None:
         if self._resting is None and self._now.state in self.family.at_rest:
@@ -289,10 +292,16 @@ class History:
         leaves_some = self.family.servers is not None  # members without a coordinator leave them, and rest
         if not leaves_some and any(tp.topic in wanted for tp in self._orphans):
             return
-        owners = {tp: next(reversed(held)) for tp, held in now.owners.items() if held and tp.topic in wanted}
-        members = {c: m.topics for c, m in now.consumers.items() if now.is_valid(c)}
-        if owners or leaves_some:
-            self._resting = Settled(now.at_ms, now.at_ms, owners, members)
+        if leaves_some or any(held and tp.topic in wanted for tp, held in now.owners.items()):
+            members = {now.clients[c]: m.topics for c, m in now.consumers.items() if now.is_valid(c)}
+            clients = np.array(sorted(members), dtype=np.int32)
+            self._resting = Resting(
+                now.at_ms,
+                now.at_ms,
+                len(now.spans),
+                Members(clients, tuple(members[client] for client in clients.tolist())),
+                frozenset(wanted),
+            )
             self._rest()
 
     def _has_yet_to_take_over(self, client: str) -> bool:
@@ -302,7 +311,7 @@ class History:
 
     def _unsettle(self) -> None:
         if self._resting is not None:
-            self.settled.append(self._resting._replace(until_ms=self._now.at_ms))
+            self._rests.append(self._resting._replace(until_ms=self._now.at_ms))
             self._resting = None
 
     # --- the group, the load, and changes from outside
@@ -327,7 +336,6 @@ class History:
         self.counted[type(event)] = self.counted.get(type(event), 0) + 1
 
     def _member_started(self, event: ev.MemberStarted) -> None:
-        self._started[event.client] = None
         if event.rack:
             self.racks[event.client] = event.rack
         self._application_started(event)
@@ -353,20 +361,3 @@ class History:
     def _changed(self, event: ev.Changed) -> None:
         self.change_ms.append(self._now.at_ms)
         self.marks.append(Mark(self._now.at_ms, f"{event.kind} {event.target}"))
-
-
-def _owner_array(
-    index: TopicIndex, number_of: Mapping[str, int], owners: Mapping[TopicPartition, str]
-) -> Int32Array:
-    owner = np.full(index.size, NO_OWNER, dtype=np.int32)
-    starts = dict(zip(index.topics, index.offsets.tolist(), strict=False))
-    at = [starts[topic] + number for topic, number in owners]
-    owner[at] = [number_of[name] for name in owners.values()]
-    return owner
-
-
-def _members(number_of: Mapping[str, int], members: Mapping[str, tuple[str, ...]]) -> Members:
-    ordered = sorted(members, key=number_of.__getitem__)
-    return Members(
-        np.array([number_of[m] for m in ordered], dtype=np.int32), tuple(members[m] for m in ordered)
-    )

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,7 +79,7 @@ class Traffic:
 
 @dataclass(eq=False)
 class Rest:
-    """An assignment in which the group rested (`history.Settled`) as arrays.
+    """An assignment in which the group rested.
 
     ``owner`` int32[P]: the number of the client that owns each partition of `index`, or -1. Only ``until_ms``
     changes, when the rest ends.
@@ -124,32 +124,3 @@ class Rest:
     def is_alike(self) -> bool:
         """Whether there are members, and each subscribes to all topics that have owners."""
         return bool(len(self.members)) and self.members.common.issuperset(self.sizes)
-
-
-@dataclass(frozen=True, eq=False)
-class Rests:
-    """The assignments in which a group rested, in order, and what metrics of moves and balance need beside.
-
-    ``clients`` are the names of consumers by number, in the order in which they first started. ``before``
-    int32[P]: the last owner of each partition when the window began at ``from_ms``, or -1. ``last`` is the
-    assignment in force at the end. ``racks`` are those of clients that have one, ``replicas`` those of the
-    partitions of topics.
-    """
-
-    index: TopicIndex
-    clients: tuple[str, ...]
-    from_ms: int
-    before: Int32Array
-    settled: tuple[Rest, ...]
-    last: Rest | None
-    traffic: Traffic
-    racks: Mapping[str, str]
-    replicas: Mapping[str, Sequence[Sequence[str]]]
-
-
-class PlannedHistory(NamedTuple):
-    """The part of a `history.History` from which metrics of moves and balance are computed."""
-
-    rounds: int
-    moved: int
-    rests: Rests

@@ -57,7 +57,7 @@ class Change(NamedTuple):
     """An event, and the partitions that changed hands by it.
 
     ``given_up`` maps the partitions that the consumer of the event owned, and does not own any longer, to
-    the time since which it owned them. ``taken`` lists those that it owns now and did not own before.
+    the numbers of their spans. ``taken`` lists those that it owns now and did not own before.
     ``begun`` lists the partitions that an owner works on now and none did before, ``ended`` the opposite.
     """
 
@@ -79,9 +79,11 @@ class Timeline:
     """The group at one time. Times are virtual milliseconds.
 
     ``topics`` maps each topic to its partitions, ``deleted`` those that were deleted, ``consumers`` the
-    name of each running consumer to its state, and ``owners`` each partition to its owners with the time
-    since which they own it, in that order. A partition has several owners while one of them does not know
-    yet that another has it; ``contested`` are the partitions that have. ``working`` maps each partition
+    name of each running consumer to its state, and ``owners`` each partition to its owners with the numbers
+    of their spans, in that order. A partition has several owners while one of them does not know
+    yet that another has it; ``contested`` are the partitions that have. ``clients`` numbers the consumers in
+    the order in which they first started. ``spans`` lists who owned what: the partition, the number of the
+    client, since when, and until when, None if it owns it still. ``working`` maps each partition
     that owners work on to their number. ``members`` are ids in the group, as the coordinator has them.
     ``own_epochs``: members have epochs of their own in place of the group's generation.
 
@@ -103,6 +105,8 @@ class Timeline:
         self.members: dict[str, None] = {}
         self.consumers: dict[str, Consumer] = {}
         self.owners: dict[TopicPartition, dict[str, int]] = {}
+        self.clients: dict[str, int] = {}
+        self.spans: list[tuple[TopicPartition, int, int, int | None]] = []
         self.contested: dict[TopicPartition, None] = {}
         self.working: dict[TopicPartition, int] = {}
         self.before: list[Before] = []
@@ -214,6 +218,7 @@ class Timeline:
 
     def _partitions_added(self, event: ev.PartitionsAdded) -> None:
         self.topics[event.topic] = event.partitions
+        self.deleted.pop(event.topic, None)
         self._subscribed = self._wanted = None
 
     def _topic_deleted(self, event: ev.TopicDeleted) -> None:
@@ -222,6 +227,7 @@ class Timeline:
 
     def _member_started(self, event: ev.MemberStarted) -> None:
         self._member_ended(event)
+        self.clients.setdefault(event.client, len(self.clients))
         self.consumers[event.client] = Consumer(tuple(event.topics), handles=event.process_rate)
         if self._subscribed is not None and not self._subscribed.keys() >= set(event.topics):
             self._subscribed = None
@@ -306,9 +312,11 @@ class Timeline:
         self._give_up(event.client, [p for p in consumer.owned if p not in owned])
         self._taken = [p for p in owned if p not in consumer.owned]
         consumer.owned = owned
+        number = self.clients[event.client]
         for partition in self._taken:
             owners = self.owners.setdefault(partition, {})
-            owners[event.client] = self.at_ms
+            owners[event.client] = len(self.spans)
+            self.spans.append((partition, number, self.at_ms, None))
             if len(owners) > 1:
                 self.contested[partition] = None
 
@@ -333,7 +341,8 @@ class Timeline:
                 del consumer.owned[partition]
                 consumer.stopped.pop(partition, None)
                 owners = self.owners[partition]
-                self._given_up[partition] = owners.pop(client)
+                span = self._given_up[partition] = owners.pop(client)
+                self.spans[span] = (*self.spans[span][:3], self.at_ms)
                 if len(owners) < 2:
                     self.contested.pop(partition, None)
 

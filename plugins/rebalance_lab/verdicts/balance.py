@@ -5,8 +5,9 @@ from math import nan
 import numpy as np
 
 from coordinator_core.assigning.flow.fractional import sums_at
-from coordinator_core.model import NO_OWNER, Int32Array, TopicPartition
+from coordinator_core.model import NO_OWNER, Int32Array
 from rebalance_lab.traces.history import History
+from rebalance_lab.traces.ledger import Ledger
 from rebalance_lab.traces.rests import FloatArray, Rest
 from rebalance_lab.verdicts.bounds import (
     fewest_moves,
@@ -28,12 +29,12 @@ def avoidable_moves(history: History) -> float:
     for after in rests.settled:
         if after.from_ms > rests.from_ms or not rests.from_ms:
             if len(after.members):
-                needed += _fewest_between(rests.clients, before, after)
+                needed += _fewest_between(rests, before, after)
             before = after.owner if after.is_whole else np.where(after.owner < 0, before, after.owner)
     return history.moved - needed
 
 
-def _fewest_between(clients: tuple[str, ...], before: Int32Array, after: Rest) -> int:
+def _fewest_between(ledger: Ledger, before: Int32Array, after: Rest) -> int:
     """Return the fewest moves: exact at the best balance, else with loads from the least to the most."""
     loads = after.member_loads.tolist()
     within = min(loads), max(loads)
@@ -42,20 +43,14 @@ def _fewest_between(clients: tuple[str, ...], before: Int32Array, after: Rest) -
         there = int(np.count_nonzero(before != NO_OWNER))
         return fewest_moves_of_alike(there, held[after.members.clients].tolist(), len(after.owner), within)
     named = {
-        clients[m]: topics for m, topics in zip(after.members.clients, after.members.topics, strict=True)
+        ledger.clients[m]: topics
+        for m, topics in zip(after.members.clients, after.members.topics, strict=True)
     }
-    owners = _owners(clients, after, before)
+    owners = ledger.names(before)
     if _gap(after) == 0:
         return fewest_moves_in_balance(owners, after.sizes, named)
-    partitions = [tp for tp, owner in _owners(clients, after, after.owner).items() if owner in named]
+    partitions = [tp for tp, owner in ledger.names(after.owner).items() if owner in named]
     return fewest_moves(owners, partitions, named, within)
-
-
-def _owners(clients: tuple[str, ...], rest: Rest, owner: Int32Array) -> dict[TopicPartition, str]:
-    """Return the owner of each partition that has one, in the order of the index."""
-    held = np.flatnonzero(owner != NO_OWNER).astype(np.int32)
-    names = map(clients.__getitem__, owner[held].tolist())
-    return dict(zip(rest.index.partitions(held), names, strict=True))
 
 
 def _gap(rest: Rest) -> float:
@@ -144,7 +139,7 @@ def cross_rack_partitions(history: History) -> float:
     if not rests.racks.keys() & {rests.clients[m] for m in rest.members.clients}:
         return nan
     elsewhere = 0
-    for (topic, number), owner in _owners(rests.clients, rest, rest.owner).items():
+    for (topic, number), owner in rests.names(rest.owner).items():
         replicas, rack = rests.replicas.get(topic, ()), rests.racks.get(owner)
         known = replicas[number] if number < len(replicas) else ()
         elsewhere += rack is not None and bool(known) and rack not in known

@@ -7,7 +7,8 @@ from coordinator_core.model import TopicPartition
 from coordinator_core.protocol.events import PartitionMap
 from coordinator_core.registry.registry import Registry
 from rebalance_lab.traces.entries import Round
-from rebalance_lab.traces.history import History, Span
+from rebalance_lab.traces.history import History
+from rebalance_lab.traces.ledger import Span
 from rebalance_lab.traces.rounds import rounds
 from rebalance_lab.traces.trace import Trace
 from rebalance_lab.verdicts.tables import Cell, html_table

@@ -7,7 +7,7 @@ from coordinator_core.errors import PluginError
 from coordinator_core.registry.hookspecs import MetricSpec
 from coordinator_core.registry.registry import Registry
 from rebalance_lab.traces.history import History
-from rebalance_lab.traces.rests import PlannedHistory
+from rebalance_lab.traces.ledger import Ledger
 from rebalance_lab.traces.trace import Trace
 
 STOPS = "stops"
@@ -24,7 +24,7 @@ def metrics_of(registry: Registry, *, planned: bool, only: Collection[str] = ())
 
 
 def measure(
-    run: Trace | History | PlannedHistory,
+    run: Trace | History | Ledger,
     registry: Registry,
     *,
     planned: bool = False,

@@ -17,7 +17,8 @@ from typing import NamedTuple
 
 from coordinator_core.model import TopicPartition
 from coordinator_core.registry.registry import Registry, default_registry
-from rebalance_lab.traces.history import History, Mark, Span
+from rebalance_lab.traces.history import History, Mark
+from rebalance_lab.traces.ledger import Span
 from rebalance_lab.traces.trace import Trace
 from rebalance_lab.verdicts.answers import answers
 from rebalance_lab.verdicts.comparison import Comparison

@@ -12,7 +12,8 @@ from coordinator_core.registry.registry import default_registry
 from rebalance_lab.scenarios.scenario import parse_scenario
 from rebalance_lab.simulation.planning.counting import Results, counting, keeps_topics
 from rebalance_lab.simulation.planning.plan import plan
-from rebalance_lab.simulation.planning.planned_rests import planned_histories
+from rebalance_lab.simulation.planning.planned_rests import planned_ledgers
+from rebalance_lab.traces.history import History
 from rebalance_lab.verdicts.measuring import measure
 from tests.examples import scaled
 
@@ -26,26 +27,31 @@ PATIENCE = ("session.timeout.ms", "max.poll.interval.ms", "metadata.max.age.ms")
 RACKS = ("r1", "r2")
 
 
-def figures(history):
-    return measure(history, REGISTRY, planned=True)
-
-
 def with_traces(scenario, strategies=COUNTING):
-    return [figures(plan(scenario, name, REGISTRY)) for name in strategies]
+    return [History(plan(scenario, name, REGISTRY)).ledger for name in strategies]
 
 
 def without_traces(scenario, strategies=COUNTING):
     records = [counting(REGISTRY.strategy(name), REGISTRY) for name in strategies]
-    return [figures(history) for history in planned_histories(scenario, records, REGISTRY, RESULTS)]
+    return planned_ledgers(scenario, records, REGISTRY, RESULTS)
+
+
+def figures(ledger):
+    return measure(ledger, REGISTRY, planned=True)
+
+
+def spans(ledger):
+    """The owners of each partition in order, with their times."""
+    partitions = ledger.index.partitions(np.arange(ledger.index.size, dtype=np.int32))
+    return {tp: owners for tp in partitions if (owners := ledger.of(tp))}
 
 
 def same(some, others):
-    """Whether all figures are equal; no figure equals no figure."""
-    return all(
-        one.keys() == other.keys()
-        and np.array_equal(list(one.values()), list(other.values()), equal_nan=True)
-        for one, other in zip(some, others, strict=True)
-    )
+    """Whether all owners and figures are equal; no figure equals no figure."""
+    for one, other in zip(some, others, strict=True):
+        assert spans(one) == spans(other)
+        assert figures(one) == pytest.approx(figures(other), rel=0, abs=0, nan_ok=True)
+    return True
 
 
 def scenario_of(members, events=(), **changes):

@@ -4,7 +4,8 @@ import pytest
 
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
-from rebalance_lab.traces.history import Lag, Mark, Span
+from rebalance_lab.traces.history import Lag, Mark
+from rebalance_lab.traces.ledger import Span
 from tests.rebalance_lab.traces.traces import (
     assigned,
     changed,

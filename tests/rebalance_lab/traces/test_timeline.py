@@ -29,7 +29,7 @@ def after(*timed):
     return timeline, changes
 
 
-def test_a_partition_is_given_up_with_the_time_since_which_it_was_owned():
+def test_a_partition_is_given_up_with_its_span():
     timeline, changes = after(
         (0, started("a", "t")),
         (1_000, assigned("a", 1, {"t": [0, 1]})),
@@ -39,9 +39,10 @@ def test_a_partition_is_given_up_with_the_time_since_which_it_was_owned():
     assert [(change.taken, change.given_up) for change in changes] == [
         ([], {}),
         ([T0, T1], {}),
-        ([], {T1: 1_000}),
-        ([], {T0: 1_000}),
+        ([], {T1: 1}),
+        ([], {T0: 0}),
     ]
+    assert timeline.spans == [(T0, 0, 1_000, 9_000), (T1, 0, 1_000, 5_000)]
     assert timeline.consumers == {}
     assert timeline.owners == {T0: {}, T1: {}}
 
@@ -51,7 +52,7 @@ def test_a_partition_that_is_assigned_again_is_not_taken_again():
         (0, started("a", "t")), (0, assigned("a", 1, {"t": [0]})), (7, assigned("a", 2, {"t": [0, 1]}))
     )
     assert changes[-1].taken == [T1]
-    assert timeline.owners == {T0: {"a": 0}, T1: {"a": 7}}
+    assert timeline.spans == [(T0, 0, 0, None), (T1, 0, 7, None)]
 
 
 def test_a_partition_that_an_assignment_leaves_out_is_given_up():

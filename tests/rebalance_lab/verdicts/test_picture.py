@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_core.model import TopicPartition
-from rebalance_lab.traces.history import Mark, Span
+from rebalance_lab.traces.history import Mark
+from rebalance_lab.traces.ledger import Span
 from rebalance_lab.verdicts.looks import PALETTE, looks_of
 from rebalance_lab.verdicts.picture import Panel, Shown, comparison_svg, ownership_svg, trace_svg
 from tests.rebalance_lab.traces.traces import round_at, started, trace_of

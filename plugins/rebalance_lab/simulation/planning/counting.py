@@ -56,7 +56,7 @@ class Counting(NamedTuple):
 
 
 def counting(strategy: Strategy, registry: Registry) -> Counting | None:
-    """Return the record of a strategy of which `planned_histories` can have histories, or None."""
+    """Return the record of a strategy of which `planned_ledgers` can have ledgers, or None."""
     spec = registry.assignors().get(strategy.assignor)
     if spec is None or spec.owners is None or strategy.factory is not None:
         return None
@@ -70,7 +70,7 @@ def counting(strategy: Strategy, registry: Registry) -> Counting | None:
 
 
 def keeps_topics(scenario: Scenario) -> bool:
-    """Return whether `planned_histories` can have the histories of a scenario."""
+    """Return whether `planned_ledgers` can have the ledgers of a scenario."""
     return all(event.kind in _EVENTS for event in scenario.events)
 
 

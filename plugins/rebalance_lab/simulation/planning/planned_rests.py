@@ -1,4 +1,4 @@
-"""The settled assignments of planned groups, as arrays and without a trace.
+"""The ledgers of planned groups, written without a trace.
 
 Groups whose assignors only count partitions, under several strategies at once: those whose rounds are at the
 same times share the run of the group, and differ in the owners. A further round of some of them, after
@@ -26,13 +26,14 @@ from coordinator_core.registry.registry import Registry
 from rebalance_lab.scenarios.scenario import Member, Scenario
 from rebalance_lab.simulation.planning.counting import CountedGroup, Counting, Results
 from rebalance_lab.simulation.planning.planned_run import PREPARING, STABLE, PlannedConsumer, PlannedRun
-from rebalance_lab.traces.rests import Members, PlannedHistory, Rest, Rests, Traffic
+from rebalance_lab.traces.ledger import Ledger, spans_of
+from rebalance_lab.traces.rests import Members, Rest, Traffic
 
 
-def planned_histories(
+def planned_ledgers(
     scenario: Scenario, strategies: Sequence[Counting], registry: Registry, results: Results
-) -> list[PlannedHistory]:
-    """Return the history of a scenario under each strategy. `keeps_topics` must be true of it.
+) -> list[Ledger]:
+    """Return the ledger of a scenario under each strategy. `keeps_topics` must be true of it.
 
     They are those of the traces of `simulation.plan`. ``results`` may be those of other scenarios, too.
 
@@ -44,26 +45,26 @@ def planned_histories(
         rounds = strategy.strategy.static, *sorted(strategy.strategy.settings.items())
         together.setdefault(rounds, []).append(number)
     shared = _Shared(_final_index(scenario), results)
-    histories: dict[int, PlannedHistory] = {}
+    ledgers: dict[int, Ledger] = {}
     waiting = list(together.values())
     for numbers in waiting:
         found = _run(scenario, [strategies[number] for number in numbers], registry, shared)
-        waiting += [[number] for number, history in zip(numbers, found, strict=True) if history is None]
-        histories |= {n: history for n, history in zip(numbers, found, strict=True) if history is not None}
-    return [histories[number] for number in range(len(strategies))]
+        waiting += [[number] for number, ledger in zip(numbers, found, strict=True) if ledger is None]
+        ledgers |= {n: ledger for n, ledger in zip(numbers, found, strict=True) if ledger is not None}
+    return [ledgers[number] for number in range(len(strategies))]
 
 
 def _run(
     scenario: Scenario, strategies: Sequence[Counting], registry: Registry, shared: "_Shared"
-) -> list[PlannedHistory | None]:
-    """Return the history under each strategy, None if it needs a run of its own."""
+) -> list[Ledger | None]:
+    """Return the ledger under each strategy, None if it needs a run of its own."""
     run = PlannedRun(
         scenario, strategies[0].strategy, registry, lambda run: _CountedOwners(run, shared, strategies)
     )
     run.run()
-    histories = run.owners.finish()
+    ledgers = run.owners.finish()
     run.forget()
-    return histories
+    return ledgers
 
 
 def _final_index(scenario: Scenario) -> TopicIndex:
@@ -97,7 +98,8 @@ class _Shared:
 class _Lane:
     """The owners under one strategy. Arrays int32[P] have numbers of clients or -1, and are not changed.
 
-    ``owner``: the present owners; ``last``: the last owners; ``given``: the assignment of each generation;
+    ``owner``: the present owners; ``owners``: all that there were, with the times since which they owned;
+    ``last``: the last owners; ``given``: the assignment of each generation;
     ``target``: the one that was computed last. ``begun``: whether the measured window has begun.
     ``is_apart``: whether its next round is not one of the others, so that it needs a run of its own.
     """
@@ -108,7 +110,8 @@ class _Lane:
     before: Int32Array
     target: Int32Array
     given: dict[int, Int32Array]
-    settled: list[Rest]
+    settled: list[Rest] = field(default_factory=list)
+    owners: list[tuple[int, Int32Array]] = field(default_factory=list)
     resting: Rest | None = None
     begun: bool = False
     is_apart: bool = False
@@ -133,7 +136,7 @@ class _Lane:
         resting = self.resting
         if resting is not None and np.count_nonzero((owner != self.owner) & (resting.owner == self.owner)):
             self.unsettle(now_ms)
-        self.owner = owner
+        self._own(owner, now_ms)
 
     def take(self, taken: Int32Array, now_ms: int) -> None:
         """Let clients take partitions over: their numbers, -1 for other partitions."""
@@ -144,9 +147,15 @@ class _Lane:
         self.unsettle(now_ms)
         self.moved += int(np.count_nonzero(new & (self.last != taken) & (self.last != NO_OWNER)))
         if count == len(new):
-            self.last = self.owner = taken
+            self.last = taken
+            self._own(taken, now_ms)
         else:
-            self.last, self.owner = np.where(new, taken, self.last), np.where(new, taken, self.owner)
+            self.last = np.where(new, taken, self.last)
+            self._own(np.where(new, taken, self.owner), now_ms)
+
+    def _own(self, owner: Int32Array, now_ms: int) -> None:
+        self.owner = owner
+        self.owners.append((now_ms, owner))
 
 
 class _CountedOwners:
@@ -161,14 +170,14 @@ class _CountedOwners:
         self._racks: dict[str, str] = {}
         self._size = 0
         nobody = self._index.nobody
-        self.lanes = [_Lane(strategy, nobody, nobody, nobody, nobody, {}, []) for strategy in strategies]
+        self.lanes = [_Lane(strategy, nobody, nobody, nobody, nobody, {}) for strategy in strategies]
         self._active = list(self.lanes)
 
-    def finish(self) -> list[PlannedHistory | None]:
-        """Return the histories up to now, None for a strategy that needs a run of its own."""
+    def finish(self) -> list[Ledger | None]:
+        """Return the ledgers up to now, None for a strategy that needs a run of its own."""
         self._pass_time()
         traffic = self._shared.traffic = self._shared.traffic or self._traffic()
-        return [None if lane.is_apart else self._history(lane, traffic) for lane in self.lanes]
+        return [None if lane.is_apart else self._ledger(lane, traffic) for lane in self.lanes]
 
     def _traffic(self) -> Traffic:
         steps: dict[str, list[tuple[int, Sequence[float]]]] = {name: [] for name in self._index.topics}
@@ -177,21 +186,23 @@ class _CountedOwners:
                 steps[line.event.topic].append((line.at_ms, line.event.rates))
         return Traffic(self._index, steps)
 
-    def _history(self, lane: _Lane, traffic: Traffic) -> PlannedHistory:
-        now_ms, settled = self._run.clock.now_ms, lane.settled
+    def _ledger(self, lane: _Lane, traffic: Traffic) -> Ledger:
+        now_ms = self._run.clock.now_ms
         lane.unsettle(now_ms)
-        rests = Rests(
+        return Ledger(
             self._index,
             tuple(self._clients),
             lane.from_ms,
+            now_ms,
             lane.before,
-            tuple(settled),
-            settled[-1] if settled and settled[-1].until_ms == now_ms else None,
+            lane.rounds,
+            lane.moved,
+            tuple(rest for rest in lane.settled if rest.from_ms < rest.until_ms or rest.until_ms == now_ms),
             traffic,
             self._racks,
             self._run.scenario.racks,
+            lambda: spans_of([(0, self._index.nobody), *lane.owners, (now_ms, self._index.nobody)]),
         )
-        return PlannedHistory(lane.rounds, lane.moved, rests)
 
     # --- what the run needs (`planned_run.Owners`)
 
