@@ -8,8 +8,9 @@ import typer
 
 from coordinator_core.reading.checks import whole
 from coordinator_core.registry.registry import default_registry
+from rebalance_lab.scenarios.fields import LAST_SEED
 from rebalance_lab.scenarios.files import load_scenario, load_scenario_stream
-from rebalance_lab.scenarios.scenario import LAST_SEED, Scenario
+from rebalance_lab.scenarios.scenario import Scenario
 
 SCENARIO_HELP = "A scenario in YAML or JSON; - reads standard input."
 SEED_HELP = "Use this seed in place of the scenario's."

@@ -6,19 +6,17 @@ from typing import Any
 
 import msgspec
 
-from coordinator_core.client.config import OFFSET_RESETS, ClientConfig
+from coordinator_core.client.config import ClientConfig
 from coordinator_core.coordinator.config import CoordinatorConfig
 from coordinator_core.errors import InputError
 from coordinator_core.reading import checks as doc
 from coordinator_core.reading.checks import inside, unexpected
 from coordinator_core.reading.durations import parse_duration
-from coordinator_core.reading.schemas import BOOLEAN, DURATION, TEXT, Schema, fields_of, whole
 from coordinator_core.reading.settings import configured, settings_of
 from coordinator_core.reading.suggestions import one_of
 from coordinator_core.registry.registry import Registry
 
-_MOST = 2**31 - 1
-_SCHEMAS: Mapping[Any, Schema] = {bool: BOOLEAN, int: whole(0, _MOST)}
+MOST = 2**31 - 1
 
 OTHER_DEFAULTS = {"auto.offset.reset": "earliest"}
 """A simulated group reads its topics from the beginning. Otherwise it would skip records and their lag."""
@@ -59,25 +57,7 @@ def _known(registry: Registry) -> dict[str, msgspec.structs.FieldInfo]:
     return dict(known)
 
 
-def settings_schema(kinds: Iterable[type[msgspec.Struct]]) -> Schema:
-    """Return the schema of a mapping with the settings of these configurations, and their defaults."""
-    known: dict[str, msgspec.structs.FieldInfo] = {}
-    for kind in kinds:
-        known |= settings_of(kind)
-    return fields_of({name: _schema_of(setting) for name, setting in sorted(known.items())})
-
-
-def _schema_of(setting: msgspec.structs.FieldInfo) -> Schema:
-    default = OTHER_DEFAULTS.get(setting.encode_name, setting.default)
-    more = {} if default in (None, msgspec.NODEFAULT) else {"default": default}
-    if setting.encode_name == "auto.offset.reset":
-        return {"enum": list(OFFSET_RESETS), **more}
-    if _is_time(setting):
-        return {**DURATION, **more}
-    return {**_SCHEMAS.get(setting.type, TEXT), **more}
-
-
-def _is_time(setting: msgspec.structs.FieldInfo) -> bool:
+def is_time(setting: msgspec.structs.FieldInfo) -> bool:
     """Return whether a setting is a time: the name of its field, or its own, ends with the unit."""
     return setting.type is int and (setting.name.endswith("_ms") or setting.encode_name.endswith(".ms"))
 
@@ -136,8 +116,8 @@ def _value(value: Any, setting: msgspec.structs.FieldInfo, where: str) -> Any:
         if not isinstance(value, bool):
             raise unexpected(where, value, "true or false")
         return value
-    if _is_time(setting):
+    if is_time(setting):
         return parse_duration(value, where)
     if setting.type is int:
-        return doc.whole(value, where, low=0, high=_MOST)
+        return doc.whole(value, where, low=0, high=MOST)
     return doc.text(value, where)
