@@ -22,8 +22,7 @@ from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.client.config import ClientConfig
 from coordinator_core.coordinator.records import Record
 from coordinator_core.errors import InputError
-from coordinator_core.families.family import RunningGroup
-from coordinator_core.families.running_group import RunningMember
+from coordinator_core.families.running_group import RunningGroup, RunningMember
 from coordinator_core.model import Cluster, Partitions, TopicPartition
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.registry import Registry

@@ -12,7 +12,7 @@ from coordinator_core.client.facade import Client
 from coordinator_core.client.member import MakeMember
 from coordinator_core.client.outcome import ClientOutcome, Send
 from coordinator_core.errors import AssignmentError, PluginError, RebalanceLabError
-from coordinator_core.families.family import RunningGroup
+from coordinator_core.families.running_group import RunningGroup
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
 from coordinator_core.protocol.error_codes import ErrorCode
