@@ -1,12 +1,13 @@
 """Documents as types of msgspec: a right one is converted at once, of a wrong one the first error is found.
 
 A type says all that there is to say of a value: its limits, its description for editors, and the texts of
-errors (`about`). The JSON schema follows from it.
+errors (`about`). The JSON schema follows from it. A type that msgspec does not know, such as `Duration`, has
+a method ``read(value, where)``, which raises InputError, and its ``schema``.
 """
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Annotated, Any, ClassVar, Protocol, Self, TypeAlias, TypeVar
+from typing import Annotated, Any, ClassVar, Self, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import inspect as types
@@ -34,16 +35,6 @@ def about(description: str | None = None, *, schema: Schema | None = None, **tex
 
 class Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A mapping with these fields and no others. Those without a default are required."""
-
-
-class Own(Protocol):
-    """A type that reads its values itself."""
-
-    schema: ClassVar[Schema]
-
-    @classmethod
-    def read(cls, value: Any, where: str) -> Self:
-        """Return the value of a document. Raises InputError."""
 
 
 class Duration(int):
@@ -121,7 +112,7 @@ def read(kind: type[T], value: Any, where: str) -> T:
         raise unexpected(where, value, str(error)) from error
 
 
-def _read_own(kind: type[Own], value: Any) -> Own:
+def _read_own(kind: Any, value: Any) -> Any:
     return kind.read(value, "")
 
 
@@ -139,8 +130,7 @@ def _type_of(kind: Any) -> types.Type:
     return types.type_info(kind)
 
 
-def _check(kind: types.Type, value: Any, where: str, texts: Mapping[str, str]) -> None:  # noqa: C901
-    expected = texts.get("expected", "text")
+def _check(kind: types.Type, value: Any, where: str, texts: Mapping[str, str]) -> None:
     match kind:
         case types.Metadata():
             _check(kind.type, value, where, {**texts, **(kind.extra or {})})
@@ -157,7 +147,16 @@ def _check(kind: types.Type, value: Any, where: str, texts: Mapping[str, str]) -
             for i, item in enumerate(value):
                 _check(kind.item_type, item, inside(where, i), {})
         case types.TupleType():
-            _check_tuple(kind, value, where, expected)
+            _check_tuple(kind, value, where, texts["expected"])
+        case types.CustomType():
+            own: Any = kind.cls
+            own.read(value, where)
+        case _:
+            _check_plain(kind, value, where, texts.get("expected", "text"))
+
+
+def _check_plain(kind: types.Type, value: Any, where: str, expected: str) -> None:
+    match kind:
         case types.StrType() if kind.max_length is not None:
             doc.text(value, where, expected)
         case types.StrType():
@@ -174,20 +173,15 @@ def _check(kind: types.Type, value: Any, where: str, texts: Mapping[str, str]) -
         case types.LiteralType():
             if doc.text(value, where, expected) not in kind.values:
                 raise InputError(where, repr(value), one_of(value, map(str, kind.values)))
-        case types.CustomType():
-            own: Any = kind.cls
-            own.read(value, where)
 
 
 def _check_one_of(kind: types.UnionType, value: Any, where: str, texts: Mapping[str, str]) -> None:
     """Check a value against the type that it seems to have been meant as."""
     if value is None and kind.includes_none:
         return
+    lists = (types.ListType, types.VarTupleType)
     others = [one for one in kind.types if not isinstance(one, types.NoneType)]
-    lists = [one for one in others if isinstance(one, (types.ListType, types.VarTupleType))]
-    meant = (
-        lists if isinstance(value, list) and lists else [one for one in others if one not in lists] or others
-    )
+    meant = [one for one in others if isinstance(one, lists) is isinstance(value, list)] or others
     _check(meant[0], value, where, texts)
 
 
@@ -216,14 +210,13 @@ def _check_entries(kind: types.DictType, value: Any, where: str, texts: Mapping[
 
 def _check_tuple(kind: types.TupleType, value: Any, where: str, expected: str) -> None:
     """Check a list of fixed length. A text in it is part of its form."""
-    fits = isinstance(value, list) and len(value) == len(kind.item_types)
-    if not fits or any(
-        isinstance(k, types.StrType) and not isinstance(v, str)
-        for k, v in zip(kind.item_types, value, strict=True)
-    ):
+    if not isinstance(value, list) or len(value) != len(kind.item_types):
         raise unexpected(where, value, expected)
-    for i, (item_type, item) in enumerate(zip(kind.item_types, value, strict=True)):
-        _check(item_type, item, inside(where, i), {})
+    items = list(zip(kind.item_types, value, strict=True))
+    if any(isinstance(one, types.StrType) and not isinstance(item, str) for one, item in items):
+        raise unexpected(where, value, expected)
+    for i, (one, item) in enumerate(items):
+        _check(one, item, inside(where, i), {})
 
 
 def _schema_of_own(kind: Any) -> dict[str, Any]:
