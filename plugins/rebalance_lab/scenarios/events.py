@@ -83,20 +83,16 @@ class TopicNames(of.Names):
     once = "each topic once"
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteTopic:
+class DeleteTopic(of.OfNames):
     """Topics end, with their partitions and records."""
 
-    topics: tuple[str, ...]
+    kind = "delete_topic"
 
-    def check(self, roster: Roster, where: str, at_ms: int) -> None:  # noqa: ARG002 - the interface's
-        for name, place in of.places(self.topics, inside(where, "delete_topic")):
-            roster.topic_deleted(name, place)
+    def check_one(self, roster: Roster, name: str, place: str, at_ms: int) -> None:  # noqa: ARG002
+        roster.topic_deleted(name, place)
 
-    def apply(self, stage: Stage) -> None:
-        for name in self.topics:
-            stage.changed("delete_topic", name)
-            stage.delete_topic(name)
+    def apply_to(self, stage: Stage, name: str) -> None:
+        stage.delete_topic(name)
 
 
 class CoordinatorFailover(Document, frozen=True):
@@ -184,9 +180,9 @@ def _kind(
     )
 
 
-def _of_members(kind: type[of.OfMembers], text: str) -> ScenarioEventSpec:
+def _of_names(kind: type[of.OfNames], text: str, names: type[of.Names] = of.Names) -> ScenarioEventSpec:
     beside = of.Lasting if issubclass(kind, of.ForAWhile) else Document
-    return _kind(kind.kind, text, of.Names, kind, beside=beside)
+    return _kind(kind.kind, text, names, kind, beside=beside)
 
 
 @hookimpl
@@ -194,12 +190,12 @@ def scenario_events() -> Iterable[ScenarioEventSpec]:
     """Return the kinds of scenario events of this package."""
     return [
         _kind("join", "A new member: join: {id: extra, topics: [orders]}.", Joining, parse=of.parse_join),
-        _of_members(of.Leave, "A member closes properly: leave: c-1."),
-        _of_members(of.Crash, "A member vanishes: crash: c-2."),
-        _of_members(of.Restart, "A member starts again: restart: c-2."),
-        _of_members(of.Pause, "A member stands still: pause: c-0, for: 70s."),
-        _of_members(of.Freeze, "A process stands still, heartbeats too: freeze: c-0, for: 70s."),
-        _of_members(of.Cut, "A member is cut from the brokers: cut: c-0, for: 10s."),
+        _of_names(of.Leave, "A member closes properly: leave: c-1."),
+        _of_names(of.Crash, "A member vanishes: crash: c-2."),
+        _of_names(of.Restart, "A member starts again: restart: c-2."),
+        _of_names(of.Pause, "A member stands still: pause: c-0, for: 70s."),
+        _of_names(of.Freeze, "A process stands still, heartbeats too: freeze: c-0, for: 70s."),
+        _of_names(of.Cut, "A member is cut from the brokers: cut: c-0, for: 10s."),
         _kind(
             "subscribe",
             "A new subscription: subscribe: s1, topics: [orders, payments].",
@@ -207,7 +203,7 @@ def scenario_events() -> Iterable[ScenarioEventSpec]:
             beside=SubscriptionFields,
             parse=of.parse_subscribe,
         ),
-        _of_members(of.RemoveMember, "An administrator removes a member: remove_member: c-1."),
+        _of_names(of.RemoveMember, "An administrator removes a member: remove_member: c-1."),
         _kind(
             "lag_view",
             "What servers show a member is late: lag_view: {member: c-2, by: 10s}.",
@@ -226,7 +222,7 @@ def scenario_events() -> Iterable[ScenarioEventSpec]:
             NewTopics,
             parse=_create_topic,
         ),
-        _kind("delete_topic", "A topic ends: delete_topic: payments.", TopicNames, DeleteTopic),
+        _of_names(DeleteTopic, "A topic ends: delete_topic: payments.", TopicNames),
         _kind(
             "rolling_restart",
             "Every member in turn: rolling_restart: {every: 20s, down: 5s}.",

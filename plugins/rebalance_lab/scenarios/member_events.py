@@ -3,7 +3,7 @@
 A name of a member may be a list of names. The place of an error is then that of the list's element.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Self, TypeVar
 
@@ -64,37 +64,33 @@ def read_beside(kind: type[D], extra: Mapping[str, Any], where: str) -> D:
     return read(kind, extra, where)
 
 
-def places(names: Sequence[str], where: str) -> Iterator[tuple[str, str]]:
-    """Yield each name with its place. That of a single name is the place of the field."""
-    for i, name in enumerate(names):
-        yield name, where if len(names) == 1 else inside(where, i)
-
-
 @dataclass(frozen=True, slots=True)
-class OfMembers:
-    """An event that happens to members, one after the other. ``kind`` is its key in a document."""
+class OfNames:
+    """An event that happens to what is named, one after the other. ``kind`` is its key in a document."""
 
     kind: ClassVar[str]
-    members: tuple[str, ...]
+    names: tuple[str, ...]
 
     def check(self, roster: Roster, where: str, at_ms: int) -> None:
-        for name, place in places(self.members, inside(where, self.kind)):
-            self.check_one(roster, name, place, at_ms)
+        for i, name in enumerate(self.names):
+            place = inside(where, self.kind)
+            self.check_one(roster, name, place if len(self.names) == 1 else inside(place, i), at_ms)
 
     def check_one(self, roster: Roster, name: str, place: str, at_ms: int) -> None:  # noqa: ARG002
+        """Check that the event can happen to one of them. A member has to run."""
         roster.is_running(name, place)
 
     def apply(self, stage: Stage) -> None:
-        for name in self.members:
+        for name in self.names:
             stage.changed(self.kind, name)
             self.apply_to(stage, name)
 
     def apply_to(self, stage: Stage, name: str) -> None:
-        """Let the event happen to one member."""
+        """Let the event happen to one of them."""
         raise NotImplementedError
 
 
-class Leave(OfMembers):
+class Leave(OfNames):
     """Members close properly."""
 
     kind = "leave"
@@ -106,7 +102,7 @@ class Leave(OfMembers):
         stage.leave(name)
 
 
-class Crash(OfMembers):
+class Crash(OfNames):
     """Members end without a request."""
 
     kind = "crash"
@@ -118,7 +114,7 @@ class Crash(OfMembers):
         stage.crash(name)
 
 
-class Restart(OfMembers):
+class Restart(OfNames):
     """Members start again. A running member is closed first."""
 
     kind = "restart"
@@ -130,7 +126,7 @@ class Restart(OfMembers):
         stage.restart(name)
 
 
-class RemoveMember(OfMembers):
+class RemoveMember(OfNames):
     """An administrator removes members from the group. Their processes, if they run, join again."""
 
     kind = "remove_member"
@@ -151,7 +147,7 @@ class Lasting(Document, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class ForAWhile(OfMembers):
+class ForAWhile(OfNames):
     """An event that lasts for a time."""
 
     for_ms: int
@@ -185,7 +181,7 @@ class Cut(ForAWhile):
 
 
 @dataclass(frozen=True, slots=True)
-class Subscribe(OfMembers):
+class Subscribe(OfNames):
     """Running members change their subscription."""
 
     kind = "subscribe"
@@ -193,7 +189,7 @@ class Subscribe(OfMembers):
     pattern: str | None
 
     def check(self, roster: Roster, where: str, at_ms: int) -> None:
-        OfMembers.check(self, roster, where, at_ms)
+        OfNames.check(self, roster, where, at_ms)
         roster.has_topics(self.topics, where)
 
     def apply_to(self, stage: Stage, name: str) -> None:
