@@ -6,10 +6,11 @@ from math import isnan
 
 from coordinator_core.registry.hookspecs import MetricSpec
 from coordinator_core.registry.registry import Registry
-from rebalance_lab.verdicts.comparison import FEWEST_SEEDS, Comparison, Figure, Order
+from rebalance_lab.verdicts.comparison import Comparison, Figure
 from rebalance_lab.verdicts.lag import least_left, least_twice
 from rebalance_lab.verdicts.load import carries_load, carry_load_best, carry_load_worse
 from rebalance_lab.verdicts.reasons import STOPS, largest_parts, why
+from rebalance_lab.verdicts.rule import FEWEST_PAIRS, Order
 from rebalance_lab.verdicts.tables import as_text
 from rebalance_lab.verdicts.words import MOST_NAMES, listed_names, more_findings
 
@@ -288,7 +289,7 @@ def _not_known(comparison: Comparison, metric: MetricSpec) -> str:
     beaten = comparison.beaten(metric)
     contenders = [i for i in comparison.working if i not in beaten]
     which = f"which of {_names(comparison, contenders)}" if beaten else "which strategy"
-    few = "" if comparison.is_decided else f" ({FEWEST_SEEDS} are needed)"
+    few = "" if comparison.is_decided else f" ({FEWEST_PAIRS} are needed)"
     shown = _range(comparison, metric, contenders)
     unknown = (
         f"Not known from {len(comparison.seeds)} seeds{few} {which} stops partitions least: {shown}"

@@ -22,7 +22,7 @@ from rebalance_lab.traces.history import History
 from rebalance_lab.traces.rounds import rounds_and_rest
 from rebalance_lab.traces.trace import Trace
 from rebalance_lab.verdicts.balance import avoidable_moves
-from rebalance_lab.verdicts.comparison import TIE
+from rebalance_lab.verdicts.rule import TIE
 from rebalance_lab.verdicts.story import joining
 from rebalance_lab.verdicts.tables import as_text
 from rebalance_lab.verdicts.words import (
