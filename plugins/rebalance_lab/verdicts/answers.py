@@ -7,6 +7,7 @@ from math import isnan
 from coordinator_core.registry.hookspecs import MetricSpec
 from coordinator_core.registry.registry import Registry
 from rebalance_lab.verdicts.comparison import Comparison, Figure
+from rebalance_lab.verdicts.dimensions import REQUESTS
 from rebalance_lab.verdicts.lag import least_left, least_twice
 from rebalance_lab.verdicts.load import carries_load, carry_load_best, carry_load_worse
 from rebalance_lab.verdicts.reasons import STOPS, largest_parts, why
@@ -206,8 +207,8 @@ def _chosen(comparison: Comparison, better: Sequence[int], metric: MetricSpec) -
 
 
 def _price(comparison: Comparison, chosen: Sequence[int]) -> str:
-    """Return in which metrics of the front, load, balance and work done twice candidates are worse."""
-    others = [metric for metric in comparison.metrics if metric.name in (TWICE, BALANCE)]
+    """Return in which metrics of the front, load, balance, repeated work and requests some are worse."""
+    others = [metric for metric in comparison.metrics if metric.name in (TWICE, BALANCE, REQUESTS.name)]
     metrics = [*comparison.front_metrics, *_load(comparison), *others]
     worse = _changed(comparison, chosen, Order.BETTER, metrics)
     return f" The price: {worse}." if worse else ""
@@ -236,7 +237,13 @@ def _changed(
 
 
 def _order(comparison: Comparison, metric: MetricSpec, one: int, other: int) -> Order:
-    """Return what is known of the order of two candidates. A few records more handled twice are alike."""
+    """Return what is known of the order of two candidates.
+
+    A few records more handled twice are alike, and so are a few requests more, as in an advice.
+    """
+    if metric.name == REQUESTS.name:
+        figures = comparison.figures(metric)
+        return figures[one].order(figures[other], margin=REQUESTS.margin)
     if metric.name == TWICE:
         less, more = sorted((one, other), key=lambda i: comparison.figures(metric)[i].median)
         first, second = (comparison.figures(metric)[i].median for i in (less, more))

@@ -270,14 +270,16 @@ def _in_callbacks(history: History) -> list[str]:
 def _most(entry: Round, rest_ms: int) -> str:
     """Describe the round that ended the longest stops: its causes, and the members that it waited for.
 
-    Longer stops that no round ended come first.
+    Longer stops that no round ended come first. The time of a stop may have passed before the round that
+    ended it, or during an earlier one, so it is not said to be in a round.
     """
-    most = "Most"
+    most = "Most in stops"
     if rest_ms > entry.stopped_ms:
-        most = f"Most outside of rounds, {about(rest_ms)} in sum; of the rounds, most"
+        most = f"Most in stops that no round ended, {about(rest_ms)} in sum; of the others most in those"
     waited = f" It waited {joining(entry)}." if (entry.waited_ms or 0) >= NOTABLE_MS else ""
     return (
-        f"{most} in {entry.name} at {clock(entry.began_ms).strip()}, because {entry.causes[0]}:"
+        f"{most} that {entry.name} ended, which began at {clock(entry.began_ms).strip()} because"
+        f" {entry.causes[0]}:"
         f" {counted(entry.stopped, 'partition')} stood still, {about(entry.stopped_ms)} in sum,"
         f" {about(entry.longest_stop_ms)} at most.{waited}"
     )
