@@ -36,7 +36,6 @@ from rebalance_lab.verdicts.dimensions import (
 )
 from rebalance_lab.verdicts.explaining import where_stopped
 from rebalance_lab.verdicts.load import overload
-from rebalance_lab.verdicts.needs import SESSION
 from rebalance_lab.verdicts.tables import Cell, html_table
 from rebalance_lab.verdicts.words import about, counted, more_findings
 
@@ -100,7 +99,7 @@ def plan_of(
     if seeds is None:
         events = len(facts.history.trace.events) * len(found)
         seeds = SEEDS if events * SEEDS <= MOST_EVENTS else FEWEST_SEEDS
-    longest_ms = max(facts.session_ms, *(change.settings.get(SESSION, 0) for change in found))
+    longest_ms = max(facts.session_ms, *(change.settings.get(facts.session, 0) for change in found))
     delays_ms = [delay_ms(change, scenario, registry) for change in found]
     trials = troubles(scenario, facts, longest_ms + max(delays_ms))
     return Plan(scenario, facts, found, range(scenario.seed, scenario.seed + seeds), trials, registry)
