@@ -241,13 +241,26 @@ def _leaders(advice: Advice) -> Iterator[str]:
         yield f"No single change {known} partitions less."
     for dimension, trial in leaders.items():
         helps = "Of single changes, helps" if _is_beaten(advice, dimension, trial) else "Helps"
-        heading = f"{helps} most against {dimension.against}" if advice.now.works else "Makes it work"
+        against = f"most against {dimension.against}"
+        if _is_unsure(advice, dimension, trial):
+            against = f"against {dimension.against}, and none is known to help more"
+        heading = f"{helps} {against}" if advice.now.works else "Makes it work"
         yield f"{heading}: {trial.change.label}: {_gains(advice, trial, dimension)}. {price(advice, trial)}"
 
 
 def _is_beaten(advice: Advice, dimension: Dimension, trial: Trial) -> bool:
     """Return whether a combination of changes is known to help more than a single one."""
     return any(dimension.is_better(other, trial) for other in advice.front)
+
+
+def _is_unsure(advice: Advice, dimension: Dimension, trial: Trial) -> bool:
+    """Return whether another single change may help more: its median is less, and the order is not known."""
+    return any(
+        dimension.order(other, trial) is Order.UNKNOWN
+        and dimension.figure(other).median < dimension.figure(trial).median
+        for other in advice.trials
+        if other.change.is_one and dimension in advice.gains(other)
+    )
 
 
 def _free(advice: Advice) -> Iterator[str]:
