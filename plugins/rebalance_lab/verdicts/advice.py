@@ -36,7 +36,6 @@ from rebalance_lab.verdicts.dimensions import (
 )
 from rebalance_lab.verdicts.explaining import where_stopped
 from rebalance_lab.verdicts.load import overload
-from rebalance_lab.verdicts.needs import SESSION
 from rebalance_lab.verdicts.rule import FEWEST_PAIRS, Order
 from rebalance_lab.verdicts.tables import Cell, html_table
 from rebalance_lab.verdicts.words import about, counted, more_findings
@@ -101,7 +100,7 @@ def plan_of(
     if seeds is None:
         events = len(facts.history.trace.events) * len(found)
         seeds = SEEDS if events * SEEDS <= MOST_EVENTS else FEWEST_PAIRS
-    longest_ms = max(facts.session_ms, *(change.settings.get(SESSION, 0) for change in found))
+    longest_ms = max(facts.session_ms, *(change.settings.get(facts.session, 0) for change in found))
     delays_ms = [delay_ms(change, scenario, registry) for change in found]
     trials = troubles(scenario, facts, longest_ms + max(delays_ms))
     return Plan(scenario, facts, found, range(scenario.seed, scenario.seed + seeds), trials, registry)
@@ -243,13 +242,26 @@ def _leaders(advice: Advice) -> Iterator[str]:
         yield f"No single change {known} partitions less."
     for dimension, trial in leaders.items():
         helps = "Of single changes, helps" if _is_beaten(advice, dimension, trial) else "Helps"
-        heading = f"{helps} most against {dimension.against}" if advice.now.works else "Makes it work"
+        against = f"most against {dimension.against}"
+        if _is_unsure(advice, dimension, trial):
+            against = f"against {dimension.against}, and none is known to help more"
+        heading = f"{helps} {against}" if advice.now.works else "Makes it work"
         yield f"{heading}: {trial.change.label}: {_gains(advice, trial, dimension)}. {price(advice, trial)}"
 
 
 def _is_beaten(advice: Advice, dimension: Dimension, trial: Trial) -> bool:
     """Return whether a combination of changes is known to help more than a single one."""
     return any(dimension.is_better(other, trial) for other in advice.front)
+
+
+def _is_unsure(advice: Advice, dimension: Dimension, trial: Trial) -> bool:
+    """Return whether another single change may help more: its median is less, and the order is not known."""
+    return any(
+        dimension.order(other, trial) is Order.UNKNOWN
+        and dimension.figure(other).median < dimension.figure(trial).median
+        for other in advice.trials
+        if other.change.is_one and dimension in advice.gains(other)
+    )
 
 
 def _free(advice: Advice) -> Iterator[str]:

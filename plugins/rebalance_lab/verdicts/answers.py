@@ -48,7 +48,9 @@ def _answers(comparison: Comparison) -> list[str]:
         return []
     best = sorted(comparison.best(metric))
     several = len(comparison.working) > 1
-    sentences = [_verdict(comparison, metric) + _change(comparison, metric)] if several else []
+    verdict = _verdict(comparison, metric) if several else ""
+    change = _change(comparison, metric) if set(comparison.working) - {comparison.now} else ""
+    sentences = [text] if (text := f"{verdict}{change}".strip()) else []
     if not any(TWICE in text for text in sentences):
         sentences += _twice(comparison, best) if several else []
     sentences += _left_out(comparison) if len(comparison.candidates) > 1 else []

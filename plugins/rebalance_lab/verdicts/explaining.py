@@ -35,12 +35,6 @@ from rebalance_lab.verdicts.words import (
     numbered,
 )
 
-_MEMBERS_OF: Mapping[str, tuple[type[Any], ...]] = {
-    DETECTION: (ev.MemberStopped, ev.ConsumerFailed),
-    STANDING: (ev.MemberPaused, ev.MemberCutOff),
-}
-"""The events of the members that are a cause."""
-
 _CALLBACK_BOUNDS = (
     ev.WorkStopped,
     ev.WorkStarted,
@@ -240,13 +234,10 @@ def where_stopped(history: History, of: str = "Of the stopped time") -> str:
 def _named(cause: str, history: History) -> str:
     """Name the members that ended, stood still, or ran callbacks, if that is the cause."""
     names = _in_callbacks(history) if cause == CALLBACKS else []
-    if cause in _MEMBERS_OF:
-        clients = [
-            line.event.client
-            for line in history.trace.events
-            if isinstance(line.event, _MEMBERS_OF[cause]) and line.at_ms >= history.from_ms
-        ]
-        names = list(dict.fromkeys(clients))
+    if cause in (DETECTION, STANDING):
+        least_ms = _LEAST_SHARE * history.stops.causes_ms[cause]
+        absent_ms = history.stops.absent_ms.items()
+        names = [client for (of, client), ms in absent_ms if of == cause and ms >= least_ms]
     return f" ({listed_names(names, _MOST_LISTED)})" if names else ""
 
 

@@ -232,7 +232,9 @@ def test_a_group_that_does_not_work_is_no_answer():
         "b stops partitions least: 5 partition seconds. c stops them most: 9. Choose b instead of a."
     )
     assert left_out == "a is left out: broken."
-    assert answers(Comparison("day", range(6), METRICS, [a, b])) == [left_out]
+    assert answers(Comparison("day", range(6), METRICS, [a, b])) == ["Choose b instead of a.", left_out]
+    assert answers(Comparison("day", range(2), METRICS, [a, b])) == [left_out]
+    assert answers(Comparison("day", range(6), METRICS, [b, a]))[0] == left_out
     assert answers(Comparison("day", range(6), METRICS, [a])) == []
 
 

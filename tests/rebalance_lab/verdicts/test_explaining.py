@@ -10,7 +10,7 @@ from rebalance_lab.scenarios.scenario import parse_scenario
 from rebalance_lab.simulation.run import simulate
 from rebalance_lab.traces.history import History
 from rebalance_lab.traces.rounds import rounds, rounds_and_rest
-from rebalance_lab.verdicts.explaining import as_document, explain
+from rebalance_lab.verdicts.explaining import as_document, explain, where_stopped
 from rebalance_lab.verdicts.story import story
 from rebalance_lab.verdicts.words import about
 from tests.places import SCENARIOS
@@ -68,6 +68,25 @@ def test_the_stopped_time_is_named_by_its_causes_with_the_members_that_ended():
         "Of the stopped time: 20 (83 %) while the group still counted on members that had ended (b);"
         " 4 (17 %) while rounds waited for members that had yet to learn of them in their next heartbeats."
     )
+
+
+@pytest.mark.parametrize(
+    ("strategy", "first"),
+    [
+        ("range", {"leave": "a"}),
+        ("range+static", {"rolling_restart": {"every": "40s", "down": "8s"}}),
+    ],
+)
+def test_only_members_on_which_the_group_still_counted_are_named_as_those_that_ended(strategy, first):
+    document = {
+        "name": "day",
+        "duration": "6m",
+        "topics": {"t": {"partitions": 8}},
+        "members": [{"id": name, "topics": ["t"]} for name in "abcd"],
+        "events": [{"at": "30s", **first}, {"at": "4m", "crash": "b"}],
+    }
+    run = simulate(parse_scenario(document, where="day"), strategy, default_registry())
+    assert "while the group still counted on members that had ended (b)" in where_stopped(History(run))
 
 
 def test_the_round_that_ended_the_longest_stops_names_the_member_that_it_waited_for():
