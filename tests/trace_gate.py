@@ -1,7 +1,8 @@
 """Digests of the traces of all scenarios: the gate of changes that must leave every run as it was.
 
-python -m tests.trace_gate           # compare with tests/data/traces.sha256, and list what differs
-python -m tests.trace_gate --write   # write them anew; the commit says why
+python -m tests.trace_gate             # compare with tests/data/traces.sha256, and list what differs
+python -m tests.trace_gate --every 7   # compare one run in seven
+python -m tests.trace_gate --write     # write them anew; the commit says why
 """
 
 import sys
@@ -64,12 +65,13 @@ def digest(case: Case) -> str:
 
 def main(arguments: list[str]) -> int:
     """Compare the digests, or write them. Return the status."""
+    every = int(arguments[1]) if arguments[:1] == ["--every"] else 1
     with ProcessPoolExecutor() as pool:
-        lines = list(pool.map(digest, cases()))
+        lines = list(pool.map(digest, list(cases())[::every]))
     if arguments == ["--write"]:
         DIGESTS.write_text("\n".join(lines) + "\n")
         return 0
-    known = DIGESTS.read_text().splitlines()
+    known = DIGESTS.read_text().splitlines()[::every]
     different = sorted(set(lines) ^ set(known))
     sys.stdout.write("\n".join([*different, f"{len(lines)} traces, {len(different)} lines differ"]) + "\n")
     return 1 if different else 0

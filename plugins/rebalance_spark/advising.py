@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from coordinator_core.errors import InputError
 from coordinator_core.reading.suggestions import one_of
-from rebalance_lab.verdicts.comparison import TIE
+from rebalance_lab.verdicts.rule import TIE
 from rebalance_lab.verdicts.words import listed_names
 from rebalance_spark.groups import DRAW, REPAIRS
 from rebalance_spark.paired import Difference, difference, gains

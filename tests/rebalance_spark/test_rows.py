@@ -181,7 +181,7 @@ def test_an_error_is_one_line(monkeypatch):
         ("", "row-1: found nothing (it is empty)"),
         ("members: [", "row-1: line 2, column 1: found what cannot be read"),
         ("[\n" * 1_100, "row-1: found more than 50 levels of nesting"),
-        ("[" * 100_000, "row-1:"),  # some releases of libyaml refuse a thousand levels, with words of their own
+        ("[" * 100_000, "row-1:"),  # some releases of libyaml refuse so many levels in their own words
         ("topics: !!int ''", "row-1: found what cannot be read"),
         ('{"name": "x"}', "row-1: duration: found nothing"),
         (SMALL_TEXT.replace('"leave": "b"', '"leave": "c"'), "row-1: events[0].leave: found 'c'"),

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from enum import Enum
 from functools import partial
-from math import inf
 from random import Random
 from time import monotonic
 from types import TracebackType
@@ -105,7 +104,7 @@ class Consumer:
         self._places = places_of(bootstrap_servers, "bootstrap_servers")
         self._random = Random(seed)
         self._listener = listener
-        self._loads = MeasuredLoads(capacity=_capacity(capacity))
+        self._loads = MeasuredLoads(capacity=capacity)
         self._measures = any(entry.provider for entry in strategies)
         self._measured_ms = self._led_without_weights = 0
         self._assignors = [registry.build(entry, self._loads) for entry in strategies]
@@ -436,12 +435,6 @@ def _highest(versions: Mapping[str, int]) -> dict[Api, int]:
             raise InputError("api_versions", found, "an API of consumers and a version that is spoken here")
         highest[api] = version
     return highest
-
-
-def _capacity(capacity: float | None) -> float | None:
-    if capacity is not None and not 0 < capacity < inf:
-        raise InputError("capacity", repr(capacity), "records/s above 0, or None")
-    return capacity
 
 
 def _is_classic(protocol: str) -> bool:

@@ -39,7 +39,7 @@ from rebalance_lab.scenarios.scenario import Scenario
 from rebalance_lab.scenarios.settings import setting_in
 from rebalance_lab.scenarios.variants import expanded, variants
 from rebalance_lab.verdicts.answers import answers
-from rebalance_lab.verdicts.comparison import FEWEST_SEEDS, Candidate, Comparison, Figure
+from rebalance_lab.verdicts.comparison import Candidate, Comparison, Figure
 from rebalance_lab.verdicts.comparison_formats import as_csv, as_html, as_json
 from rebalance_lab.verdicts.comparison_tables import (
     by_group,
@@ -54,6 +54,7 @@ from rebalance_lab.verdicts.comparison_tables import (
 )
 from rebalance_lab.verdicts.load import overload_of_all
 from rebalance_lab.verdicts.reasons import parts_under
+from rebalance_lab.verdicts.rule import FEWEST_PAIRS
 from rebalance_lab.verdicts.tables import text_tables
 from rebalance_lab.verdicts.words import findings_of_seeds, in_seeds
 
@@ -203,7 +204,7 @@ def _affordable_seeds(runs: Sequence[StrategyRun]) -> int:
     """
     events = sum(run.events for run in runs)
     count = min(SEEDS, MOST_EVENTS // max(1, events))
-    return 1 if count < FEWEST_SEEDS or any(run.error for run in runs) else count
+    return 1 if count < FEWEST_PAIRS or any(run.error for run in runs) else count
 
 
 def _joined(
@@ -342,7 +343,7 @@ def print_comparison(comparison: Comparison, *, everything: bool = False) -> Non
     rest = len(comparison.shown) - len(shown)
     all_shown = f"--all shows {rest} more metrics, " if rest else ""
     more = f"{all_shown}--explain-metrics defines all"
-    few = "" if comparison.is_decided else f"--seeds {FEWEST_SEEDS} runs as many seeds as an order needs"
+    few = "" if comparison.is_decided else f"--seeds {FEWEST_PAIRS} runs as many seeds as an order needs"
     _print_lines(console, [*signs(comparison), few, more], "dim", width)
 
 

@@ -36,7 +36,7 @@ CAUSES: Mapping[str, Cause] = {
     DETECTION: Cause(
         "the last owner had ended, and the group still counted on it",
         "the group still counted on members that had ended",
-        "until the group noticed members that had ended",
+        "while the group still counted on members that had ended",
         "the group still counted on a member that had ended",
         f"{LONGER}, or session.timeout.ms shorter",
     ),

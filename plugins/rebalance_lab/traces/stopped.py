@@ -33,12 +33,14 @@ class _Kind(NamedTuple):
 
     ``cause`` is worked, a cause that does not depend on the state of the group, or one of two that do: left
     by a member that the group still counts on, or free. ``claimed``: a member of the group owns it, or the
-    group counts on the last owner. ``double``: several owners work on it.
+    group counts on the last owner. ``double``: several owners work on it. ``absent``: the client of the
+    member that is absent, if that is the cause.
     """
 
     cause: str
     claimed: bool = False
     double: bool = False
+    absent: str = ""
 
 
 _WORKS, _IS_LEFT, _IS_FREE = _Kind(_WORKED, claimed=True), _Kind(_LEFT), _Kind(_FREE)
@@ -67,6 +69,7 @@ class StoppedTime:
     time; it is 0 otherwise.
 
     - ``causes_ms``: the time in which partitions of wanted topics had no working owner, by cause.
+    - ``absent_ms``: that of owners that had ended, stood still or were away, by cause and client.
     - ``partition_ms``: the time of all partitions of wanted topics.
     - ``unowned_ms``, ``double_owned_ms``: the time in which no member of the group had a claim to a
       partition, and that in which several consumers worked on it.
@@ -132,6 +135,7 @@ class StoppedTime:
         """Count from now on."""
         self._waits.begin()
         self.causes_ms = dict.fromkeys(CAUSES, 0)
+        self.absent_ms: Counter[tuple[str, str]] = Counter()
         self.partition_ms = self.unowned_ms = self.double_owned_ms = self.longest_ms = 0
         self.records = self.stopped_records = 0.0
         self._stopped = {tp: _Stop(self._at_ms, self._records_of(tp)) for tp in self._stopped}
@@ -172,6 +176,8 @@ class StoppedTime:
             self.partition_ms += counted_ms
             if kind.cause != _WORKED:
                 self._count_stop(self._cause(kind.cause), count, until_ms)
+            if kind.absent:
+                self.absent_ms[kind.cause, kind.absent] += counted_ms
             if not kind.claimed:
                 self.unowned_ms += counted_ms
             if kind.double:
@@ -283,14 +289,15 @@ class StoppedTime:
         names = now.owners.get(partition)
         if not names:
             return self._kind_without_owner(self._left.get(partition), partition.topic in self._vacated)
-        owners = [now.consumers[name] for name in names]
-        claims = [owner for owner in owners if owner.member_id in now.members]
+        claims = [name for name in names if now.consumers[name].member_id in now.members]
         working = now.working.get(partition)
         if working:
             return _WORKS if working == 1 and claims else _Kind(_WORKED, bool(claims), working > 1)
         if claims:
-            owner = claims[-1]
-            return _Kind(_OWNED.get(owner.stopped[partition], _LEFT) if owner.works else STANDING, True)
+            owner = now.consumers[claims[-1]]
+            if not owner.works:
+                return _Kind(STANDING, True, absent=claims[-1])
+            return _Kind(_OWNED.get(owner.stopped[partition], _LEFT), True)
         return _IS_FREE
 
     def _kind_without_owner(self, left: str | None, is_vacated: bool) -> _Kind:
@@ -298,7 +305,9 @@ class StoppedTime:
         if left not in self._now.members:
             return _IS_VACANT if is_vacated else _IS_FREE
         absence = self._absence(left)
-        return _IS_LEFT if absence == TAKE_OVER else _Kind(absence, True)
+        if absence == TAKE_OVER:
+            return _IS_LEFT
+        return _Kind(absence, True, absent=self._client_of.get(left, ""))
 
     def _stop(self, partition: TopicPartition) -> None:
         if partition in self._ending:

@@ -21,7 +21,7 @@ from rebalance_lab.verdicts.changes import (
     delay_ms,
     troubles,
 )
-from rebalance_lab.verdicts.comparison import FEWEST_SEEDS, Figure, Order
+from rebalance_lab.verdicts.comparison import Figure
 from rebalance_lab.verdicts.dimensions import (
     COSTS,
     FRONT,
@@ -36,7 +36,7 @@ from rebalance_lab.verdicts.dimensions import (
 )
 from rebalance_lab.verdicts.explaining import where_stopped
 from rebalance_lab.verdicts.load import overload
-from rebalance_lab.verdicts.needs import SESSION
+from rebalance_lab.verdicts.rule import FEWEST_PAIRS, Order
 from rebalance_lab.verdicts.tables import Cell, html_table
 from rebalance_lab.verdicts.words import about, counted, more_findings
 
@@ -73,7 +73,7 @@ class Plan:
 
     @property
     def _few_seeds(self) -> Sequence[int]:
-        return self.seeds[:FEWEST_SEEDS]
+        return self.seeds[:FEWEST_PAIRS]
 
     def trial(
         self, change: Change, figures: Sequence[Mapping[str, float]], findings: Sequence[str], error: str = ""
@@ -99,8 +99,8 @@ def plan_of(
     found = [Change(strategy), *changes(scenario, strategy, facts, registry)]
     if seeds is None:
         events = len(facts.history.trace.events) * len(found)
-        seeds = SEEDS if events * SEEDS <= MOST_EVENTS else FEWEST_SEEDS
-    longest_ms = max(facts.session_ms, *(change.settings.get(SESSION, 0) for change in found))
+        seeds = SEEDS if events * SEEDS <= MOST_EVENTS else FEWEST_PAIRS
+    longest_ms = max(facts.session_ms, *(change.settings.get(facts.session, 0) for change in found))
     delays_ms = [delay_ms(change, scenario, registry) for change in found]
     trials = troubles(scenario, facts, longest_ms + max(delays_ms))
     return Plan(scenario, facts, found, range(scenario.seed, scenario.seed + seeds), trials, registry)
@@ -229,9 +229,9 @@ def _leaders(advice: Advice) -> Iterator[str]:
         costs = [d.figure(advice.now).median for d in (STOPS, MOVES, ROUNDS)]
         why = "" if any(costs) else " Nothing stops or moves now, and no round is run."
         single = [trial for trial in advice.trials if trial.change.is_one]
-        if len(advice.seeds) < FEWEST_SEEDS:
+        if len(advice.seeds) < FEWEST_PAIRS:
             seeds = counted(len(advice.seeds), "seed")
-            yield f"Not known from {seeds} ({FEWEST_SEEDS} are needed) whether a change helps.{why}"
+            yield f"Not known from {seeds} ({FEWEST_PAIRS} are needed) whether a change helps.{why}"
         elif any(advice.unsure(trial) for trial in single if trial.works):
             yield f"No single change is known to help.{why}"
         else:
@@ -242,13 +242,26 @@ def _leaders(advice: Advice) -> Iterator[str]:
         yield f"No single change {known} partitions less."
     for dimension, trial in leaders.items():
         helps = "Of single changes, helps" if _is_beaten(advice, dimension, trial) else "Helps"
-        heading = f"{helps} most against {dimension.against}" if advice.now.works else "Makes it work"
+        against = f"most against {dimension.against}"
+        if _is_unsure(advice, dimension, trial):
+            against = f"against {dimension.against}, and none is known to help more"
+        heading = f"{helps} {against}" if advice.now.works else "Makes it work"
         yield f"{heading}: {trial.change.label}: {_gains(advice, trial, dimension)}. {price(advice, trial)}"
 
 
 def _is_beaten(advice: Advice, dimension: Dimension, trial: Trial) -> bool:
     """Return whether a combination of changes is known to help more than a single one."""
     return any(dimension.is_better(other, trial) for other in advice.front)
+
+
+def _is_unsure(advice: Advice, dimension: Dimension, trial: Trial) -> bool:
+    """Return whether another single change may help more: its median is less, and the order is not known."""
+    return any(
+        dimension.order(other, trial) is Order.UNKNOWN
+        and dimension.figure(other).median < dimension.figure(trial).median
+        for other in advice.trials
+        if other.change.is_one and dimension in advice.gains(other)
+    )
 
 
 def _free(advice: Advice) -> Iterator[str]:
@@ -407,10 +420,10 @@ def legend(advice: Advice) -> list[str]:
     if advice.now.troubles:
         frozen = f"frozen: the rounds if a member freezes for {about(FREEZE_MS)}"
         gone = "how long partitions stand still if their owner crashes, or is closed, for good"
-        runs = counted(min(len(advice.seeds), FEWEST_SEEDS), "seed")
+        runs = counted(min(len(advice.seeds), FEWEST_PAIRS), "seed")
         lines.append(f"crashed, closed: {gone}. {frozen}. Median of {runs}, of the group at rest")
-    if len(advice.seeds) < FEWEST_SEEDS:
-        return [*lines, f"fewer than {FEWEST_SEEDS} seeds: not known what is better with others"]
+    if len(advice.seeds) < FEWEST_PAIRS:
+        return [*lines, f"fewer than {FEWEST_PAIRS} seeds: not known what is better with others"]
     return [
         *lines,
         f"other figures: median of {len(advice.seeds)} seeds. better: by more than 1 %, seed by seed (sign"

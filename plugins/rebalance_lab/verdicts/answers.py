@@ -6,10 +6,12 @@ from math import isnan
 
 from coordinator_core.registry.hookspecs import MetricSpec
 from coordinator_core.registry.registry import Registry
-from rebalance_lab.verdicts.comparison import FEWEST_SEEDS, Comparison, Figure, Order
+from rebalance_lab.verdicts.comparison import Comparison, Figure
+from rebalance_lab.verdicts.dimensions import REQUESTS
 from rebalance_lab.verdicts.lag import least_left, least_twice
 from rebalance_lab.verdicts.load import carries_load, carry_load_best, carry_load_worse
 from rebalance_lab.verdicts.reasons import STOPS, largest_parts, why
+from rebalance_lab.verdicts.rule import FEWEST_PAIRS, Order
 from rebalance_lab.verdicts.tables import as_text
 from rebalance_lab.verdicts.words import MOST_NAMES, listed_names, more_findings
 
@@ -46,7 +48,9 @@ def _answers(comparison: Comparison) -> list[str]:
         return []
     best = sorted(comparison.best(metric))
     several = len(comparison.working) > 1
-    sentences = [_verdict(comparison, metric) + _change(comparison, metric)] if several else []
+    verdict = _verdict(comparison, metric) if several else ""
+    change = _change(comparison, metric) if set(comparison.working) - {comparison.now} else ""
+    sentences = [text] if (text := f"{verdict}{change}".strip()) else []
     if not any(TWICE in text for text in sentences):
         sentences += _twice(comparison, best) if several else []
     sentences += _left_out(comparison) if len(comparison.candidates) > 1 else []
@@ -205,8 +209,8 @@ def _chosen(comparison: Comparison, better: Sequence[int], metric: MetricSpec) -
 
 
 def _price(comparison: Comparison, chosen: Sequence[int]) -> str:
-    """Return in which metrics of the front, load, balance and work done twice candidates are worse."""
-    others = [metric for metric in comparison.metrics if metric.name in (TWICE, BALANCE)]
+    """Return in which metrics of the front, load, balance, repeated work and requests some are worse."""
+    others = [metric for metric in comparison.metrics if metric.name in (TWICE, BALANCE, REQUESTS.name)]
     metrics = [*comparison.front_metrics, *_load(comparison), *others]
     worse = _changed(comparison, chosen, Order.BETTER, metrics)
     return f" The price: {worse}." if worse else ""
@@ -235,7 +239,13 @@ def _changed(
 
 
 def _order(comparison: Comparison, metric: MetricSpec, one: int, other: int) -> Order:
-    """Return what is known of the order of two candidates. A few records more handled twice are alike."""
+    """Return what is known of the order of two candidates.
+
+    A few records more handled twice are alike, and so are a few requests more, as in an advice.
+    """
+    if metric.name == REQUESTS.name:
+        figures = comparison.figures(metric)
+        return figures[one].order(figures[other], margin=REQUESTS.margin)
     if metric.name == TWICE:
         less, more = sorted((one, other), key=lambda i: comparison.figures(metric)[i].median)
         first, second = (comparison.figures(metric)[i].median for i in (less, more))
@@ -288,7 +298,7 @@ def _not_known(comparison: Comparison, metric: MetricSpec) -> str:
     beaten = comparison.beaten(metric)
     contenders = [i for i in comparison.working if i not in beaten]
     which = f"which of {_names(comparison, contenders)}" if beaten else "which strategy"
-    few = "" if comparison.is_decided else f" ({FEWEST_SEEDS} are needed)"
+    few = "" if comparison.is_decided else f" ({FEWEST_PAIRS} are needed)"
     shown = _range(comparison, metric, contenders)
     unknown = (
         f"Not known from {len(comparison.seeds)} seeds{few} {which} stops partitions least: {shown}"

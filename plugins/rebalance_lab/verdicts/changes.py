@@ -177,7 +177,7 @@ class Facts:
     """The facts of a run on which the choice of changes depends.
 
     - ``settings``: the durations of `SHORTER` that the strategy reads; ``poll_records``: max.poll.records.
-    - ``session_ms``: the session timeout of consumers.
+    - ``session``, ``session_ms``: the setting that is the session timeout of members, and its value.
     - ``absences``: the members that ended and came back, the longest absence first.
     - ``expired``: the number of members that the group removed because their sessions expired.
     - ``silent``: whether the heartbeats of a member ceased though it had not left: it crashed or failed,
@@ -189,6 +189,7 @@ class Facts:
     """
 
     history: History
+    session: str
     session_ms: int
     settings: Mapping[str, int]
     poll_records: int
@@ -240,10 +241,13 @@ def facts_of(scenario: Scenario, history: History) -> Facts:
         elif isinstance(event, ev.ApplicationStarted):
             batch_ms = max(batch_ms, event.batch_ms)
     absences.sort(key=lambda absence: -absence.ms)
+    durations = {**of_consumers, **of_coordinator, **of_protocol}
+    session = next(name for name in SHORTER[Kind.SHORT_SESSION] if name in durations)
     return Facts(
         history,
-        config.session_timeout_ms,
-        {**of_consumers, **of_coordinator, **of_protocol},
+        session,
+        durations[session],
+        durations,
         config.max_poll_records,
         absences,
         expired,
@@ -331,10 +335,10 @@ def _static(now: Strategy, facts: Facts) -> Iterator[Change]:
     if long_ms is None or long_ms == facts.session_ms:
         return
     if long_ms > facts.session_ms:
-        yield Change(name, kinds | {Kind.LONG_SESSION}, {SESSION: long_ms})
-    elif facts.silent and SESSION in facts.settings:
-        yield Change(name, kinds | {Kind.SHORT_SESSION}, {SESSION: long_ms})
-        yield Change(now.name, frozenset({Kind.SHORT_SESSION}), {SESSION: long_ms})
+        yield Change(name, kinds | {Kind.LONG_SESSION}, {facts.session: long_ms})
+    elif facts.silent:
+        yield Change(name, kinds | {Kind.SHORT_SESSION}, {facts.session: long_ms})
+        yield Change(now.name, frozenset({Kind.SHORT_SESSION}), {facts.session: long_ms})
 
 
 def _assignors(now: Strategy, facts: Facts) -> Iterator[Change]:

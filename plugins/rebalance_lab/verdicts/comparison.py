@@ -2,42 +2,23 @@
 
 A figure is a value of a metric for each seed. Its spread is from the least to the greatest value without the
 5 % at both ends; of fewer than 20 seeds that is from the least to the greatest.
-
-Figures are compared seed by seed: runs of one seed have the same latencies and start at the same times. The
-order of two figures follows from the interval of their differences, by the sign test: it has the median
-difference with a probability of at least 95 %, whatever the distribution. Fewer than six pairs have no such
-interval.
+Figures are compared seed by seed, by the one rule of better (`rule`).
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
-from functools import cache, cached_property
-from math import comb, copysign, isinf, isnan, nan
+from functools import cached_property
+from math import isnan, nan
 from statistics import median
 
 from coordinator_core.registry.hookspecs import MetricSpec
-
-TIE = 0.01
-"""Figures that differ by at most this share of the greater one are alike."""
-
-ERROR = 0.05
-"""The most probability with which the interval of the differences is beside the median difference."""
-
-FEWEST_SEEDS = 6
-"""The fewest pairs of seeds from which an order is known: of fewer, a coin falls on one side too often."""
+from rebalance_lab.verdicts.rule import FEWEST_PAIRS, TIE, Order, ends, order
 
 CUT = 20
 """One value in so many is cut off at each end of a spread."""
 
 FRONT_GROUPS = ("stops", "moves", "cost")
 """The groups of metrics whose first headline metrics make the Pareto front."""
-
-
-class Order(Enum):
-    """What is known of the order of two figures."""
-
-    BETTER, WORSE, ALIKE, UNKNOWN = range(4)
 
 
 @dataclass(frozen=True)
@@ -63,21 +44,8 @@ class Figure:
         return (kept[0], kept[-1]) if kept else (nan, nan)
 
     def order(self, other: "Figure", better: str = "lower", margin: float = TIE) -> Order:
-        """Return what is known of the order of two figures whose values are of the same seeds.
-
-        It is better, or worse, if the interval of the differences is on one side, beyond a margin, and so is
-        the difference of the medians. It is alike if both are within it. The margin is a share of the greater
-        of two values.
-        """
-        ends = self._ends(other, better)
-        if ends is None:
-            return Order.UNKNOWN
-        low, high = ends
-        if low >= -margin and high <= margin:
-            return Order.ALIKE
-        if high < -margin:
-            return Order.BETTER
-        return Order.WORSE if low > margin else Order.UNKNOWN
+        """Return what is known of the order of two figures whose values are of the same seeds."""
+        return order(self.values, other.values, better=better, margin=margin)
 
     def is_better(self, other: "Figure", better: str) -> bool:
         """Return whether the figure is known to be better than another one."""
@@ -85,46 +53,8 @@ class Figure:
 
     def is_as_good(self, other: "Figure", better: str = "lower", margin: float = TIE) -> bool:
         """Return whether the figure is known to be better than another one or alike, or one of the two."""
-        ends = self._ends(other, better)
-        return ends is not None and ends[1] <= margin
-
-    def _ends(self, other: "Figure", better: str) -> tuple[float, float] | None:
-        """Return between which differences the figures are, less than 0 if this one is better, or None."""
-        interval = _interval([_difference(a, b) for a, b in zip(self.values, other.values, strict=True)])
-        if interval is None:
-            return None
-        medians = _difference(self.median, other.median)
-        low, high = min(*interval, medians), max(*interval, medians)
-        return (-high, -low) if better == "higher" else (low, high)
-
-
-def _difference(one: float, other: float) -> float:
-    """Return the difference as a share of the greater of the two; NaN if one is unknown."""
-    if one == other:
-        return 0.0
-    if isnan(one) or isnan(other):
-        return nan
-    if isinf(one) or isinf(other):
-        return copysign(1.0, one - other)
-    return (one - other) / max(abs(one), abs(other))
-
-
-def _interval(differences: Sequence[float]) -> tuple[float, float] | None:
-    """Return the interval of the median difference, or None if too few differences are known."""
-    known = sorted(difference for difference in differences if not isnan(difference))
-    cut = _cut(len(known))
-    return None if cut is None else (known[cut], known[-1 - cut])
-
-
-@cache
-def _cut(count: int) -> int | None:
-    """Return how many values at each end are outside of the interval: as many as the error allows."""
-    if count < FEWEST_SEEDS:
-        return None
-    cut, outside = -1, 0
-    while 2 * (outside := outside + comb(count, cut + 1)) <= ERROR * 2**count:
-        cut += 1
-    return cut
+        _, high = ends(self.values, other.values, better=better)
+        return bool(high[0] <= margin)
 
 
 @dataclass(frozen=True)
@@ -250,7 +180,7 @@ class Comparison:
     @property
     def is_decided(self) -> bool:
         """Whether there are enough seeds to know an order."""
-        return len(self.seeds) >= FEWEST_SEEDS
+        return len(self.seeds) >= FEWEST_PAIRS
 
     @cached_property
     def front(self) -> frozenset[int]:

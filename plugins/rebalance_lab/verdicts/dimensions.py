@@ -6,8 +6,9 @@ from itertools import repeat
 from math import isnan, nan
 
 from rebalance_lab.verdicts.changes import Change, Trouble
-from rebalance_lab.verdicts.comparison import TIE, Figure, Order
+from rebalance_lab.verdicts.comparison import Figure
 from rebalance_lab.verdicts.lag import least_left, least_twice
+from rebalance_lab.verdicts.rule import TIE, Order
 from rebalance_lab.verdicts.tables import as_text
 
 

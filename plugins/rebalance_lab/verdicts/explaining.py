@@ -22,7 +22,7 @@ from rebalance_lab.traces.history import History
 from rebalance_lab.traces.rounds import rounds_and_rest
 from rebalance_lab.traces.trace import Trace
 from rebalance_lab.verdicts.balance import avoidable_moves
-from rebalance_lab.verdicts.comparison import TIE
+from rebalance_lab.verdicts.rule import TIE
 from rebalance_lab.verdicts.story import joining
 from rebalance_lab.verdicts.tables import as_text
 from rebalance_lab.verdicts.words import (
@@ -34,12 +34,6 @@ from rebalance_lab.verdicts.words import (
     listed_names,
     numbered,
 )
-
-_MEMBERS_OF: Mapping[str, tuple[type[Any], ...]] = {
-    DETECTION: (ev.MemberStopped, ev.ConsumerFailed),
-    STANDING: (ev.MemberPaused, ev.MemberCutOff),
-}
-"""The events of the members that are a cause."""
 
 _CALLBACK_BOUNDS = (
     ev.WorkStopped,
@@ -240,13 +234,10 @@ def where_stopped(history: History, of: str = "Of the stopped time") -> str:
 def _named(cause: str, history: History) -> str:
     """Name the members that ended, stood still, or ran callbacks, if that is the cause."""
     names = _in_callbacks(history) if cause == CALLBACKS else []
-    if cause in _MEMBERS_OF:
-        clients = [
-            line.event.client
-            for line in history.trace.events
-            if isinstance(line.event, _MEMBERS_OF[cause]) and line.at_ms >= history.from_ms
-        ]
-        names = list(dict.fromkeys(clients))
+    if cause in (DETECTION, STANDING):
+        least_ms = _LEAST_SHARE * history.stops.causes_ms[cause]
+        absent_ms = history.stops.absent_ms.items()
+        names = [client for (of, client), ms in absent_ms if of == cause and ms >= least_ms]
     return f" ({listed_names(names, _MOST_LISTED)})" if names else ""
 
 
@@ -270,14 +261,16 @@ def _in_callbacks(history: History) -> list[str]:
 def _most(entry: Round, rest_ms: int) -> str:
     """Describe the round that ended the longest stops: its causes, and the members that it waited for.
 
-    Longer stops that no round ended come first.
+    Longer stops that no round ended come first. The time of a stop may have passed before the round that
+    ended it, or during an earlier one, so it is not said to be in a round.
     """
-    most = "Most"
+    most = "Most in stops"
     if rest_ms > entry.stopped_ms:
-        most = f"Most outside of rounds, {about(rest_ms)} in sum; of the rounds, most"
+        most = f"Most in stops that no round ended, {about(rest_ms)} in sum; of the others most in those"
     waited = f" It waited {joining(entry)}." if (entry.waited_ms or 0) >= NOTABLE_MS else ""
     return (
-        f"{most} in {entry.name} at {clock(entry.began_ms).strip()}, because {entry.causes[0]}:"
+        f"{most} that {entry.name} ended, which began at {clock(entry.began_ms).strip()} because"
+        f" {entry.causes[0]}:"
         f" {counted(entry.stopped, 'partition')} stood still, {about(entry.stopped_ms)} in sum,"
         f" {about(entry.longest_stop_ms)} at most.{waited}"
     )

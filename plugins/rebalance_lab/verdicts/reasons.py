@@ -9,9 +9,7 @@ from rebalance_lab.traces.causes import (
     CAUSES,
     DETECTION,
     PARTS,
-    STANDING,
     UNASSIGNED,
-    VACANT,
     WAITING,
     WAITS,
     happens_in,
@@ -43,23 +41,22 @@ def parts_under(protocol: ProtocolSpec, *, delayed: bool) -> Mapping[str, str]:
 def largest_part(candidate: Candidate) -> tuple[str, float] | None:
     """Return the largest part of the stopped time of all seeds and its share, or None if nothing was stopped.
 
-    If it is ``detection`` or ``away``, the largest of its causes is returned; if it is ``waiting``, the cause
-    of more than half of it, if there is one.
+    In place of ``detection`` and ``away`` their causes count, and in place of ``waiting`` the cause of more
+    than half of it, if there is one.
     """
     parts = {part: _total(candidate, part) for part in PARTS}
     total = sum(parts.values())
     if not total > 0:
         return None
+    for part in (DETECTION, AWAY):
+        further = {cause: _total(candidate, cause) for cause in PARTS[part] if cause != part}
+        parts |= {part: parts[part] - sum(further.values()), **further}
+    waits = {cause: _total(candidate, cause) for cause in WAITS}
+    cause = max(waits, key=lambda name: waits[name])
+    if waits[cause] > parts[WAITING] / 2:
+        del parts[WAITING]
+        parts[cause] = waits[cause]
     part = max(parts, key=lambda name: parts[name])
-    causes = {cause: _total(candidate, cause) for cause in PARTS[part]}
-    if part == DETECTION:
-        causes[DETECTION] = parts[DETECTION] - causes[STANDING] - causes[UNASSIGNED]
-    elif part == AWAY:
-        causes[AWAY] = parts[AWAY] - causes[VACANT]
-    if part in (DETECTION, WAITING, AWAY) and any(causes.values()):
-        cause = max(causes, key=lambda name: causes[name])
-        if part != WAITING or causes[cause] > parts[part] / 2:
-            return cause, causes[cause] / total
     return part, parts[part] / total
 
 

@@ -20,8 +20,9 @@ from rebalance_lab.traces.causes import (
     WAITING,
 )
 from rebalance_lab.verdicts.changes import Change, Facts, Kind, changes
-from rebalance_lab.verdicts.comparison import Order, Remedy
+from rebalance_lab.verdicts.comparison import Remedy
 from rebalance_lab.verdicts.dimensions import GAINS, REQUESTS, STOPS, TWICE, Trial
+from rebalance_lab.verdicts.rule import Order
 
 MOST_TRIED = 4
 """The most changes that are tried for a cause."""

@@ -105,7 +105,9 @@ def in_lines(trace: Trace) -> Iterator[Line]:
             yield Line(Text(_aligned(row, widths)), Text(_cause(entry)), fold=False)
     if rest_ms >= NOTABLE_MS:
         where = "while owners paused or were away, until nobody subscribed any longer, or up to the end"
-        more = f"partitions stood still for {about(rest_ms)} more in sum outside of rounds: {where}"
+        more = (
+            f"partitions stood still for {about(rest_ms)} more in sum in stops that no round ended: {where}"
+        )
         yield Line(Text(), Text(more))
     yield from _end(trace)
 
@@ -207,7 +209,7 @@ def _waited(entry: Round) -> Iterator[str]:
     ended_ms = entry.aborted_ms if entry.stable_ms is None else entry.stable_ms
     assigning_ms = ended_ms - entry.began_ms - entry.waited_ms if ended_ms is not None else 0
     if assigning_ms >= NOTABLE_MS:
-        what = "for the assignment of the leader" if entry.leader else "until all members had their shares"
+        what = "for the assignment of the leader" if entry.leader else "for all members to reach their shares"
         parts.append(f"{about(assigning_ms)} {what}")
     if parts:
         yield f"waited {', then '.join(parts)}"

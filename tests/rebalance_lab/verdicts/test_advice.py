@@ -145,6 +145,15 @@ def test_a_single_change_is_not_said_to_help_most_if_a_combination_helps_more():
     assert headings(advised(one))[-1] == "Helps most against moves"
 
 
+def test_a_change_is_not_said_to_help_most_if_the_median_of_another_one_is_less():
+    """Its order to the other one is not known, and it has no price."""
+    one = trial("one", Kind.STATIC, stops=30.0)
+    other = trial("other", Kind.HEARTBEAT, stops=(20.0, 20.0, 20.0, 20.0, 40.0, 40.0), rounds=9.0)
+    heading = "Helps against stops, and none is known to help more"
+    assert headings(advised(one, other))[-1] == heading
+    assert headings(advised(one))[-1] == "Helps most against stops"
+
+
 def test_of_changes_that_help_alike_the_one_with_the_lower_price_is_named():
     made = advised(
         trial("dear", Kind.STATIC, stops=10.0, rounds=9.0), trial("cheap", Kind.HEARTBEAT, stops=10.05)

@@ -232,7 +232,9 @@ def test_a_group_that_does_not_work_is_no_answer():
         "b stops partitions least: 5 partition seconds. c stops them most: 9. Choose b instead of a."
     )
     assert left_out == "a is left out: broken."
-    assert answers(Comparison("day", range(6), METRICS, [a, b])) == [left_out]
+    assert answers(Comparison("day", range(6), METRICS, [a, b])) == ["Choose b instead of a.", left_out]
+    assert answers(Comparison("day", range(2), METRICS, [a, b])) == [left_out]
+    assert answers(Comparison("day", range(6), METRICS, [b, a]))[0] == left_out
     assert answers(Comparison("day", range(6), METRICS, [a])) == []
 
 
@@ -250,6 +252,20 @@ def test_a_worse_balance_is_a_price():
     ]
     verdict = answers(Comparison("day", range(6), specs, candidates))[0]
     assert verdict.endswith(" Choose b instead of a. The price: weighted_imbalance 1.9 (now 1.2).")
+
+
+@pytest.mark.parametrize(("requests", "price"), [(190.0, " The price: messages 190 (now 100)."), (115.0, "")])
+def test_requests_are_a_price_if_they_are_more_by_a_sixth_as_in_an_advice(requests, price):
+    specs = [*FRONT, MetricSpec("messages", "requests", float)]
+    runs = {"a": (UP, 100.0), "b": ([value / 2 for value in UP], requests)}
+    candidates = [
+        Candidate(
+            name, {STOPS: Figure(tuple(stops)), "moves": Figure((4.0,) * 6), "messages": Figure((sent,) * 6)}
+        )
+        for name, (stops, sent) in runs.items()
+    ]
+    verdict = answers(Comparison("day", range(6), specs, candidates))[0]
+    assert verdict.endswith(f" Choose b instead of a.{price}")
 
 
 def test_the_records_that_the_best_handles_twice_are_its_price():

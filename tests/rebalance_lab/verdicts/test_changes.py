@@ -60,6 +60,13 @@ def test_static_members_are_tried_with_a_session_that_is_longer_than_the_absence
     assert longer.is_one
 
 
+def test_the_session_that_is_made_longer_is_that_of_the_protocol():
+    """Groups that are reconciled do not read session.timeout.ms."""
+    found = tried(AWAY + SHORT_SESSION, "range+reconcile")
+    assert "range+reconcile+static with group.consumer.session.timeout.ms=90s" in found
+    assert not any(" session.timeout.ms" in label for label in found)
+
+
 def test_a_session_that_is_long_enough_is_not_made_longer():
     long = AWAY + "config: {session.timeout.ms: 2m}\n"
     assert not any(Kind.LONG_SESSION in change.kinds for change in tried(long).values())

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator_core.registry.hookspecs import MetricSpec
-from rebalance_lab.verdicts.comparison import Candidate, Comparison, Figure, Order, comparison_of
+from rebalance_lab.verdicts.comparison import Candidate, Comparison, Figure, comparison_of
 from rebalance_lab.verdicts.comparison_formats import as_csv, as_html, as_json
 from rebalance_lab.verdicts.comparison_tables import (
     by_group,
@@ -22,6 +22,7 @@ from rebalance_lab.verdicts.comparison_tables import (
     tables_of,
     title_of,
 )
+from rebalance_lab.verdicts.rule import Order
 from rebalance_lab.verdicts.tables import BEST, as_text
 from tests.examples import scaled
 

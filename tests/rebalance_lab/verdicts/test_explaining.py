@@ -10,7 +10,7 @@ from rebalance_lab.scenarios.scenario import parse_scenario
 from rebalance_lab.simulation.run import simulate
 from rebalance_lab.traces.history import History
 from rebalance_lab.traces.rounds import rounds, rounds_and_rest
-from rebalance_lab.verdicts.explaining import as_document, explain
+from rebalance_lab.verdicts.explaining import as_document, explain, where_stopped
 from rebalance_lab.verdicts.story import story
 from rebalance_lab.verdicts.words import about
 from tests.places import SCENARIOS
@@ -65,14 +65,35 @@ def test_the_stopped_time_is_named_by_its_causes_with_the_members_that_ended():
     costs, where, *_ = sentences(TWO, CRASH)
     assert costs == "24 partition seconds stopped, 2 partitions moved, 1 round"
     assert where == (
-        "Of the stopped time: 20 (83 %) until the group noticed members that had ended (b);"
+        "Of the stopped time: 20 (83 %) while the group still counted on members that had ended (b);"
         " 4 (17 %) while rounds waited for members that had yet to learn of them in their next heartbeats."
     )
 
 
+@pytest.mark.parametrize(
+    ("strategy", "first"),
+    [
+        ("range", {"leave": "a"}),
+        ("range+static", {"rolling_restart": {"every": "40s", "down": "8s"}}),
+    ],
+)
+def test_only_members_on_which_the_group_still_counted_are_named_as_those_that_ended(strategy, first):
+    document = {
+        "name": "day",
+        "duration": "6m",
+        "topics": {"t": {"partitions": 8}},
+        "members": [{"id": name, "topics": ["t"]} for name in "abcd"],
+        "events": [{"at": "30s", **first}, {"at": "4m", "crash": "b"}],
+    }
+    run = simulate(parse_scenario(document, where="day"), strategy, default_registry())
+    assert "while the group still counted on members that had ended (b)" in where_stopped(History(run))
+
+
 def test_the_round_that_ended_the_longest_stops_names_the_member_that_it_waited_for():
     most = sentences(TWO, CRASH, BACK)[2]
-    assert most.startswith("Most in generation 2 at 0:00:20.000, because session of b expired: ")
+    assert most.startswith(
+        "Most in stops that generation 2 ended, which began at 0:00:20.000 because session of b expired: "
+    )
     assert most.endswith(
         ": 2 partitions stood still, 24 s in sum, 12 s at most."
         " It waited 2 s for a (the only member): until the next heartbeat, while partitions stood still"
@@ -120,7 +141,7 @@ def test_the_run_that_stops_least_is_compared_with_the_others_by_cause():
     stops, moves = made.differences
     assert stops == (
         "calm stops partitions for 24 partition seconds (100 %) less than range in one run:"
-        " 20 less until the group noticed members that had ended,"
+        " 20 less while the group still counted on members that had ended,"
         " 4 less while rounds waited for members that had yet to learn of them in their next heartbeats."
         " It has 0 rounds, range 1."
     )
@@ -204,7 +225,7 @@ def test_the_costliest_round_may_have_begun_before_the_window_and_is_told_with_i
         events=[{"at": "1m", "join": {"id": "d", "topics": ["t"]}}],
     )
     costs, _, most, *_ = explain([run]).sentences["range"]
-    assert most.startswith("Most in generation 1 at ")
+    assert most.startswith("Most in stops that generation 1 ended, which began at ")
     in_window, rest_ms = rounds_and_rest(run, from_ms=History(run).from_ms)
     stopped_ms = sum(entry.stopped_ms for entry in in_window) + rest_ms
     assert costs.startswith(f"{stopped_ms / 1_000:.1f} partition seconds stopped")
@@ -215,5 +236,9 @@ def test_the_costliest_round_may_have_begun_before_the_window_and_is_told_with_i
 def test_stops_that_no_round_ended_are_told_first_if_they_are_longer_than_those_of_each_round():
     pause = [(50_000, ev.MemberPaused(client="a")), (70_000, ev.MemberResumed(client="a"))]
     most = sentences(TWO, CRASH, pause)[2]
-    assert most.startswith("Most outside of rounds, 80 s in sum; of the rounds, most in generation 2 at ")
-    assert sentences(TWO, CRASH, [pause[0], (51_000, pause[1][1])])[2].startswith("Most in generation 2 at ")
+    assert most.startswith(
+        "Most in stops that no round ended, 80 s in sum; of the others most in those that generation 2"
+    )
+    assert sentences(TWO, CRASH, [pause[0], (51_000, pause[1][1])])[2].startswith(
+        "Most in stops that generation 2 ended, "
+    )

@@ -52,6 +52,16 @@ def test_a_cause_of_less_than_half_of_the_waiting_is_not_named():
     assert answers(made) == ["a, 90 % of the stopped time of all seeds: rounds waited for members."]
 
 
+def test_no_other_part_is_larger_than_the_cause_that_is_named():
+    """Members that had ended or stood still are more together, but each is less than the waits."""
+    figures_of_a = figures(detection=30, standing=30, waits={"heartbeat": 35, "callback": 5})
+    made = compared(a=figures_of_a)
+    (table,) = tables_of(made, everything=False, units=False)
+    assert table.rows[1][1].text == "waiting (heartbeat) 35 %"
+    (why,) = answers(made)
+    assert why.startswith("a, 35 % of the stopped time of all seeds: rounds waited for members that had yet")
+
+
 def test_a_column_of_a_grid_has_the_largest_part():
     known = {name: Figure((value,)) for name, value in figures(away=3, messages=1).items()}
     candidates = [Candidate("a", known, {"x.ms": (text, 0)}) for text in ("1s", "2s")]

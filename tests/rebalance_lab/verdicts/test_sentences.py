@@ -11,10 +11,11 @@ from coordinator_core.registry.registry import default_registry
 from rebalance_lab.scenarios.scenario import parse_scenario
 from rebalance_lab.simulation.run import simulate
 from rebalance_lab.verdicts.answers import answers
-from rebalance_lab.verdicts.comparison import Candidate, Comparison, Figure, Order, Remedy
+from rebalance_lab.verdicts.comparison import Candidate, Comparison, Figure, Remedy
 from rebalance_lab.verdicts.comparison_tables import MARK, front_line, tables_of
 from rebalance_lab.verdicts.of_traces import comparison_of_traces
 from rebalance_lab.verdicts.reasons import STOPS
+from rebalance_lab.verdicts.rule import Order
 from rebalance_lab.verdicts.tables import as_text
 from tests.examples import scaled
 

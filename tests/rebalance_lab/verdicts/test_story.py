@@ -110,7 +110,7 @@ def added(client):
         ),
         (
             [(5_050, generation(2, "a", "b")), (8_050, state("Stable"))],
-            "waited 3 s until all members had their shares",
+            "waited 3 s for all members to reach their shares",
         ),
     ],
 )
@@ -300,7 +300,7 @@ def test_stops_that_no_round_ends_are_summed_below_the_lines():
     )
     assert lines[3].split()[:6] == ["0:00:01.000", "1", "0", "s", "0", "0"]
     assert lines[4] == (
-        "partitions stood still for 6 s more in sum outside of rounds: "
+        "partitions stood still for 6 s more in sum in stops that no round ended: "
         "while owners paused or were away, until nobody subscribed any longer, or up to the end"
     )
 
