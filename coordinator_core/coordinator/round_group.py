@@ -10,15 +10,9 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from coordinator_core.coordinator.expiry import unattended
 from coordinator_core.coordinator.records import GroupRecord, StoredGroup, StoredMember
-from coordinator_core.coordinator.shard import EMPTY, MEMBER_BYTES, Group, Step, Write
+from coordinator_core.coordinator.shard import MEMBER_BYTES, Group, Step, Write
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import NONE, ErrorCode
-
-PREPARING = "PreparingRebalance"
-"""The state in which a group waits for its members to join."""
-
-STABLE = "Stable"
-"""The state in which every member has an assignment."""
 
 
 class TimerKind(IntEnum):
@@ -50,6 +44,20 @@ class RoundMember:
         client = stored.client_id, stored.client_host
         return cls(stored.member_id, stored.instance_id, *client, *timeouts, stored.assignment)
 
+    def stored(self, protocol: str | None, assignment: bytes) -> StoredMember:
+        """Return the member as a part of the group's record, with its subscription for an assignor."""
+        timeouts = self.session_timeout_ms, self.rebalance_timeout_ms
+        content = self.subscription(protocol), assignment
+        return StoredMember(self.member_id, self.instance_id, *self._client(), *timeouts, *content)
+
+    def described(self, protocol: str | None, *, is_stable: bool) -> m.DescribedMember:
+        """Return the member as administrators see it."""
+        shown = self.shown(protocol, is_stable=is_stable)
+        return m.DescribedMember(self.member_id, self.instance_id, *self._client(), *shown)
+
+    def _client(self) -> tuple[str, str]:
+        return self.client_id, self.client_host
+
     def subscription(self, protocol: str | None) -> bytes:
         """Return the subscription for an assignor, as the log has it."""
         raise NotImplementedError
@@ -73,6 +81,11 @@ class RoundGroup(Group, Generic[AnyMember]):
     ids of the parked joins by member id. ``has_grown``: a member was added in this part of the initial delay,
     and ``delay_left_ms`` is the time by which the delay may still be prolonged.
     """
+
+    empty: ClassVar[str]
+    preparing: ClassVar[str]
+    stable: ClassVar[str]
+    """The states of the family: without members, waiting for joins, with an assignment for every member."""
 
     join_response: ClassVar[Callable[..., m.Response]]
     """The class of the responses to joins. It takes an ``error`` and a ``member_id``."""
@@ -113,17 +126,8 @@ class RoundGroup(Group, Generic[AnyMember]):
 
     def describe(self) -> m.DescribedGroup:
         """Return the group as administrators see it. The assignor is shown if it is Stable."""
-        is_stable, protocol = self.state == STABLE, self.protocol_name
-        members = [
-            m.DescribedMember(
-                member.member_id,
-                member.instance_id,
-                member.client_id,
-                member.client_host,
-                *member.shown(protocol, is_stable=is_stable),
-            )
-            for member in self.members.values()
-        ]
+        is_stable, protocol = self.state == self.stable, self.protocol_name
+        members = [each.described(protocol, is_stable=is_stable) for each in self.members.values()]
         return m.DescribedGroup(
             error=NONE,
             group_id=self.group_id,
@@ -181,14 +185,14 @@ class RoundGroup(Group, Generic[AnyMember]):
 
     def is_in_initial_delay(self) -> bool:
         """Return whether the group collects members for its first round since it was Empty."""
-        return self.state == PREPARING and self.previous_state == EMPTY
+        return self.state == self.preparing and self.previous_state == self.empty
 
     def has_room(self, member_id: str, max_size: int) -> bool:
         """Return whether the group has room (PROTOCOL 3.1, C-08).
 
-        In PreparingRebalance the members with a parked join count; in other states all members do.
+        While the group waits for joins, the members with a parked join count; in other states all members do.
         """
-        counted: Mapping[str, object] = self.joins if self.state == PREPARING else self.members
+        counted: Mapping[str, object] = self.joins if self.state == self.preparing else self.members
         return member_id in counted or len(counted) < max_size or self.is_empty
 
     # --- the log
@@ -201,29 +205,20 @@ class RoundGroup(Group, Generic[AnyMember]):
             generation=self.generation,
             leader=self.leader,
             members=tuple(
-                StoredMember(
-                    m.member_id,
-                    m.instance_id,
-                    m.client_id,
-                    m.client_host,
-                    m.session_timeout_ms,
-                    m.rebalance_timeout_ms,
-                    m.subscription(self.protocol_name),
-                    assignments.get(m.member_id, b""),
-                )
-                for m in self.members.values()
+                member.stored(self.protocol_name, assignments.get(member_id, b""))
+                for member_id, member in self.members.items()
             ),
             changed_at_ms=now_ms,
             family=self.family,
         )
 
-    def take_over(self, stored: StoredGroup, stable: str) -> None:
+    def take_over(self, stored: StoredGroup) -> None:
         """Continue the group of a record, whose members are added: Stable, or Empty without a member."""
         self.protocol_type, self.protocol_name = stored.protocol_type or None, stored.protocol_name
         self.generation, self.leader = stored.generation, stored.leader
         self.emptied_at_ms = stored.changed_at_ms
         if self.members:
-            self.state = self.previous_state = stable
+            self.state = self.previous_state = self.stable
 
     def store(self, step: Step, assignments: Mapping[str, bytes], write: Write) -> None:
         """Write the group with the assignments to the log."""
@@ -274,9 +269,9 @@ class RoundGroup(Group, Generic[AnyMember]):
             self.drop(step, self.members[member_id], "the group is full")
         step.effects.reply(request_id, self.join_response(error=ErrorCode.GROUP_MAX_SIZE_REACHED))
 
-    def begin_join_phase(self, step: Step, preparing: str, cause: str) -> None:
+    def begin_join_phase(self, step: Step, cause: str) -> None:
         """Begin to wait for joins: in an Empty group for the initial delay (KIP-134, C-10)."""
-        self.move(step, preparing, cause)
+        self.move(step, self.preparing, cause)
         timeout_ms = self.rebalance_timeout_ms()
         if self.is_in_initial_delay():
             delay_ms = step.config.initial_rebalance_delay_ms
@@ -293,10 +288,10 @@ class RoundGroup(Group, Generic[AnyMember]):
         step.schedule(TimerKind.JOIN, self, delay_ms)
         return True
 
-    def become_empty(self, step: Step, empty: str) -> None:
+    def become_empty(self, step: Step) -> None:
         """Become Empty: the last member has left. The generation has grown all the same (PROTOCOL 3.7)."""
         self.emptied_at_ms = step.now_ms
-        self.move(step, empty, "no member is left")
+        self.move(step, self.empty, "no member is left")
         step.schedule_retention(self)
         self.store(step, {}, unattended)
 

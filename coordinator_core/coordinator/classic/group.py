@@ -61,6 +61,7 @@ class ClassicGroup(RoundGroup[Member]):
     """
 
     family, moves, join_response = FAMILY, LEGAL_MOVES, m.JoinGroupResponse
+    empty, preparing, stable = GroupState.EMPTY, GroupState.PREPARING_REBALANCE, GroupState.STABLE
     state: GroupState = GroupState.EMPTY
 
     def __init__(self, group_id: str, handed_out: int = 0) -> None:
@@ -244,5 +245,5 @@ def restored(group_id: str, stored: StoredGroup, handed_out: int) -> ClassicGrou
         member.protocols = (m.JoinGroupProtocol(stored.protocol_name or "", entry.subscription),)
         member.is_new = False
         group.add(member)
-    group.take_over(stored, GroupState.STABLE)
+    group.take_over(stored)
     return group

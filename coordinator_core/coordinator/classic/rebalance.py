@@ -31,7 +31,7 @@ def start(step: Step, group: ClassicGroup, cause: str) -> None:
         reset_assignments(step, group, ErrorCode.REBALANCE_IN_PROGRESS)
     step.cancel(TimerKind.SYNC, group)
     group.join_is_due = False
-    group.begin_join_phase(step, _PREPARING, cause)
+    group.begin_join_phase(step, cause)
     _reserve_generation(step, group)
     complete_if_all_joined(step, group)
 
@@ -101,7 +101,7 @@ def complete_join(step: Step, group: ClassicGroup) -> None:
         _begin_sync_phase(step, group)
     else:
         group.protocol_name = group.leader = None
-        group.become_empty(step, GroupState.EMPTY)
+        group.become_empty(step)
 
 
 def _begin_sync_phase(step: Step, group: ClassicGroup) -> None:

@@ -90,6 +90,7 @@ class ServerSideGroup(RoundGroup[Member]):
     """
 
     family, moves, join_response = FAMILY, MOVES, JoinResponse
+    empty, preparing, stable = State.EMPTY, State.PREPARING, State.STABLE
     state: State = State.EMPTY
     protocol_type: str = PROTOCOL_TYPE
 
@@ -134,6 +135,6 @@ def restored(compute: Compute, step: Step, group_id: str, stored: StoredGroup, _
         group.restart_session(step, member.member_id)
         for topic, number in decode_assignment(entry.assignment)[0]:
             group.topics[topic] = max(group.topics.get(topic, 0), number + 1)
-    group.take_over(stored, State.STABLE)
+    group.take_over(stored)
     step.schedule_retention(group)
     return group

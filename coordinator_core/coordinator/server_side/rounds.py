@@ -23,7 +23,7 @@ def start_or_continue(step: Step, group: ServerSideGroup, cause: str) -> None:
 def start(step: Step, group: ServerSideGroup, cause: str) -> None:
     """Start a round. The first round of an Empty group waits for the initial delay (KIP-134)."""
     group.next_cause = ""
-    group.begin_join_phase(step, State.PREPARING, cause)
+    group.begin_join_phase(step, cause)
     complete_if_all_joined(step, group)
 
 
@@ -64,7 +64,7 @@ def _assign(step: Step, group: ServerSideGroup) -> None:
     step.cancel(TimerKind.JOIN, group)
     group.generation += 1
     if not group.members:
-        group.become_empty(step, State.EMPTY)
+        group.become_empty(step)
         return
     computed = group.compute.assign({m.member_id: m.topics for m in group.members.values()})
     group.protocol_name, group.topics = computed.protocol, computed.topics
