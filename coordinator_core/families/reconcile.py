@@ -13,8 +13,7 @@ from coordinator_core.assigning.computing import compute_assignment, unassigned
 from coordinator_core.client.reconcile import ReconcileMember
 from coordinator_core.coordinator.parts import CoordinatorPart
 from coordinator_core.coordinator.reconcile import reconcile_part
-from coordinator_core.coordinator.reconcile.group import MOVES, State
-from coordinator_core.coordinator.reconcile.heartbeat import Computing, Subscriber
+from coordinator_core.coordinator.reconcile.group import MOVES, Computing, State, Subscriber
 from coordinator_core.coordinator.reconcile.settings import SESSION, ReconcileSettings
 from coordinator_core.coordinator.reconcile.state import Listed
 from coordinator_core.families.family import Surroundings

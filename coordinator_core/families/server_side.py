@@ -10,8 +10,7 @@ from coordinator_core.client.server_side import ServerSideMember
 from coordinator_core.client.server_side.member import ServerSideState
 from coordinator_core.coordinator.parts import CoordinatorPart
 from coordinator_core.coordinator.server_side import server_side_part
-from coordinator_core.coordinator.server_side.group import MOVES, State
-from coordinator_core.coordinator.server_side.rounds import Compute, Computed
+from coordinator_core.coordinator.server_side.group import MOVES, Compute, Computed, State
 from coordinator_core.families.family import Surroundings, remove_members
 from coordinator_core.model import Cluster, GroupSubscription, Subscription
 from coordinator_core.protocol.consumer_protocol import encode_assignments

@@ -1,12 +1,9 @@
 """ConsumerGroupHeartbeat: joins, reports and leaves (PROTOCOL 11.8)."""
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
-
 import msgspec
 
 from coordinator_core.coordinator.reconcile.changes import Changes, submit
-from coordinator_core.coordinator.reconcile.group import ReconcileGroup, TimerKind, find
+from coordinator_core.coordinator.reconcile.group import Computing, ReconcileGroup, Subscriber, TimerKind
 from coordinator_core.coordinator.reconcile.reconciliation import advanced
 from coordinator_core.coordinator.reconcile.settings import ReconcileSettings
 from coordinator_core.coordinator.reconcile.state import (
@@ -16,7 +13,6 @@ from coordinator_core.coordinator.reconcile.state import (
     TARGET,
     Current,
     GroupState,
-    Listed,
     Member,
     MemberState,
     Target,
@@ -32,31 +28,6 @@ from coordinator_core.protocol.reconcile import (
 
 MEMBER_MAKES_ID = 1
 """The version from which on a member makes its id itself."""
-
-
-class Subscriber(NamedTuple):
-    """A member as an assignor sees it: its topics, the share that it had, and its names."""
-
-    topics: tuple[str, ...]
-    share: Listed
-    instance_id: str | None
-    rack: str | None
-
-
-class Computing(msgspec.Struct, frozen=True):
-    """How a coordinator computes shares.
-
-    ``assignors`` are the names of the assignors on the wire, the default one first. ``topics`` returns the
-    partitions of the existing ones among some topics. ``matching`` returns the topics that match a regular
-    expression as a whole; it raises ValueError if that is none. ``assign`` runs the assignor of a name.
-    ``may_describe`` returns whether a principal may describe a topic: patterns match no other topics.
-    """
-
-    assignors: tuple[str, ...]
-    topics: Callable[[Iterable[str]], dict[str, int]]
-    matching: Callable[[str], tuple[str, ...]]
-    assign: Callable[[str, Mapping[str, Subscriber]], Mapping[str, Listed]]
-    may_describe: Callable[[str, str], bool] = lambda _principal, _topic: True
 
 
 def refused(
@@ -87,15 +58,14 @@ def handle(
 ) -> None:
     """Answer a request, when the records of its changes are written."""
     error, message = _invalid(computing, request)
-    group = find(step, request.group_id)
+    group = step.find(request.group_id, ReconcileGroup)
     if group is None and not error and request.member_epoch != JOINS:
         error, message = ErrorCode.GROUP_ID_NOT_FOUND, not_found(request.group_id)
     if error:
         step.effects.reply(request_id, refused(request, error, message))
         return
     if group is None:
-        group = ReconcileGroup(request.group_id, settings)
-        step.found(group)
+        group = step.found(ReconcileGroup(request.group_id, computing, settings, GroupState()))
     if not request.member_id:
         request = msgspec.structs.replace(request, member_id=step.new_member_id(step.client_id))
     client = step.client_id, step.client_host
@@ -104,11 +74,9 @@ def handle(
         if request.member_epoch < JOINS:
             found = _leave(changes, request)
         else:
-            found = _reconcile(computing, changes, request, *client)
-        if isinstance(found, ErrorCode):
-            changes.reply(request_id, refused(request, found))
-        else:
-            changes.reply(request_id, found)
+            found = _reconcile(changes, request, *client)
+        response = refused(request, found) if isinstance(found, ErrorCode) else found
+        changes.effects.reply(request_id, response)
 
     submit(step, group, task)
 
@@ -194,11 +162,7 @@ def _unknown(state: GroupState, request: ConsumerGroupHeartbeatRequest) -> Error
 
 
 def _reconcile(
-    computing: Computing,
-    changes: Changes,
-    request: ConsumerGroupHeartbeatRequest,
-    client_id: str,
-    client_host: str,
+    changes: Changes, request: ConsumerGroupHeartbeatRequest, client_id: str, client_host: str
 ) -> ConsumerGroupHeartbeatResponse | ErrorCode:
     """Admit or update the member, compute the shares if the group has changed, and take the next step."""
     error = _admit(changes, request) if request.member_epoch == JOINS else _check(changes.state, request)
@@ -207,7 +171,7 @@ def _reconcile(
     member_id, group = request.member_id, changes.group
     _update(changes, request, client_id, client_host)
     if changes.state.epoch > changes.state.target.epoch:
-        _compute(computing, changes)
+        _compute(changes)
     state, before = changes.state, changes.state.currents[member_id]
     share = state.shares.get(member_id, ())
     owned = request.topic_partitions
@@ -269,7 +233,7 @@ def _admit(changes: Changes, request: ConsumerGroupHeartbeatRequest) -> ErrorCod
         changes.put(MEMBER, member_id, member)
         changes.put(SHARE, member_id, share)
         changes.put(CURRENT, member_id, _back(current))
-        changes.replaced(request.instance_id or "", known, member_id)
+        changes.effects.report_replaced(changes.group.group_id, request.instance_id or "", known, member_id)
     elif member_id in state.members:
         current = state.currents[member_id]
         if current.epoch == LEAVES_FOR_A_WHILE or current.state is MemberState.UNREVOKED:
@@ -309,7 +273,7 @@ def _update(
     changes.put(MEMBER, member_id, member)
     if before is None:
         changes.put(CURRENT, member_id, Current())
-        changes.added(member_id, member.instance_id)
+        changes.effects.report_added(changes.group.group_id, member_id, member.instance_id)
         changes.bump(f"{member_id} joined")
     elif _wanted(member) != _wanted(before):
         changes.bump(f"{member_id} changed its topics")
@@ -343,9 +307,9 @@ def subscribed(computing: Computing, member: Member) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*member.topics, *visible)))
 
 
-def _compute(computing: Computing, changes: Changes) -> None:
+def _compute(changes: Changes) -> None:
     """Compute the shares of all members for the epoch of the group."""
-    state = changes.state
+    computing, state = changes.group.computing, changes.state
     members = {
         member_id: Subscriber(
             subscribed(computing, m), state.shares.get(member_id, ()), m.instance_id, m.rack
@@ -353,7 +317,9 @@ def _compute(computing: Computing, changes: Changes) -> None:
         for member_id, m in state.members.items()
     }
     topics = computing.topics(dict.fromkeys(t for m in members.values() for t in m.topics))
-    assignor = _chosen(computing, state.members.values())
+    # The assignor that most members name; of several, and if none does, the coordinator's first.
+    votes = [member.assignor for member in state.members.values()]
+    assignor = max(computing.assignors, key=votes.count)
     shares = computing.assign(assignor, members)
     for member_id in members:
         share = shares.get(member_id, ())
@@ -363,17 +329,11 @@ def _compute(computing: Computing, changes: Changes) -> None:
     changes.targeted()
 
 
-def _chosen(computing: Computing, members: Iterable[Member]) -> str:
-    """Return the assignor that most members name; of several, and if none does, the coordinator's first."""
-    votes = [member.assignor for member in members]
-    return max(computing.assignors, key=votes.count)
-
-
-def on_topics(computing: Computing, step: Step, group: ReconcileGroup) -> None:
+def on_topics(step: Step, group: ReconcileGroup) -> None:
     """Raise the epoch if the topics of the members differ from those that the shares were computed for."""
 
     def task(changes: Changes) -> None:
-        state = changes.state
+        computing, state = group.computing, changes.state
         names = dict.fromkeys(t for m in state.members.values() for t in subscribed(computing, m))
         is_computed = state.members and state.epoch == state.target.epoch
         if is_computed and computing.topics(names) != state.target.topics:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
-from coordinator_core.coordinator.offset_commit import refused_in_transaction
+from coordinator_core.coordinator.offset_commit import refused
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.reconcile import (
@@ -78,7 +78,7 @@ def _commit(message: m.OffsetCommitRequest | m.TxnOffsetCommitRequest, access: A
 
 def _commit_in_transaction(message: m.TxnOffsetCommitRequest, access: Access) -> Permit:
     if not access.transactional_id(Operation.WRITE, message.transactional_id):
-        return Permit(message, refused_in_transaction(message, _TRANSACTIONAL_ID))
+        return Permit(message, refused(message, _TRANSACTIONAL_ID))
     return _commit(message, access)
 
 

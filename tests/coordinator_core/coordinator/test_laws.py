@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from coordinator_core.coordinator.classic.states import GroupState
 from coordinator_core.coordinator.log import MemoryLog
 from coordinator_core.coordinator.records import GroupTable, compact
-from coordinator_core.coordinator.simple_group import SimpleGroup
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
@@ -163,7 +162,7 @@ def check(bench):
         assert group.state != "Dead"
         if group.is_empty:
             assert not group.members
-        if isinstance(group, SimpleGroup):
+        if not group.family:
             continue
         assert group.joins.keys() <= group.members.keys()
         assert group.listing == Counter(p.name for m in group.members.values() for p in m.protocols)
