@@ -1,9 +1,8 @@
-"""The log of the offsets topic: its interface, and a log in memory."""
+"""The log of the offsets topic, in memory."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import chain
-from typing import Protocol
 
 from coordinator_core.coordinator.records import (
     CommittedOffsets,
@@ -19,16 +18,6 @@ COMPACT_AFTER = 200_000
 """Records between two compactions of a partition in memory, or as many as the last one kept, if more."""
 
 
-class Log(Protocol):
-    """The partitions of the offsets topic."""
-
-    def append(self, partition: int, records: Iterable[Record]) -> ErrorCode:
-        """Write all records (NONE) or no record (any other error)."""
-
-    def read(self, partition: int) -> Sequence[Record]:
-        """Return all records in order, without a torn last one."""
-
-
 class MemoryLog:
     """A log in memory. It encodes records only where their bytes count."""
 
@@ -38,7 +27,7 @@ class MemoryLog:
         self._kept: defaultdict[int, int] = defaultdict(int)
 
     def append(self, partition: int, records: Iterable[Record]) -> ErrorCode:
-        """Write the records; never fails."""
+        """Write all records, and return NONE, as a log in memory never fails."""
         new = records if isinstance(records, CommittedOffsets) else tuple(records)
         self._appended[partition].append(new)
         self._size[partition] += len(new)
@@ -47,7 +36,7 @@ class MemoryLog:
         return NONE
 
     def read(self, partition: int) -> Sequence[Record]:
-        """Return all records of the partition."""
+        """Return all records of the partition in order, without a torn last one."""
         return list(chain.from_iterable(self._appended.get(partition, ())))
 
     def compact(self, partition: int) -> None:
