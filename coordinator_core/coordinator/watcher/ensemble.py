@@ -76,7 +76,8 @@ class Ensemble(Servers):
             self._sessions[self._begun] = _Session(client, request.timeout_ms, now_ms)
             outcome.reply(request_id, m.SessionResponse(session=self._begun))
             return outcome
-        session = self._sessions.get(request.session)  # type: ignore[union-attr]
+        assert isinstance(request, m.RequestInSession)
+        session = self._sessions.get(request.session)
         if session is not None:
             session.heard_ms = now_ms
         match request:
