@@ -48,8 +48,8 @@ class RoundMember:
         """Return the subscription for an assignor, as the log has it."""
         raise NotImplementedError
 
-    def described(self, protocol: str | None, *, is_stable: bool) -> m.DescribedMember:
-        """Return the member as administrators see it."""
+    def shown(self, protocol: str | None, *, is_stable: bool) -> tuple[bytes, bytes]:
+        """Return the subscription and the assignment that administrators see."""
         raise NotImplementedError
 
     def size_bytes(self) -> int:
@@ -113,15 +113,23 @@ class RoundGroup(Group, Generic[AnyMember]):
     def describe(self) -> m.DescribedGroup:
         """Return the group as administrators see it. The assignor is shown if it is Stable."""
         is_stable, protocol = self.state == self.stable, self.protocol_name
+        members = [
+            m.DescribedMember(
+                member.member_id,
+                member.instance_id,
+                member.client_id,
+                member.client_host,
+                *member.shown(protocol, is_stable=is_stable),
+            )
+            for member in self.members.values()
+        ]
         return m.DescribedGroup(
             error=NONE,
             group_id=self.group_id,
             state=str(self.state),
             protocol_type=self.protocol_type or "",
             protocol_name=(protocol or "") if is_stable else "",
-            members=tuple(
-                member.described(protocol, is_stable=is_stable) for member in self.members.values()
-            ),
+            members=tuple(members),
         )
 
     def accept_commit(self, step: Step, request: m.OffsetCommitRequest) -> ErrorCode:

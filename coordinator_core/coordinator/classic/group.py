@@ -39,10 +39,9 @@ class Member(RoundMember):
                 return p.metadata
         return b""
 
-    def described(self, protocol: str | None, *, is_stable: bool) -> m.DescribedMember:
-        """Return the member as administrators see it. Its assignment is shown if the group is Stable."""
-        shown = (self.subscription(protocol), self.assignment) if is_stable else (b"", b"")
-        return m.DescribedMember(self.member_id, self.instance_id, self.client_id, self.client_host, *shown)
+    def shown(self, protocol: str | None, *, is_stable: bool) -> tuple[bytes, bytes]:
+        """Return the subscription and the assignment, which are shown if the group is Stable."""
+        return (self.subscription(protocol), self.assignment) if is_stable else (b"", b"")
 
     def vote(self, candidates: Container[str]) -> str:
         """Return the first assignor among the candidates in the member's list (PROTOCOL 3.8)."""

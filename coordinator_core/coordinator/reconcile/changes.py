@@ -62,12 +62,6 @@ class Changes:
         self._shown = after
         self.effects.report_move(self.group.group_id, before, after, self.state.epoch, cause)
 
-    def targeted(self) -> None:
-        """Report that the shares of the epoch are computed."""
-        state = self.state
-        self.effects.report_generation(self.group.group_id, state.epoch, state.target.assignor, state.members)
-        self.show("the shares are computed")
-
     def delete(self, member_id: str) -> None:
         """Delete the parts of a member, and its deadlines."""
         group = self.group

@@ -1,5 +1,7 @@
 """ConsumerGroupHeartbeat: joins, reports and leaves (PROTOCOL 11.8)."""
 
+from typing import TypeAlias
+
 import msgspec
 
 from coordinator_core.coordinator.reconcile.changes import Changes, submit
@@ -18,25 +20,22 @@ from coordinator_core.coordinator.reconcile.state import (
     Target,
 )
 from coordinator_core.coordinator.shard import Step
-from coordinator_core.protocol.error_codes import ErrorCode
-from coordinator_core.protocol.reconcile import (
-    JOINS,
-    LEAVES_FOR_A_WHILE,
-    ConsumerGroupHeartbeatRequest,
-    ConsumerGroupHeartbeatResponse,
-)
+from coordinator_core.protocol import reconcile as m
+from coordinator_core.protocol.error_codes import NONE, ErrorCode
+from coordinator_core.protocol.reconcile import JOINS, LEAVES_FOR_A_WHILE
+
+Request: TypeAlias = m.ConsumerGroupHeartbeatRequest
+Response: TypeAlias = m.ConsumerGroupHeartbeatResponse
 
 MEMBER_MAKES_ID = 1
 """The version from which on a member makes its id itself."""
 
 
-def refused(
-    request: ConsumerGroupHeartbeatRequest, error: ErrorCode, message: str | None = None
-) -> ConsumerGroupHeartbeatResponse:
+def refused(request: Request, error: ErrorCode, message: str | None = None) -> Response:
     """Return an error. GROUP_ID_NOT_FOUND without a message is that of a group of another family."""
     if error is ErrorCode.GROUP_ID_NOT_FOUND and message is None:
         message = not_reconciled(request.group_id)
-    return ConsumerGroupHeartbeatResponse(error=error, message=message, member_id=request.member_id)
+    return Response(error=error, message=message, member_id=request.member_id)
 
 
 def not_reconciled(group_id: str) -> str:
@@ -54,7 +53,7 @@ def handle(
     settings: ReconcileSettings,
     step: Step,
     request_id: int,
-    request: ConsumerGroupHeartbeatRequest,
+    request: Request,
 ) -> None:
     """Answer a request, when the records of its changes are written."""
     error, message = _invalid(computing, request)
@@ -71,17 +70,15 @@ def handle(
     client = step.client_id, step.client_host
 
     def task(changes: Changes) -> None:
-        if request.member_epoch < JOINS:
-            found = _leave(changes, request)
-        else:
-            found = _reconcile(changes, request, *client)
+        leaves = request.member_epoch < JOINS
+        found = _leave(changes, request) if leaves else _reconcile(changes, request, client)
         response = refused(request, found) if isinstance(found, ErrorCode) else found
         changes.effects.reply(request_id, response)
 
     submit(step, group, task)
 
 
-def _invalid(computing: Computing, request: ConsumerGroupHeartbeatRequest) -> tuple[ErrorCode, str | None]:
+def _invalid(computing: Computing, request: Request) -> tuple[ErrorCode, str | None]:
     """Check a request without the group. Return the error and its message."""
     message = _malformed(request)
     if message:
@@ -96,10 +93,10 @@ def _invalid(computing: Computing, request: ConsumerGroupHeartbeatRequest) -> tu
         except ValueError as error:
             message = f"SubscribedTopicRegex `{request.subscribed_topic_regex}` is not valid: {error}."
             return ErrorCode.INVALID_REGULAR_EXPRESSION, message
-    return ErrorCode.NONE, None
+    return NONE, None
 
 
-def _malformed(request: ConsumerGroupHeartbeatRequest) -> str:
+def _malformed(request: Request) -> str:
     """Return the message for the first wrong field of a request, or ""."""
     makes_id = request.version >= MEMBER_MAKES_ID or request.member_epoch != JOINS
     has_topics = request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
@@ -123,9 +120,7 @@ def _malformed(request: ConsumerGroupHeartbeatRequest) -> str:
 # --- leaving
 
 
-def _leave(
-    changes: Changes, request: ConsumerGroupHeartbeatRequest
-) -> ConsumerGroupHeartbeatResponse | ErrorCode:
+def _leave(changes: Changes, request: Request) -> Response | ErrorCode:
     """Remove the member; a static one that leaves for a while keeps its partitions.
 
     What it was to give up is free then: it works on nothing.
@@ -144,32 +139,28 @@ def _leave(
         changes.show(f"{member_id} left for a while")
     else:
         changes.remove(member_id, "left", f"{member_id} left")
-    return ConsumerGroupHeartbeatResponse(
-        error=ErrorCode.NONE, member_id=member_id, member_epoch=request.member_epoch
-    )
+    return Response(error=NONE, member_id=member_id, member_epoch=request.member_epoch)
 
 
-def _unknown(state: GroupState, request: ConsumerGroupHeartbeatRequest) -> ErrorCode:
+def _unknown(state: GroupState, request: Request) -> ErrorCode:
     """Return the error for a request of no member, or of one whose instance id another member has."""
     if request.instance_id is not None:
         known = state.instances.get(request.instance_id)
         if known is not None and known != request.member_id:
             return ErrorCode.FENCED_INSTANCE_ID
-    return ErrorCode.NONE if request.member_id in state.members else ErrorCode.UNKNOWN_MEMBER_ID
+    return NONE if request.member_id in state.members else ErrorCode.UNKNOWN_MEMBER_ID
 
 
 # --- joining and reporting
 
 
-def _reconcile(
-    changes: Changes, request: ConsumerGroupHeartbeatRequest, client_id: str, client_host: str
-) -> ConsumerGroupHeartbeatResponse | ErrorCode:
+def _reconcile(changes: Changes, request: Request, client: tuple[str, str]) -> Response | ErrorCode:
     """Admit or update the member, compute the shares if the group has changed, and take the next step."""
     error = _admit(changes, request) if request.member_epoch == JOINS else _check(changes.state, request)
     if error:
         return error
     member_id, group = request.member_id, changes.group
-    _update(changes, request, client_id, client_host)
+    _update(changes, request, client)
     if changes.state.epoch > changes.state.target.epoch:
         _compute(changes)
     state, before = changes.state, changes.state.currents[member_id]
@@ -187,8 +178,8 @@ def _reconcile(
         reported = group.reported.get(member_id, frozenset(before.assigned))
     changes.follow.append(lambda step: group.begin_session(step, member_id))
     is_known = request.member_epoch != JOINS and _knows(current, before, reported)
-    return ConsumerGroupHeartbeatResponse(
-        error=ErrorCode.NONE,
+    return Response(
+        error=NONE,
         member_id=member_id,
         member_epoch=current.epoch,
         heartbeat_interval_ms=group.settings.heartbeat_interval_ms,
@@ -201,7 +192,7 @@ def _knows(current: Current, before: Current, reported: frozenset[object]) -> bo
     return current.assigned == before.assigned and reported == frozenset(current.assigned)
 
 
-def _check(state: GroupState, request: ConsumerGroupHeartbeatRequest) -> ErrorCode:
+def _check(state: GroupState, request: Request) -> ErrorCode:
     """Check the epoch of a member.
 
     It may be the one before, if the response with the present one was lost: then the member reports
@@ -212,15 +203,15 @@ def _check(state: GroupState, request: ConsumerGroupHeartbeatRequest) -> ErrorCo
         return error
     current = state.currents[request.member_id]
     if request.member_epoch == current.epoch:
-        return ErrorCode.NONE
+        return NONE
     owned = request.topic_partitions
     repeats = request.member_epoch == current.previous_epoch and owned is not None
     if repeats and owned is not None and frozenset(owned) <= frozenset(current.assigned):
-        return ErrorCode.NONE
+        return NONE
     return ErrorCode.FENCED_MEMBER_EPOCH
 
 
-def _admit(changes: Changes, request: ConsumerGroupHeartbeatRequest) -> ErrorCode:
+def _admit(changes: Changes, request: Request) -> ErrorCode:
     """Let a member in that is new, or that joins again. A static one may take the place of its old id."""
     member_id, state = request.member_id, changes.state
     known = None if request.instance_id is None else state.instances.get(request.instance_id)
@@ -240,7 +231,7 @@ def _admit(changes: Changes, request: ConsumerGroupHeartbeatRequest) -> ErrorCod
             changes.put(CURRENT, member_id, _back(current))
     elif len(state.members) >= changes.group.settings.max_size:
         return ErrorCode.GROUP_MAX_SIZE_REACHED
-    return ErrorCode.NONE
+    return NONE
 
 
 def _back(current: Current) -> Current:
@@ -248,18 +239,15 @@ def _back(current: Current) -> Current:
     return Current(assigned=current.assigned)
 
 
-def _update(
-    changes: Changes, request: ConsumerGroupHeartbeatRequest, client_id: str, client_host: str
-) -> None:
+def _update(changes: Changes, request: Request, client: tuple[str, str]) -> None:
     """Take over what a member tells. Other topics raise the epoch of the group."""
     member_id = request.member_id
     before = changes.state.members.get(member_id)
-    known = before or Member(client_id, client_host, request.instance_id, None, 0, (), None, None)
+    known = before or Member(*client, request.instance_id, None, 0, (), None, None)
     names, pattern = request.subscribed_topic_names, request.subscribed_topic_regex
     timeout_ms = request.rebalance_timeout_ms
     member = Member(
-        client_id,
-        client_host,
+        *client,
         request.instance_id or known.instance_id,
         known.rack if request.rack_id is None else request.rack_id,
         timeout_ms if timeout_ms > 0 else known.rebalance_timeout_ms,
@@ -312,11 +300,14 @@ def _compute(changes: Changes) -> None:
     computing, state = changes.group.computing, changes.state
     members = {
         member_id: Subscriber(
-            subscribed(computing, m), state.shares.get(member_id, ()), m.instance_id, m.rack
+            subscribed(computing, member),
+            state.shares.get(member_id, ()),
+            member.instance_id,
+            member.rack,
         )
-        for member_id, m in state.members.items()
+        for member_id, member in state.members.items()
     }
-    topics = computing.topics(dict.fromkeys(t for m in members.values() for t in m.topics))
+    topics = computing.topics(dict.fromkeys(topic for each in members.values() for topic in each.topics))
     # The assignor that most members name; of several, and if none does, the coordinator's first.
     votes = [member.assignor for member in state.members.values()]
     assignor = max(computing.assignors, key=votes.count)
@@ -326,7 +317,8 @@ def _compute(changes: Changes) -> None:
         if share != state.shares.get(member_id):
             changes.put(SHARE, member_id, share)
     changes.put(TARGET, "", Target(state.epoch, assignor, topics))
-    changes.targeted()
+    changes.effects.report_generation(changes.group.group_id, state.epoch, assignor, state.members)
+    changes.show("the shares are computed")
 
 
 def on_topics(step: Step, group: ReconcileGroup) -> None:
@@ -334,7 +326,7 @@ def on_topics(step: Step, group: ReconcileGroup) -> None:
 
     def task(changes: Changes) -> None:
         computing, state = group.computing, changes.state
-        names = dict.fromkeys(t for m in state.members.values() for t in subscribed(computing, m))
+        names = dict.fromkeys(t for member in state.members.values() for t in subscribed(computing, member))
         is_computed = state.members and state.epoch == state.target.epoch
         if is_computed and computing.topics(names) != state.target.topics:
             changes.bump("partitions of a subscribed topic changed")

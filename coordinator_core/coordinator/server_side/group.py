@@ -12,12 +12,7 @@ from coordinator_core.coordinator.round_group import RoundGroup, RoundMember, Ti
 from coordinator_core.coordinator.shard import DEAD, EMPTY, Step
 from coordinator_core.protocol.consumer_protocol import PROTOCOL_TYPE, decode_assignment
 from coordinator_core.protocol.error_codes import NONE, ErrorCode
-from coordinator_core.protocol.messages import (
-    DescribedMember,
-    HeartbeatRequest,
-    OffsetCommitRequest,
-    TxnOffsetCommitRequest,
-)
+from coordinator_core.protocol.messages import HeartbeatRequest, OffsetCommitRequest, TxnOffsetCommitRequest
 from coordinator_core.protocol.server_side import JoinResponse
 
 FAMILY = "server-side"
@@ -82,9 +77,9 @@ class Member(RoundMember):
         """Return the topics, as the log has them."""
         return ",".join(self.topics).encode()
 
-    def described(self, protocol: str | None, *, is_stable: bool) -> DescribedMember:  # noqa: ARG002
-        """Return the member as administrators see it."""
-        return DescribedMember(self.member_id, None, self.client_id, self.client_host, b"", self.assignment)
+    def shown(self, protocol: str | None, *, is_stable: bool) -> tuple[bytes, bytes]:  # noqa: ARG002
+        """Return no subscription, and the assignment."""
+        return b"", self.assignment
 
 
 class ServerSideGroup(RoundGroup[Member]):
