@@ -44,6 +44,20 @@ class RoundMember:
         client = stored.client_id, stored.client_host
         return cls(stored.member_id, stored.instance_id, *client, *timeouts, stored.assignment)
 
+    def stored(self, protocol: str | None, assignment: bytes) -> StoredMember:
+        """Return the member as a part of the group's record, with its subscription for an assignor."""
+        timeouts = self.session_timeout_ms, self.rebalance_timeout_ms
+        content = self.subscription(protocol), assignment
+        return StoredMember(self.member_id, self.instance_id, *self._client(), *timeouts, *content)
+
+    def described(self, protocol: str | None, *, is_stable: bool) -> m.DescribedMember:
+        """Return the member as administrators see it."""
+        shown = self.shown(protocol, is_stable=is_stable)
+        return m.DescribedMember(self.member_id, self.instance_id, *self._client(), *shown)
+
+    def _client(self) -> tuple[str, str]:
+        return self.client_id, self.client_host
+
     def subscription(self, protocol: str | None) -> bytes:
         """Return the subscription for an assignor, as the log has it."""
         raise NotImplementedError
@@ -113,16 +127,7 @@ class RoundGroup(Group, Generic[AnyMember]):
     def describe(self) -> m.DescribedGroup:
         """Return the group as administrators see it. The assignor is shown if it is Stable."""
         is_stable, protocol = self.state == self.stable, self.protocol_name
-        members = [
-            m.DescribedMember(
-                member.member_id,
-                member.instance_id,
-                member.client_id,
-                member.client_host,
-                *member.shown(protocol, is_stable=is_stable),
-            )
-            for member in self.members.values()
-        ]
+        members = [each.described(protocol, is_stable=is_stable) for each in self.members.values()]
         return m.DescribedGroup(
             error=NONE,
             group_id=self.group_id,
@@ -200,17 +205,8 @@ class RoundGroup(Group, Generic[AnyMember]):
             generation=self.generation,
             leader=self.leader,
             members=tuple(
-                StoredMember(
-                    m.member_id,
-                    m.instance_id,
-                    m.client_id,
-                    m.client_host,
-                    m.session_timeout_ms,
-                    m.rebalance_timeout_ms,
-                    m.subscription(self.protocol_name),
-                    assignments.get(m.member_id, b""),
-                )
-                for m in self.members.values()
+                member.stored(self.protocol_name, assignments.get(member_id, b""))
+                for member_id, member in self.members.items()
             ),
             changed_at_ms=now_ms,
             family=self.family,

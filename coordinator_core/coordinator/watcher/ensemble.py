@@ -82,11 +82,7 @@ class Ensemble(Servers):
             session.heard_ms = now_ms
         match request:
             case m.PingRequest():
-                versions = {
-                    parent: self._seen(self._children[parent], client, now_ms).number
-                    for parent in request.parents
-                }
-                outcome.reply(request_id, m.PingResponse(expired=session is None, versions=versions))
+                outcome.reply(request_id, self._ping(request, client, now_ms))
             case m.CreateRequest():
                 existing: tuple[str, ...] = ()
                 if session is not None:
@@ -122,11 +118,9 @@ class Ensemble(Servers):
         """Return the response to a ping, unless the view of the consumer's server is late now."""
         if not isinstance(request, m.PingRequest):
             return None
-        views = {p: self._seen(self._children[p], client, now_ms) for p in request.parents}
-        if any(view is not self._children[parent].last for parent, view in views.items()):
-            return None
-        versions = {parent: view.number for parent, view in views.items()}
-        return m.PingResponse(expired=request.session not in self._sessions, versions=versions)
+        views = [self._children[parent] for parent in request.parents]
+        is_late = any(self._seen(v, client, now_ms) is not v.last for v in views)
+        return None if is_late else self._ping(request, client, now_ms)
 
     def notice(self, number: int) -> Response:
         """Return the only notice of a watch."""
@@ -151,6 +145,11 @@ class Ensemble(Servers):
                 self._end(number, "session expired", outcome, now_ms)
 
     # --- inside
+
+    def _ping(self, request: m.PingRequest, client: str, now_ms: int) -> m.PingResponse:
+        views = {parent: self._seen(self._children[parent], client, now_ms) for parent in request.parents}
+        versions = {parent: view.number for parent, view in views.items()}
+        return m.PingResponse(expired=request.session not in self._sessions, versions=versions)
 
     def _changed(self, parent: str, data: _Children, now_ms: int) -> Outcome:
         outcome = Outcome()
