@@ -47,7 +47,7 @@ class Coordinator:
         self, node: int, config: CoordinatorConfig, random: Random, parts: Sequence[CoordinatorPart]
     ) -> None:
         self.node = node
-        self._config, self._random = config, random
+        self._config = config
         self._parts = {part.name: part for part in parts}
         self._rows: dict[type[Any], tuple[Row, CoordinatorPart | None]] = {
             kind: (row, None) for kind, row in OFFSET_ROWS.items()
@@ -59,6 +59,7 @@ class Coordinator:
             self._rows |= {kind: (row, part) for kind, row in part.requests.items()}
         self._shards: dict[int, Shard] = {}
         self._timers, self._writes = Timers(), Writes()
+        self._tools = config, self._timers, self._writes, random
         self._leaders: Mapping[int, int] = {}
         self._live_brokers = 0
         partitions = config.offsets_topic_partitions
@@ -227,10 +228,10 @@ class Coordinator:
             raise InputError(where, f"the family {stored.family!r}", f"one of: {known}")
         return part
 
-    def _step(self, shard: Shard, effects: Outcome, now_ms: int, *client: str) -> Step:
-        """Return a step on a shard. ``client`` are the id and the host of the client, if it has one."""
-        tools = self._config, self._timers, self._writes, self._random
-        return Step(shard, *tools, now_ms, effects, *client)
+    def _step(
+        self, shard: Shard, effects: Outcome, now_ms: int, client_id: str = "", client_host: str = ""
+    ) -> Step:
+        return Step(shard, *self._tools, now_ms, effects, client_id, client_host)
 
     def _shard_for(self, request: Any, row: Row, owner: CoordinatorPart | None) -> Shard | ErrorCode:
         """Return the shard that handles a request to one group, or the error to answer."""

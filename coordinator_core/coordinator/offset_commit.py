@@ -4,9 +4,9 @@ Offsets in a transaction are kept apart until `end_transaction`. The transaction
 the producer has a transaction with the group. Not implemented: retention.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from coordinator_core.coordinator.expiry import unattended
 from coordinator_core.coordinator.records import (
@@ -26,20 +26,18 @@ WITH_EPOCHS = 9
 """The version from which on a request can name a member epoch (KIP-848)."""
 
 Commit: TypeAlias = m.OffsetCommitRequest | m.TxnOffsetCommitRequest
+_RESPONSES: Mapping[type[Any], Callable[..., m.Response]] = {
+    m.OffsetCommitRequest: m.OffsetCommitResponse,
+    m.TxnOffsetCommitRequest: m.TxnOffsetCommitResponse,
+}
 _NO_PENDING = PendingOffsets(0)
+_LARGE = ErrorCode.OFFSET_METADATA_TOO_LARGE
 
 
 def refused(request: Commit, error: ErrorCode) -> m.Response:
     """Return the same error for every partition."""
-    return _response(request, [error] * len(request.offsets))
-
-
-def _response(request: Commit, errors_of: Sequence[ErrorCode]) -> m.Response:
-    pairs = zip(request.offsets, errors_of, strict=True)
-    errors = tuple([m.PartitionError(o.topic, o.partition, error) for o, error in pairs])
-    if isinstance(request, m.OffsetCommitRequest):
-        return m.OffsetCommitResponse(partitions=errors)
-    return m.TxnOffsetCommitResponse(partitions=errors)
+    errors = [m.PartitionError(o.topic, o.partition, error) for o in request.offsets]
+    return _RESPONSES[type(request)](partitions=tuple(errors))
 
 
 def handle(step: Step, request_id: int, request: m.OffsetCommitRequest) -> None:
@@ -136,6 +134,8 @@ def _write(step: Step, request_id: int, request: Commit, records: Records) -> No
 def _written(request_id: int, request: Commit, step: Step, error: ErrorCode) -> None:
     """Answer with the result, or for a partition with too much metadata with that error."""
     limit = step.config.offset_metadata_max_bytes
-    large = ErrorCode.OFFSET_METADATA_TOO_LARGE
-    errors = [error if not o.metadata or _fits(o, limit) else large for o in request.offsets]
-    step.effects.reply(request_id, _response(request, errors))
+    errors = [
+        m.PartitionError(o.topic, o.partition, error if not o.metadata or _fits(o, limit) else _LARGE)
+        for o in request.offsets
+    ]
+    step.effects.reply(request_id, _RESPONSES[type(request)](partitions=tuple(errors)))

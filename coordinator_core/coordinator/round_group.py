@@ -27,7 +27,7 @@ class TimerKind(IntEnum):
 
 @dataclass(slots=True)
 class RoundMember:
-    """A member, as every family knows it. Its session timeout and the others are in milliseconds."""
+    """A member, as every family with rounds knows it. Families add what a member subscribes to."""
 
     member_id: str
     instance_id: str | None
@@ -103,7 +103,7 @@ class RoundGroup(Group, Generic[AnyMember]):
         self.has_grown = False
         self.delay_left_ms = 0
 
-    # --- what families have to say
+    # --- the rules of the families
 
     def check(self, request: Any) -> ErrorCode:
         """Check whether a member may send a request now."""

@@ -100,7 +100,7 @@ class Servers:
         self._late_ms: dict[str, int] = {}
         self._watches: dict[int, Watch] = {}
 
-    # --- what families have to say
+    # --- the rules of the families
 
     def receive(self, request_id: int, request: Request, *, node: int, client: str, now_ms: int) -> Outcome:
         """Receive a request of a consumer at a node."""

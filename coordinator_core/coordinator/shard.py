@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from random import Random
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -130,7 +130,7 @@ Write: TypeAlias = Callable[["Step", ErrorCode], None]
 """Continues after the records of an append were applied (NONE), or after it has failed."""
 
 
-class PendingWrite(NamedTuple):
+class PendingWrite(msgspec.Struct, frozen=True):
     """An append in progress."""
 
     shard: Shard
