@@ -72,6 +72,18 @@ class Core:
             node, request, now_ms=now_ms, timeout_ms=timeout_ms, completion=completion
         )
 
+    def tell(
+        self,
+        node: int,
+        request: Request,
+        told: Callable[[], None] | None,
+        *,
+        now_ms: int,
+        timeout_ms: int | None = None,
+    ) -> None:
+        """Send a request whose response does not matter. ``told`` is called after it or its failure."""
+        self.send(node, request, lambda *_: told and told(), now_ms=now_ms, timeout_ms=timeout_ms)
+
     def fail(self, error: Exception) -> None:
         """End the consumer and pass the error to the application."""
         self.is_open = False

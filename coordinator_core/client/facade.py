@@ -17,14 +17,14 @@ from coordinator_core.client.member import NO_GROUP, MakeMember
 from coordinator_core.client.metadata import Metadata
 from coordinator_core.client.offsets import CommitCallback, CommitResult, Offsets
 from coordinator_core.client.outcome import NOTHING, ClientOutcome, Effects, Listener, PositionSource
-from coordinator_core.client.periodic import PERIODIC_REQUESTS, Periodic
+from coordinator_core.client.periodic import Periodic
 from coordinator_core.client.positions import Positions
-from coordinator_core.client.requests import FOREVER_MS, NEVER, Failure, RequestQueue
+from coordinator_core.client.requests import NEVER, Failure, RequestQueue
 from coordinator_core.client.subscription import PartitionState, Subscriptions
 from coordinator_core.errors import InputError, ProtocolError
 from coordinator_core.model import Cluster, Partitions, TopicPartition
 from coordinator_core.protocol.error_codes import ErrorCode
-from coordinator_core.protocol.messages import MetadataResponse, OffsetCommitRequest, Response
+from coordinator_core.protocol.messages import Response
 
 
 class Client:
@@ -95,8 +95,8 @@ class Client:
         """
         self.timer_ms = self.poll_ms = NEVER
         """The time at which `on_deadline` has work, and that from which `poll` is sure to make progress."""
-        self._agreed: tuple[MetadataResponse | None, int] = (None, -1)
-        """The last response that agreed with the metadata, and their version."""
+        self.periodic = Periodic(core, coordinator, self._member, offsets, self._positions)
+        """What the consumer sends again and again while nothing changes."""
 
     # --- views
 
@@ -350,101 +350,15 @@ class Client:
             self._requests.expire(now_ms=now_ms)
             if self._coordinator.node in self._effects.disconnects:
                 self._coordinator.lose(now_ms=now_ms)
-        if self._core.failure is None and not self.closed:
+        if self._core.failure is None and not self._closing.is_done:
             self._find_brokers(now_ms)
-            self._offsets.retry(now_ms=now_ms)
+            if self._offsets.retry_ms <= now_ms:
+                self._offsets.retry(now_ms=now_ms)
         if self._core.is_open or self._stays_while_closing:
             self._member.on_deadline(now_ms=now_ms)
-        self._closing.step(now_ms=now_ms)
+        if self._closing.has_begun:
+            self._closing.step(now_ms=now_ms)
         return self._finish(now_ms)
-
-    def periodic(self) -> Periodic | None:
-        """Return what the consumer sends while nothing changes; None if it does anything else now.
-
-        Requests of the periodic kinds may be in flight.
-        """
-        if not (self._core.is_open and self._subscriptions.is_group_managed):
-            return None
-        beats = self._member.heartbeats()
-        if beats is None or self._coordinator.node is None or not self._member.is_at_rest:
-            return None
-        if not (self._offsets.is_quiet and self._metadata.is_quiet and self._positions.all_known()):
-            return None
-        if self._fetcher is not None or not self._requests.holds_only(*PERIODIC_REQUESTS):
-            return None
-        return Periodic(
-            self._coordinator.node,
-            beats,
-            self._offsets.due_ms,
-            self._core.config.auto_commit_interval_ms,
-            bool(self._subscriptions.partitions),
-            self._metadata.due_ms,
-            self._metadata.age_ms,
-        )
-
-    @property
-    def waits_since_ms(self) -> int | None:
-        """The time of the first periodic request that has no response yet, or None."""
-        deadline_ms = self._requests.deadline_ms
-        return None if deadline_ms >= FOREVER_MS else deadline_ms - self._core.config.request_timeout_ms
-
-    def continue_heartbeats(self, count: int, due_ms: int, received_ms: int) -> None:
-        """Continue as if ``count`` heartbeats had been answered, the last one at ``received_ms``.
-
-        The next is due at ``due_ms``. A negative ``count`` takes back heartbeats. `look_ahead` afterwards.
-        """
-        self._member.continue_heartbeats(count, due_ms, received_ms)
-
-    def continue_polls(self, last_poll_ms: int, commit_due_ms: int | None) -> None:
-        """Continue as if polls had happened, the last one at ``last_poll_ms``, and commits were answered.
-
-        ``commit_due_ms`` is the time of the next commit. None: unchanged. `look_ahead` afterwards.
-        """
-        self._member.continue_polls(last_poll_ms)
-        self._offsets.continue_auto_commit(commit_due_ms)
-
-    @property
-    def coordinator_node(self) -> int:
-        """The coordinator of a consumer at rest."""
-        node = self._coordinator.node
-        assert node is not None
-        return node
-
-    @property
-    def commit_due_ms(self) -> int | None:
-        """The time of the next auto-commit, or None without auto-commit."""
-        return self._offsets.due_ms
-
-    def commit_request(self, *, now_ms: int) -> OffsetCommitRequest:
-        """Return the request of an auto-commit."""
-        return self._offsets.auto_commit_request(now_ms=now_ms)
-
-    @property
-    def metadata_due_ms(self) -> int:
-        """The time at which metadata are requested again."""
-        return self._metadata.due_ms
-
-    @property
-    def repeats_metadata(self) -> bool:
-        """Whether the next periodic request for metadata is for the topics of the last response."""
-        return self._metadata.repeats_request
-
-    def node_for_metadata(self) -> int:
-        """Return the broker of the next periodic request for metadata that is left out."""
-        return self._metadata.any_node()
-
-    def continue_metadata(self, received_ms: int) -> None:
-        """Continue as if periodic metadata without a change had been received."""
-        self._metadata.received_again(received_ms)
-
-    def agrees_with(self, response: MetadataResponse) -> bool:
-        """Return whether the consumer's metadata are those of a response."""
-        known, version = self._agreed
-        if known is not response or version != self._metadata.version:
-            if not self._metadata.agrees_with(response):
-                return False
-            self._agreed = response, self._metadata.version
-        return True
 
     def next_deadline_ms(self) -> int | None:
         """Return the time at which to call `on_deadline`, or None. Then polls may make progress, too."""
@@ -479,7 +393,7 @@ class Client:
                 poll_ms = now_ms
             elif retry_ms < timer_ms:
                 timer_ms = retry_ms
-        if poll_ms > now_ms and outlook.is_at_rest:
+        if poll_ms > now_ms and outlook.is_at_rest and subscriptions.partitions and offsets.auto_commits:
             poll_ms = min(poll_ms, offsets.next_poll_ms(now_ms=now_ms))
         self.is_at_rest, self.reads_in_poll = outlook.is_at_rest, outlook.reads_in_poll
         self.wants_poll = poll_ms <= now_ms

@@ -52,7 +52,8 @@ class Offsets:
     ) -> None:
         self._core, self._coordinator = core, coordinator
         self._may_commit, self._member_error = may_commit, member_error
-        self._auto_commits = core.config.enable_auto_commit
+        self.auto_commits = core.config.enable_auto_commit
+        """Whether polls commit the consumed offsets at intervals."""
         self._auto_due_ms: int | None = None
         self._auto_in_flight = False
         self.finished: list[tuple[CommitCallback, str]] = []
@@ -141,8 +142,6 @@ class Offsets:
 
     def retry(self, *, now_ms: int) -> None:
         """Send the commits again whose backoff is over."""
-        if now_ms < self.retry_ms:
-            return
         due = [entry for entry in self._retries if entry.due_ms <= now_ms]
         self._keep([entry for entry in self._retries if entry.due_ms > now_ms])
         for entry in due:
@@ -184,7 +183,7 @@ class Offsets:
 
     def _auto_commit_is_due(self, *, now_ms: int) -> bool:
         """Return whether a poll would commit now. The first call starts the interval."""
-        if not self._auto_commits or self._auto_in_flight:
+        if not self.auto_commits or self._auto_in_flight:
             return False
         if self._auto_due_ms is None:
             self._auto_due_ms = now_ms + self._core.config.auto_commit_interval_ms
@@ -193,15 +192,15 @@ class Offsets:
     @property
     def is_quiet(self) -> bool:
         """Whether there is nothing to do besides periodic auto-commits, whose time is known."""
-        known = self._auto_due_ms is not None or not self._auto_commits
+        known = self._auto_due_ms is not None or not self.auto_commits
         return known and not (self.finished or self._retries)
 
     @property
     def due_ms(self) -> int | None:
         """The time of the next auto-commit, or None without auto-commit."""
-        return self._auto_due_ms if self._auto_commits else None
+        return self._auto_due_ms if self.auto_commits else None
 
-    def continue_auto_commit(self, due_ms: int | None) -> None:
+    def leave_out(self, due_ms: int | None) -> None:
         """Continue as if auto-commits had been answered. The next is due at ``due_ms``, if not None."""
         if due_ms is not None:
             self._auto_due_ms = due_ms
@@ -212,7 +211,7 @@ class Offsets:
 
     def next_poll_ms(self, *, now_ms: int) -> int:
         """Return the time from which a poll auto-commits, or `NEVER`. The first call starts the interval."""
-        if self._auto_in_flight or not (self._auto_commits and self._core.subscriptions.partitions):
+        if self._auto_in_flight:
             return NEVER
         if self._auto_due_ms is None:
             self._auto_due_ms = now_ms + self._core.config.auto_commit_interval_ms
