@@ -57,7 +57,7 @@ class Client:
         dice: Callable[[int], float] | None = None,
     ) -> None:
         effects = self._effects = Effects()
-        requests = self._requests = RequestQueue(effects)
+        requests = self._requests = RequestQueue(effects, config.request_timeout_ms)
         subscriptions = self._subscriptions = Subscriptions()
         metadata = self._metadata = Metadata(config, requests, subscriptions, random, bootstrap)
         callbacks = Callbacks(listener, effects)
@@ -158,7 +158,7 @@ class Client:
             return self.unsubscribe(now_ms=now_ms)
         self._subscriptions.subscribe(listed)
         self._metadata.request_update()
-        return self._finish(now_ms)
+        return self.look_ahead(now_ms=now_ms)
 
     def subscribe_pattern(self, pattern: str, *, now_ms: int) -> ClientOutcome:
         """Subscribe to every topic whose whole name matches a regular expression.
@@ -169,7 +169,7 @@ class Client:
         self._subscriptions.subscribe_pattern(pattern)
         self._subscriptions.match(self._metadata.external_topics)
         self._metadata.request_update()
-        return self._finish(now_ms)
+        return self.look_ahead(now_ms=now_ms)
 
     def resume_membership(
         self,
@@ -202,7 +202,7 @@ class Client:
             generation, positions, topics=topics, based_on=based_on, last_response_ms=last_response_ms
         )
         self._positions.resume(positions, now_ms=now_ms)
-        return self._finish(now_ms)
+        return self.look_ahead(now_ms=now_ms)
 
     def assign(self, partitions: Iterable[tuple[str, int]], *, now_ms: int) -> ClientOutcome:
         """Replace the assigned partitions, without a group.
@@ -212,7 +212,7 @@ class Client:
         """
         self._subscriptions.assign_by_user(partitions)
         self._metadata.request_update()
-        return self._finish(now_ms)
+        return self.look_ahead(now_ms=now_ms)
 
     def unsubscribe(self, *, now_ms: int) -> ClientOutcome:
         """Leave the group, give up all partitions and remove the subscription."""
@@ -220,7 +220,7 @@ class Client:
             self._closing.give_up()
             self._member.leave("the consumer unsubscribed", now_ms=now_ms)
         self._subscriptions.unsubscribe()
-        return self._finish(now_ms)
+        return self.look_ahead(now_ms=now_ms)
 
     def seek(self, topic: str, partition: int, offset: int, *, epoch: int = -1, now_ms: int) -> ClientOutcome:
         """Continue at an offset.
@@ -232,7 +232,7 @@ class Client:
         if offset < 0:
             raise InputError("seek", str(offset), "an offset of 0 or more")
         self._positions.seek(tp, offset, epoch)
-        return self._finish(now_ms)
+        return self.look_ahead(now_ms=now_ms)
 
     def seek_to(self, topic: str, partition: int, where: str, *, now_ms: int) -> ClientOutcome:
         """Continue at the "earliest" or the "latest" offset.
@@ -243,7 +243,7 @@ class Client:
         if where not in ("earliest", "latest"):
             raise InputError("seek_to", repr(where), "earliest or latest")
         self._positions.reset(self._assigned("seek_to", topic, partition), where)
-        return self._finish(now_ms)
+        return self.look_ahead(now_ms=now_ms)
 
     def pause(self, topic: str, partition: int, *, now_ms: int) -> ClientOutcome:
         """Return no records of a partition until `resume`.
@@ -252,7 +252,7 @@ class Client:
             InputError: if the partition is not assigned.
         """
         self._subscriptions.partitions[self._assigned("pause", topic, partition)].paused = True
-        return self._finish(now_ms)
+        return self.look_ahead(now_ms=now_ms)
 
     def resume(self, topic: str, partition: int, *, now_ms: int) -> ClientOutcome:
         """Continue with a paused partition.
@@ -261,7 +261,7 @@ class Client:
             InputError: if the partition is not assigned.
         """
         self._subscriptions.partitions[self._assigned("resume", topic, partition)].paused = False
-        return self._finish(now_ms)
+        return self.look_ahead(now_ms=now_ms)
 
     def commit(
         self,
@@ -284,7 +284,7 @@ class Client:
         self._offsets.commit_for_user(
             offsets, callback, now_ms=now_ms, metadata=metadata, retry_until_ms=retry_until_ms
         )
-        return self._finish(now_ms)
+        return self.look_ahead(now_ms=now_ms)
 
     def withdraw_commit(self, callback: CommitCallback) -> None:
         """Neither retry the commit of a callback nor call it."""
@@ -293,7 +293,7 @@ class Client:
     def finish_commits(self, *, now_ms: int) -> ClientOutcome:
         """Run the callbacks of completed commits, as the next `poll` would, and do nothing else."""
         self._offsets.run_callbacks()
-        return self._finish(now_ms)
+        return self.look_ahead(now_ms=now_ms)
 
     def poll(self, *, now_ms: int) -> ClientOutcome:
         """Make progress in the order of PROTOCOL 9.3 and return records."""
@@ -315,21 +315,23 @@ class Client:
             if self._effects.error is None:  # a call that raises cannot return records
                 self._effects.records += self._fetcher.collect()
             self._fetcher.send(now_ms=now_ms)
-        return self._finish(now_ms)
+        return self.look_ahead(now_ms=now_ms)
 
     def close(self, *, now_ms: int) -> ClientOutcome:
         """Start to commit, give up all partitions and leave. `closed` turns true when that is complete."""
         self._closing.begin(now_ms=now_ms)
-        return self._finish(now_ms)
+        return self.look_ahead(now_ms=now_ms)
 
     # --- calls of the driver
 
     def receive(self, request_id: int, response: Response, *, now_ms: int) -> ClientOutcome:
         """Process a response. A response to no pending request is dropped."""
-        if self._requests.received(request_id, response, now_ms=now_ms):
-            self._member.on_metadata(now_ms=now_ms)
-            return self._finish(now_ms)
-        return NOTHING
+        completion = self._requests.take(request_id)
+        if completion is None:
+            return NOTHING
+        completion(response, now_ms)
+        self._member.on_metadata(now_ms=now_ms)
+        return self.look_ahead(now_ms=now_ms)
 
     def on_disconnected(self, node: int, *, now_ms: int) -> ClientOutcome:
         """Fail all requests to a broker whose connection was closed."""
@@ -337,12 +339,12 @@ class Client:
             self._coordinator.lose(now_ms=now_ms)
         self._requests.fail_node(node, Failure.DISCONNECTED, now_ms=now_ms)
         self._metadata.request_update()
-        return self._finish(now_ms)
+        return self.look_ahead(now_ms=now_ms)
 
     def on_unknown_partition(self, *, now_ms: int) -> ClientOutcome:
         """Request metadata, as after a fetch of a partition that a broker does not have."""
         self._metadata.request_update()
-        return self._finish(now_ms)
+        return self.look_ahead(now_ms=now_ms)
 
     def on_deadline(self, *, now_ms: int) -> ClientOutcome:
         """Do the work that is due, whether the application polls or not."""
@@ -351,28 +353,30 @@ class Client:
             if self._coordinator.node in self._effects.disconnects:
                 self._coordinator.lose(now_ms=now_ms)
         if self._core.failure is None and not self._closing.is_done:
-            self._find_brokers(now_ms)
+            if self._metadata.deadline_ms <= now_ms or self._coordinator.deadline_ms <= now_ms:
+                self._find_brokers(now_ms)
             if self._offsets.retry_ms <= now_ms:
                 self._offsets.retry(now_ms=now_ms)
         if self._core.is_open or self._stays_while_closing:
             self._member.on_deadline(now_ms=now_ms)
         if self._closing.has_begun:
             self._closing.step(now_ms=now_ms)
-        return self._finish(now_ms)
+        return self.look_ahead(now_ms=now_ms)
 
     def next_deadline_ms(self) -> int | None:
         """Return the time at which to call `on_deadline`, or None. Then polls may make progress, too."""
         due_ms = self.timer_ms if self.wants_poll else min(self.timer_ms, self.poll_ms)
         return None if due_ms == NEVER else due_ms
 
-    def look_ahead(self, *, now_ms: int) -> None:
+    def look_ahead(self, *, now_ms: int) -> ClientOutcome:
         """Note whether and when polls make progress, and when `on_deadline` has work.
 
-        Every call does so. A driver that does not poll at `poll_ms` calls this method then.
+        Every call ends so, and returns its outcome. A driver that does not poll at `poll_ms` calls this
+        method then, whose outcome is empty.
         """
         if not self._core.is_open:
             self._look_ahead_to_the_end(now_ms)
-            return
+            return self._effects.drain()
         subscriptions, timer_ms, offsets = self._subscriptions, self._requests.deadline_ms, self._offsets
         outlook = self._member.outlook(now_ms=now_ms) if subscriptions.is_group_managed else NO_GROUP
         poll_ms = outlook.poll_ms
@@ -393,11 +397,12 @@ class Client:
                 poll_ms = now_ms
             elif retry_ms < timer_ms:
                 timer_ms = retry_ms
-        if poll_ms > now_ms and outlook.is_at_rest and subscriptions.partitions and offsets.auto_commits:
+        if poll_ms > now_ms and outlook.is_at_rest and offsets.auto_commits and subscriptions.partitions:
             poll_ms = min(poll_ms, offsets.next_poll_ms(now_ms=now_ms))
         self.is_at_rest, self.reads_in_poll = outlook.is_at_rest, outlook.reads_in_poll
         self.wants_poll = poll_ms <= now_ms
         self.timer_ms, self.poll_ms = timer_ms, poll_ms
+        return self._effects.drain()
 
     # --- inside
 
@@ -426,10 +431,6 @@ class Client:
 
     def _on_commit_error(self, error: ErrorCode, sent: Generation, now_ms: int) -> CommitResult:
         return self._member.on_commit_error(error, sent, now_ms=now_ms)
-
-    def _finish(self, now_ms: int) -> ClientOutcome:
-        self.look_ahead(now_ms=now_ms)
-        return self._effects.drain()
 
     @property
     def _stays_while_closing(self) -> bool:

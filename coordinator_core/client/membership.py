@@ -61,12 +61,6 @@ class Membership(Generic[State]):
         self.rejoin_requested = True
         self.rejoin_reason = reason
 
-    def rejoin_if_due(self, *, now_ms: int) -> None:
-        """Join again, if the time has come that the last assignment set."""
-        if now_ms >= self.rejoin_at_ms:
-            self.rejoin_at_ms = NEVER
-            self.request_rejoin("the delay of lost partitions is over")
-
     def reset(self, reason: str, *, keep_member_id: bool) -> None:
         """Forget the generation, and the member id unless it is kept; then join again.
 
@@ -137,5 +131,5 @@ class Membership(Generic[State]):
         if node is None or not has_joined or config.group_instance_id is not None:
             return False
         request = LeaveGroupRequest(config.group_id, members=(MemberIdentity(member_id, None, reason),))
-        self._core.tell(node, request, left, now_ms=now_ms)
+        self._core.requests.tell(node, request, left, now_ms=now_ms)
         return True

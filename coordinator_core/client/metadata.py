@@ -126,12 +126,11 @@ class Metadata:
         if topics == ():
             return
         self._in_flight, self._wanted, self.deadline_ms = True, False, NEVER
-        self._requests.submit(
+        self._requests.send(
             self.any_node(),
             MetadataRequest(topics=topics),
+            lambda reply, at_ms: self._on_reply(reply, topics, at_ms),
             now_ms=now_ms,
-            timeout_ms=self._config.request_timeout_ms,
-            completion=lambda reply, at_ms: self._on_reply(reply, topics, at_ms),
         )
 
     def leader(self, partition: TopicPartition) -> int | None:

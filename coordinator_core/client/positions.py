@@ -122,7 +122,7 @@ class Positions:
         node = self._coordinator.node
         if node is None:
             return
-        self._core.send(
+        self._core.requests.send(
             node,
             OffsetFetchRequest(
                 group_id=self._core.config.group_id, partitions=tuple(partitions), require_stable=True
@@ -166,7 +166,7 @@ class Positions:
 
     def _list_offsets(self, partitions: list[TopicPartition], strategy: str, *, now_ms: int) -> None:
         for node, led in self._by_leader(partitions, now_ms=now_ms).items():
-            self._core.send(
+            self._core.requests.send(
                 node,
                 ListOffsetsRequest(
                     partitions=tuple(led),
@@ -201,7 +201,7 @@ class Positions:
         states = self._core.subscriptions.partitions
         for node, led in self._by_leader(partitions, now_ms=now_ms).items():
             checks = tuple(EpochToCheck(tp.topic, tp.partition, states[tp].epoch) for tp in led)
-            self._core.send(
+            self._core.requests.send(
                 node,
                 OffsetForLeaderEpochRequest(partitions=checks),
                 partial(self._on_epochs, _Requested(self._core.subscriptions, led)),

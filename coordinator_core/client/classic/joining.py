@@ -179,7 +179,7 @@ class Joining:
         timeout_ms = config.request_timeout_ms
         if phase is _JOIN:
             timeout_ms = max(config.max_poll_interval_ms + JOIN_SLACK_MS, timeout_ms)
-        self._core.send(node, request, completion, now_ms=now_ms, timeout_ms=timeout_ms)
+        self._core.requests.send(node, request, completion, now_ms=now_ms, timeout_ms=timeout_ms)
 
     def _subscription_for(self, assignor: Assignor, sent: Generation) -> JoinGroupProtocol:
         """Return the encoded subscription for an assignor. Equal state gives equal bytes (PITFALLS C-21).

@@ -183,7 +183,7 @@ class PeersMember(MemberPart):
 
         request = MemberGoneRequest(group_id=self._core.config.group_id, member_id=self._member_id)
         for node in nodes:
-            self._core.send(node, request, answered, now_ms=now_ms)
+            self._core.requests.send(node, request, answered, now_ms=now_ms)
         return bool(nodes)
 
     # --- heartbeats and notices
@@ -203,7 +203,7 @@ class PeersMember(MemberPart):
 
     def _send_heartbeat(self, node: int, *, now_ms: int) -> None:
         request = MemberHeartbeatRequest(group_id=self._core.config.group_id, member_id=self._member_id)
-        self._core.send(
+        self._core.requests.send(
             node, request, lambda reply, at_ms: self._on_heartbeat(node, reply, at_ms), now_ms=now_ms
         )
 
@@ -227,9 +227,9 @@ class PeersMember(MemberPart):
         """Let a broker tell of the next change of its list, in place of a notice that it owes."""
         before = self._notices.pop(node, None)
         if before is not None:
-            self._core.requests.forget(before[0])
+            self._core.requests.take(before[0])
         request = MemberNoticeRequest(group_id=self._core.config.group_id, revision=revision)
-        request_id = self._core.send(
+        request_id = self._core.requests.send(
             node,
             request,
             lambda reply, at_ms: self._on_notice(node, reply, at_ms),
@@ -294,7 +294,7 @@ class PeersMember(MemberPart):
 
     def _ask(self, node: int, topic: str, *, now_ms: int) -> None:
         request = MemberListRequest(group_id=self._core.config.group_id)
-        self._core.send(
+        self._core.requests.send(
             node, request, lambda reply, at_ms: self._on_list(node, topic, reply, at_ms), now_ms=now_ms
         )
 

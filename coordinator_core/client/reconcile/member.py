@@ -99,7 +99,7 @@ class ReconcileMember(MemberPart):
         """The number of memberships so far. Responses to an earlier one are ignored."""
         self.beats = Beats(core, interval_ms)
         self._retry_ms = 0
-        self._compared: tuple[object, ...] = ()
+        self._compared: tuple[object, object, object, object] = (None, None, None, None)
         self._differs = False
 
     # --- the interface of a client
@@ -241,7 +241,7 @@ class ReconcileMember(MemberPart):
                 member_epoch=epoch,
                 instance_id=instance_id,
             )
-            self._core.tell(node, request, left, now_ms=now_ms)
+            self._core.requests.tell(node, request, left, now_ms=now_ms)
         self._reset()
         return sends
 
@@ -261,13 +261,13 @@ class ReconcileMember(MemberPart):
     @property
     def _must_reconcile(self) -> bool:
         """Whether the member owns other partitions than it was assigned of its topics."""
-        subscriptions = self._core.subscriptions
-        compared = self._assigned, subscriptions.topics, subscriptions.partitions, subscriptions.pattern
-        if len(self._compared) != len(compared) or any(
-            a is not b for a, b in zip(self._compared, compared, strict=True)
-        ):
-            self._compared = compared
-            self._differs = self._wanted() != subscriptions.partitions.keys()
+        subscriptions, assigned = self._core.subscriptions, self._assigned
+        topics, owned, pattern = subscriptions.topics, subscriptions.partitions, subscriptions.pattern
+        known_assigned, known_topics, known_owned, known_pattern = self._compared
+        is_known = assigned is known_assigned and topics is known_topics and owned is known_owned
+        if not is_known or pattern is not known_pattern:
+            self._compared = assigned, topics, owned, pattern
+            self._differs = self._wanted() != owned.keys()
         return self._differs or self._preparation.has_begun
 
     def _wanted(self) -> set[TopicPartition]:
@@ -346,7 +346,7 @@ class ReconcileMember(MemberPart):
                 self.beats.is_waiting = False
                 self._answered(reply, at_ms)
 
-        core.send(node, request, answered, now_ms=now_ms)
+        core.requests.send(node, request, answered, now_ms=now_ms)
 
     def _answered(self, reply: Reply, now_ms: int) -> None:
         if not isinstance(reply, ConsumerGroupHeartbeatResponse) or reply.error in LATER:

@@ -1,20 +1,18 @@
 """The member of a group whose coordinator computes the assignments: joins, heartbeats, and nothing else."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
 
 from coordinator_core.assigning.assignor import Assignor
-from coordinator_core.client.beats import Heartbeats
 from coordinator_core.client.coordinator_finder import CoordinatorFinder
 from coordinator_core.client.core import Core
 from coordinator_core.client.error_actions import LATER, Action, action
 from coordinator_core.client.generation import NO_MEMBERSHIP, Generation
-from coordinator_core.client.heartbeat import Heartbeat
-from coordinator_core.client.member import MemberPart, Outlook
-from coordinator_core.client.membership import Membership
+from coordinator_core.client.member import Outlook
 from coordinator_core.client.offsets import CommitResult, Offsets
 from coordinator_core.client.preparation import Preparation
 from coordinator_core.client.requests import NEVER, Reply
+from coordinator_core.client.session_member import SessionMember
 from coordinator_core.errors import InputError, ProtocolError
 from coordinator_core.model import RebalanceProtocol, TopicPartition
 from coordinator_core.protocol.consumer_protocol import decode_assignment
@@ -60,7 +58,7 @@ MOVES = {
 }
 
 
-class ServerSideMember(MemberPart):
+class ServerSideMember(SessionMember[ServerSideState]):
     """A member that gets its share in the response to its join."""
 
     def __init__(
@@ -68,21 +66,13 @@ class ServerSideMember(MemberPart):
     ) -> None:
         if len(assignors) != 1:
             raise InputError("assignors", f"{len(assignors)} of them", "one: that of the coordinator")
-        super().__init__(core, coordinator, _UNJOINED)
+        super().__init__(core, coordinator, MOVES, (_STABLE,), HEARTBEAT)
         self._preparation = Preparation(core, offsets, RebalanceProtocol.EAGER)
-        self._membership = Membership(core, coordinator, MOVES)
-        self._heartbeat = Heartbeat(core, coordinator, self._membership, (_STABLE,), HEARTBEAT)
-        self.beats = self._heartbeat.beats
         self._in_flight = False
         self._share: list[TopicPartition] | None = None
         """The share that the next poll takes over."""
 
     # --- the interface of a client
-
-    @property
-    def state(self) -> ServerSideState:
-        """The state of the member."""
-        return self._membership.state
 
     @property
     def is_at_rest(self) -> bool:
@@ -99,11 +89,6 @@ class ServerSideMember(MemberPart):
     @property
     def may_revoke(self) -> bool:
         """Whether the member is in the group, and no round is in progress."""
-        return self.state is _STABLE
-
-    @property
-    def may_commit(self) -> bool:
-        """Whether no round is in progress."""
         return self.state is _STABLE
 
     def poll(self, *, now_ms: int) -> None:
@@ -132,27 +117,11 @@ class ServerSideMember(MemberPart):
         else:
             prepared_ms = self._preparation.retry_ms() if membership.must_prepare else 0
             poll_ms = max(membership.retry_ms, prepared_ms)
-        return Outlook(at_rest, self._heartbeat.next_deadline_ms(), poll_ms, self._in_flight)
-
-    def on_deadline(self, *, now_ms: int) -> None:
-        """Lose the coordinator after the session, leave after a missed poll, or send a heartbeat."""
-        self._heartbeat.on_deadline(now_ms=now_ms)
-
-    def heartbeats(self) -> Heartbeats | None:
-        """Return the heartbeats of a stable member, or None."""
-        return self._heartbeat.periodic()
-
-    def on_coordinator(self, *, now_ms: int) -> None:
-        """Restart the timer of the session."""
-        self.beats.received(now_ms=now_ms)
+        return Outlook(at_rest, self._next_deadline_ms(), poll_ms, self._in_flight)
 
     def on_commit_error(self, error: ErrorCode, sent: Generation, *, now_ms: int) -> CommitResult:
         """React to the error of a commit as to that of a heartbeat."""
         return self._membership.commit_refused(COMMIT, error, sent, now_ms=now_ms)
-
-    def leave(self, reason: str, left: Callable[[], None] | None = None, *, now_ms: int) -> bool:
-        """Leave the group and forget the membership."""
-        return self._membership.leave(reason, left, now_ms=now_ms)
 
     # --- joins
 
@@ -185,7 +154,7 @@ class ServerSideMember(MemberPart):
             member_id=core.generation.member_id,
         )
         timeout_ms = config.max_poll_interval_ms + JOIN_SLACK_MS
-        core.send(node, request, self._on_join, now_ms=now_ms, timeout_ms=timeout_ms)
+        core.requests.send(node, request, self._on_join, now_ms=now_ms, timeout_ms=timeout_ms)
 
     def _on_join(self, reply: Reply, now_ms: int) -> None:
         self._in_flight = False

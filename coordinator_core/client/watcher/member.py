@@ -154,7 +154,7 @@ class WatcherMember(MemberPart):
         if session is None:
             return False
         timeout_ms = self._settings.read_timeout_ms
-        self._core.tell(
+        self._core.requests.tell(
             self._node, m.CloseSessionRequest(session=session), left, now_ms=now_ms, timeout_ms=timeout_ms
         )
         return True
@@ -212,7 +212,7 @@ class WatcherMember(MemberPart):
                 self._expired(now_ms=at_ms)
                 return
             for parent in self._missed(reply):
-                self._core.requests.forget(self._watches.pop(parent))  # its notice was lost
+                self._core.requests.take(self._watches.pop(parent))  # its notice was lost
                 self._told(parent, now_ms=at_ms)
 
         self._send(request, answered, now_ms=now_ms)
@@ -243,7 +243,7 @@ class WatcherMember(MemberPart):
         session, self._session = self._session, None
         self._core.generation, self._retry_ms, self._is_told = NO_MEMBERSHIP, NEVER, False
         for request_id in self._watches.values():
-            self._core.requests.forget(request_id)
+            self._core.requests.take(request_id)
         self._topics, self._claimed, self._owned_before = None, (), ()
         self._watches, self._seen = {}, {}
         self._attempt += 1
@@ -274,7 +274,7 @@ class WatcherMember(MemberPart):
             else:
                 self._told(parent, now_ms=at_ms)
 
-        self._watches[parent] = self._core.send(
+        self._watches[parent] = self._core.requests.send(
             self._node, request, answered, now_ms=now_ms, timeout_ms=FOREVER_MS
         )
 
@@ -444,7 +444,7 @@ class WatcherMember(MemberPart):
     def _send(self, request: Request, answered: Completion, *, now_ms: int) -> None:
         """Send a request to the server. One that is not answered in time fails those that wait, too."""
         timeout_ms = self._settings.read_timeout_ms
-        self._core.send(self._node, request, answered, now_ms=now_ms, timeout_ms=timeout_ms)
+        self._core.requests.send(self._node, request, answered, now_ms=now_ms, timeout_ms=timeout_ms)
 
     def _answered(
         self,

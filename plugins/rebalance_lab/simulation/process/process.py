@@ -16,7 +16,7 @@ from coordinator_core.families.family import RunningGroup
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
 from coordinator_core.protocol.error_codes import ErrorCode
-from coordinator_core.protocol.messages import HeartbeatResponse, Request, Response
+from coordinator_core.protocol.messages import FamilyRequest, HeartbeatResponse, Response
 from coordinator_core.reading.raised import raised
 from rebalance_lab.scenarios.application import NONE
 from rebalance_lab.scenarios.scenario import Member
@@ -28,7 +28,7 @@ from rebalance_lab.simulation.skipping.rest import Rest, is_success
 from rebalance_lab.simulation.world.clock import Alarm
 from rebalance_lab.simulation.world.dice import Dice, Spread
 from rebalance_lab.simulation.world.exchange import Exchange
-from rebalance_lab.simulation.world.kinds import Kind, kind_of_request
+from rebalance_lab.simulation.world.kinds import kind_of
 from rebalance_lab.simulation.world.network import Connection
 from rebalance_lab.simulation.world.world import World
 
@@ -499,19 +499,40 @@ class Process:
             raise AssignmentError(self._assignors, [f"on_assignment raised {raised(error)}"]) from error
 
     def _set_alarms(self) -> None:
+        """Set both alarms to the times of the client, where these have changed."""
         client = self.client
-        self._deadline.set(client.timer_ms)
+        if client.timer_ms != self._deadline.due_ms:
+            self._deadline.set(client.timer_ms)
         if client.wants_poll:
-            self._next_poll.set(max(self._next_poll_ms(), self._last_poll_ms + 1))
+            poll_ms = max(self._next_poll_ms(), self._last_poll_ms + 1)
         else:
-            self._next_poll.set(min(client.poll_ms, self._last_poll_ms + self._poll_every_ms))
+            poll_ms = min(client.poll_ms, self._last_poll_ms + self._poll_every_ms)
+        if poll_ms != self._next_poll.due_ms:
+            self._next_poll.set(poll_ms)
 
     def _send_all(self, sends: Iterable[Send]) -> None:
         if self.frozen:
             self._held.append(lambda: self._send_all(sends))
-        elif not self.ended:
-            for send in sends:
-                self._send(send.node, send.request_id, send.request)
+            return
+        if self.ended:
+            return
+        world, brokers, client = self._world, self._world.brokers, self.member.id
+        for send in sends:
+            node, request = send.node, send.request
+            kind = kind_of(type(request))
+            may_change = kind.may_change and not (isinstance(request, FamilyRequest) and request.repeats)
+            world.messages[kind.api] = world.messages.get(kind.api, 0) + 1
+            exchange = None
+            if world.exchanged is not None:
+                exchange = Exchange(client, node, request, world.clock.now_ms)
+                world.exchanged(exchange)
+            place = node, kind.of_group
+            connection = self._connections.get(place) or self._connection(*place)
+            if node in brokers.down:
+                self._reset(node, connection)
+                continue
+            reply = partial(self._reply, connection, kind.api, may_change, send.request_id, exchange)
+            connection.to_broker(brokers.arrived, (request, node, client, reply), kind.api, may_change)
 
     def _take(self, events: Iterable[ev.Event]) -> list[ev.Event]:
         """Report events of the client. Return those by which its partitions change."""
@@ -530,33 +551,18 @@ class Process:
                 self._application.release(list(self.worker.flows))
         return changes
 
-    def _send(self, node: int, request_id: int, request: Request) -> None:
-        world = self._world
-        kind = kind_of_request(request)
-        world.messages[kind.api] = world.messages.get(kind.api, 0) + 1
-        exchange = None
-        if world.exchanged is not None:
-            exchange = Exchange(self.member.id, node, request, world.clock.now_ms)
-            world.exchanged(exchange)
-        connection = self._connections.get((node, kind.of_group)) or self._connection(node, kind.of_group)
-        if not world.brokers.is_alive(node):
-            self._reset(node, connection)
-            return
-        reply = partial(self._reply, connection, kind, request_id, exchange)
-        arguments = request, node, self.member.id, reply
-        connection.to_broker(world.brokers.arrived, arguments, kind.api, kind.may_change)
-
     def _reply(
         self,
         connection: Connection,
-        kind: Kind,
+        kind: str,
+        may_change: bool,
         request_id: int,
         exchange: Exchange | None,
         response: Response,
     ) -> None:
         """Send the response of a broker to the process."""
-        is_cause = kind.may_change or not is_success(response)
-        connection.to_client(self._arrived, (request_id, response, exchange), kind.api, is_cause)
+        is_cause = may_change or not is_success(response)
+        connection.to_client(self._arrived, (request_id, response, exchange), kind, is_cause)
 
     def _connection(self, node: int, of_group: bool) -> Connection:
         """Return the connection to a broker: as in Kafka's consumer, requests of the group have their own."""

@@ -58,20 +58,19 @@ Reply = Callable[[Response], None]
 class _Broker:
     """A broker: its coordinator while it is up, and the requests without a response, each with its client."""
 
-    __slots__ = ("_deadline", "_look_ms", "coordinator", "parked", "to_replicas")
+    __slots__ = ("_deadline", "coordinator", "look_ms", "parked", "to_replicas")
 
     def __init__(self, coordinator: Coordinator, deadline: Alarm, to_replicas: Way) -> None:
         self.coordinator: Coordinator | None = coordinator
         self._deadline = deadline
-        self._look_ms: int | None = None
+        self.look_ms: int | None = None
         self.parked: dict[int, tuple[Reply, str]] = {}
         self.to_replicas = to_replicas
 
     def look_at(self, at_ms: int | None) -> None:
         """Set the time at which the coordinator looks at its deadlines."""
-        if at_ms != self._look_ms:
-            self._look_ms = at_ms
-            self._deadline.set(at_ms)
+        self.look_ms = at_ms
+        self._deadline.set(at_ms)
 
 
 class Brokers:
@@ -99,6 +98,8 @@ class Brokers:
         servers: Servers | None = None,
     ) -> None:
         self.topics = topics
+        self.down: set[int] = set()
+        """The numbers of the brokers that accept no connections."""
         self._racks = racks
         self.log = MemoryLog()
         self.disconnect: list[Callable[[int], None]] = []
@@ -142,14 +143,10 @@ class Brokers:
         """Whether there are servers, which learn that connections are closed."""
         return self._servers is not None
 
-    def is_alive(self, node: int) -> bool:
-        """Return whether a node accepts connections. Servers that are no brokers always do."""
-        return node >= len(self._brokers) or self._brokers[node].coordinator is not None
-
     def arrived(self, request: Request, node: int, client: str, reply: Reply) -> None:
         """Receive a request. The node replies at once, later or never."""
         if self._servers is not None and type(request) in self._servers.requests:
-            if self.is_alive(node):
+            if node not in self.down:
                 self._servers.arrived(request, node, client, reply)
             return
         broker = self._brokers[node]
@@ -168,7 +165,7 @@ class Brokers:
 
     def closed(self, node: int, client: str) -> None:
         """Learn that a consumer has closed its connections to a node."""
-        if self._servers is not None and self.is_alive(node):
+        if self._servers is not None and node not in self.down:
             self._servers.closed(node, client)
 
     # --- changes from outside
@@ -193,6 +190,7 @@ class Brokers:
         lost = [p for p, leader in self._leaders.items() if leader == node]
         broker = self._brokers[node]
         broker.coordinator = None
+        self.down.add(node)
         broker.parked.clear()
         broker.look_at(None)
         for partition in lost:
@@ -227,7 +225,7 @@ class Brokers:
 
     def answer(self, node: int, request: Request, client: str) -> Response | None:
         """Return the response of the servers to a periodic request as long as nothing happens, or None."""
-        if self._servers is None or not self.is_alive(node):
+        if self._servers is None or node in self.down:
             return None
         return self._servers.answer(request, node, client)
 
@@ -304,10 +302,11 @@ class Brokers:
             self._servers.topics_changed(self.topics)
 
     def _take_over(self, failed: int, partitions: list[int]) -> None:
-        others = [node for node in range(len(self._brokers)) if self.is_alive(node)]
+        others = self._alive
         after = [node for node in others if node > failed] + others
         successor = after[0] if after else failed
         self._brokers[failed] = self._started(failed)
+        self.down.discard(failed)
         self._metadata = None
         for partition in partitions:
             self._leaders[partition] = successor
@@ -343,8 +342,13 @@ class Brokers:
             coordinator, Alarm(self._clock, lambda: self._on_deadline(node), rank + 1), to_replicas
         )
 
+    @property
+    def _alive(self) -> list[int]:
+        """The brokers that accept connections."""
+        return [node for node in range(len(self._brokers)) if node not in self.down]
+
     def _announce_leaders(self) -> None:
-        alive = [node for node in range(len(self._brokers)) if self.is_alive(node)]
+        alive = self._alive
         for node in alive:
             self._carry_out(self._brokers[node], self._up(node).on_cluster_change(self._leaders, len(alive)))
         if self._servers is not None:
@@ -373,13 +377,15 @@ class Brokers:
                 reply(response.response)
         for request_id in outcome.superseded:
             broker.parked.pop(request_id, None)
-        broker.look_at(broker.coordinator.not_before_ms())
+        look_ms = broker.coordinator.not_before_ms()
+        if look_ms != broker.look_ms:
+            broker.look_at(look_ms)
 
     def _replicate(self, broker: _Broker, append: Append, client: str) -> None:
         """Append the records when the replicas have them, after a round trip, in order."""
         commits = isinstance(append.records, CommittedOffsets)
         kind = f"commits of {client}" if commits else ""
-        broker.to_replicas.carry(kind, self._appended, (broker, append), is_cause=not commits, is_safe=True)
+        broker.to_replicas.send(self._appended, (broker, append), kind, is_cause=not commits, is_safe=True)
 
     def _appended(self, broker: _Broker, append: Append) -> None:
         if broker.coordinator is None:
@@ -408,7 +414,7 @@ class Brokers:
 
     def _all_metadata(self) -> MetadataResponse:
         if self._metadata is None:
-            alive = tuple(node for node in range(len(self._brokers)) if self.is_alive(node))
+            alive = tuple(self._alive)
             leader = alive[0] if alive else -1
             topics = tuple(
                 TopicMetadata(name=name, partitions=self._partitions(name, count, leader))

@@ -32,14 +32,6 @@ class Kind(NamedTuple):
     may_change: bool
 
 
-def kind_of_request(request: Request) -> Kind:
-    """Return the kind of a request. One that a member at rest sends again and again changes nothing."""
-    kind = kind_of(type(request))
-    if kind.may_change and isinstance(request, FamilyRequest) and request.repeats:
-        return kind._replace(may_change=False)
-    return kind
-
-
 @cache
 def kind_of(requests: type[Request]) -> Kind:
     """Return the kind of the requests of a type."""

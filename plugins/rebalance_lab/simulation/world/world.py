@@ -1,6 +1,6 @@
 """What the processes of a simulated group share: the clock, the network, the brokers, the load."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -27,8 +27,9 @@ class Peers(RestingPeers, Protocol):
         """Whether there are servers, which learn that connections are closed."""
         ...
 
-    def is_alive(self, node: int) -> bool:
-        """Return whether a node accepts connections."""
+    @property
+    def down(self) -> Container[int]:
+        """The numbers of the nodes that accept no connections."""
         ...
 
     def closed(self, node: int, client: str) -> None:
