@@ -402,7 +402,12 @@ class Client:
         self.is_at_rest, self.reads_in_poll = outlook.is_at_rest, outlook.reads_in_poll
         self.wants_poll = poll_ms <= now_ms
         self.timer_ms, self.poll_ms = timer_ms, poll_ms
-        return self._effects.drain()
+        effects = self._effects
+        return (
+            effects.drain()
+            if effects.sends or effects.events or effects.records or effects.error or effects.disconnects
+            else NOTHING
+        )
 
     # --- inside
 

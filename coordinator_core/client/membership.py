@@ -30,7 +30,7 @@ class Membership(Generic[State]):
         self._core, self._coordinator, self._moves = core, coordinator, moves
         self._unjoined = self.state = next(iter(moves))
         self.joined_topics: tuple[str, ...] = ()
-        """The topics of the last JoinGroup, sorted."""
+        """The topics of the last join, sorted."""
         self.rejoin_reason = "the first join"
         self.rejoin_requested = True
         self.must_prepare = True

@@ -108,7 +108,7 @@ class Run:
         self.load = Load(is_shared=self.family.spec.servers is not None)
         self.stage: Stage[Process] = Stage(self, scenario, self.strategy, registry, self.load)
         self.clock = self.stage.clock
-        self._watch, self._exchanged = watch, exchanged
+        self._watch = watch
         self._messages: dict[str, int] = {}
         self._left_out: dict[str, int] = {}
         self._step_ms = -(-scenario.duration_ms // MEASURES)
@@ -140,9 +140,9 @@ class Run:
             self.stage.schedule(event)
         self.network = Network(self.clock, scenario.network, f"{scenario.seed}:network")
         self.brokers = self._make_brokers(group)
-        self._quiet = None
+        quiet = None
         if not every_message and exchanged is None:
-            self._quiet = Quiet(
+            quiet = Quiet(
                 self.clock,
                 self.network,
                 self.brokers,
@@ -151,6 +151,18 @@ class Run:
                 self._overload_ms,
                 scenario.duration_ms,
             )
+        self._world = World(
+            self.clock,
+            self.network,
+            self.brokers,
+            self.load,
+            self.stage.emit,
+            self._measure_soon,
+            self._messages,
+            self._left_out,
+            quiet,
+            exchanged,
+        )
         self._administrator = Administrator(
             scenario.name,
             self.family.spec.remove_members,
@@ -326,18 +338,7 @@ class Run:
         """Return a new process. It subscribes when it has started."""
         self._starts += 1
         process = Process(
-            World(
-                self.clock,
-                self.network,
-                self.brokers,
-                self.load,
-                self.stage.emit,
-                self._measure_soon,
-                self._messages,
-                self._left_out,
-                self._quiet,
-                self._exchanged,
-            ),
+            self._world,
             member,
             self._config_of(member),
             self._assignors_of(member),

@@ -10,7 +10,7 @@ from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.client.config import ClientConfig
 from coordinator_core.client.facade import Client
 from coordinator_core.client.member import MakeMember
-from coordinator_core.client.outcome import ClientOutcome, Send
+from coordinator_core.client.outcome import NOTHING, ClientOutcome, Send
 from coordinator_core.errors import AssignmentError, PluginError, RebalanceLabError
 from coordinator_core.families.family import RunningGroup
 from coordinator_core.model import TopicPartition
@@ -24,11 +24,11 @@ from rebalance_lab.simulation.process.application import Application
 from rebalance_lab.simulation.process.batches import Batches
 from rebalance_lab.simulation.process.clients import CLIENTS, ClientFacts, Joins
 from rebalance_lab.simulation.skipping.quiet import Overload
-from rebalance_lab.simulation.skipping.rest import Rest, is_success
+from rebalance_lab.simulation.skipping.rest import Rest
 from rebalance_lab.simulation.world.clock import Alarm
 from rebalance_lab.simulation.world.dice import Dice, Spread
 from rebalance_lab.simulation.world.exchange import Exchange
-from rebalance_lab.simulation.world.kinds import kind_of
+from rebalance_lab.simulation.world.kinds import is_success, kind_of
 from rebalance_lab.simulation.world.network import Connection
 from rebalance_lab.simulation.world.world import World
 
@@ -137,6 +137,7 @@ class Process:
         self._next_poll = Alarm(world.clock, self._poll, last_rank)
         self._last_poll_ms = -1
         self._rest = Rest(
+            world,
             self.client,
             self._application,
             lateness,
@@ -145,10 +146,6 @@ class Process:
             self._poll_every_ms,
             commit_interval_ms=config.auto_commit_interval_ms,
             longest_batch_ms=batches.longest_ms,
-            network=world.network,
-            brokers=world.brokers,
-            messages=world.messages,
-            left_out=world.left_out,
             connect=self._connection,
             connections=self._connections,
         )
@@ -353,7 +350,7 @@ class Process:
             self._last_poll_ms = last_poll_ms
             if not self._polls_in_background:
                 self._application.left_out(last_poll_ms)
-        self._set_alarms()
+        self._after(NOTHING)
 
     # --- its loop
 
@@ -464,16 +461,8 @@ class Process:
         ``polled``: the call was a poll of the application. ``calls``: the client calls the listener.
         """
         called_ms = 0
-        changes = self._take(outcome.events) if outcome.events else []
-        if not calls:
-            self._application.resumed()
-        elif changes:
-            called_ms = self._application.took(changes)
-        if polled:
-            took_over = ev.Assigned in map(type, changes)
-            self._application.polled(is_at_rest=self.client.is_at_rest, took_over=took_over)
-        if outcome.error is not None:
-            self._check(outcome.error)
+        if polled or outcome.events or outcome.error is not None or not calls:
+            called_ms = self._tell_application(outcome, polled=polled, calls=calls)
         if outcome.sends:
             if called_ms:
                 self._clock.after(called_ms, lambda: self._send_all(outcome.sends))
@@ -487,19 +476,6 @@ class Process:
         if self._unread:  # the next poll is set to the end of the batch
             self._deadline.set(self.client.timer_ms)
             return
-        self._set_alarms()
-        if self._world.quiet is not None:
-            self._world.quiet.look(self)
-
-    def _check(self, error: Exception) -> None:
-        """Raise an error of the code of a plugin."""
-        if isinstance(error, (AssignmentError, PluginError)):
-            raise error
-        if not isinstance(error, RebalanceLabError):
-            raise AssignmentError(self._assignors, [f"on_assignment raised {raised(error)}"]) from error
-
-    def _set_alarms(self) -> None:
-        """Set both alarms to the times of the client, where these have changed."""
         client = self.client
         if client.timer_ms != self._deadline.due_ms:
             self._deadline.set(client.timer_ms)
@@ -509,6 +485,30 @@ class Process:
             poll_ms = min(client.poll_ms, self._last_poll_ms + self._poll_every_ms)
         if poll_ms != self._next_poll.due_ms:
             self._next_poll.set(poll_ms)
+        if self._world.quiet is not None:
+            self._world.quiet.look(self)
+
+    def _tell_application(self, outcome: ClientOutcome, *, polled: bool, calls: bool) -> int:
+        """Pass on what the client reports, and return how long the calls of the listener take."""
+        called_ms = 0
+        changes = self._take(outcome.events)
+        if not calls:
+            self._application.resumed()
+        elif changes:
+            called_ms = self._application.took(changes)
+        if polled:
+            took_over = ev.Assigned in map(type, changes)
+            self._application.polled(is_at_rest=self.client.is_at_rest, took_over=took_over)
+        if outcome.error is not None:
+            self._check(outcome.error)
+        return called_ms
+
+    def _check(self, error: Exception) -> None:
+        """Raise an error of the code of a plugin."""
+        if isinstance(error, (AssignmentError, PluginError)):
+            raise error
+        if not isinstance(error, RebalanceLabError):
+            raise AssignmentError(self._assignors, [f"on_assignment raised {raised(error)}"]) from error
 
     def _send_all(self, sends: Iterable[Send]) -> None:
         if self.frozen:
@@ -560,8 +560,8 @@ class Process:
         exchange: Exchange | None,
         response: Response,
     ) -> None:
-        """Send the response of a broker to the process."""
-        is_cause = may_change or not is_success(response)
+        """Send the response of a broker to the process. Without skipping, nobody asks what is a cause."""
+        is_cause = self._world.quiet is not None and (may_change or not is_success(response))
         connection.to_client(self._arrived, (request_id, response, exchange), kind, is_cause)
 
     def _connection(self, node: int, of_group: bool) -> Connection:

@@ -18,7 +18,7 @@ A commit whose response may delay that to the last heartbeat is sent, and so is 
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import ceil
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,18 +26,12 @@ from numpy.typing import NDArray
 from coordinator_core.client.beats import Beats, Heartbeats, Looks
 from coordinator_core.client.facade import Client
 from coordinator_core.client.requests import MOST_IN_FLIGHT
-from coordinator_core.protocol.messages import (
-    FamilyResponse,
-    HeartbeatResponse,
-    MetadataResponse,
-    OffsetCommitRequest,
-    OffsetCommitResponse,
-    Request,
-    Response,
-)
+from coordinator_core.protocol.messages import Request
+from rebalance_lab.simulation.process.application import Application
 from rebalance_lab.simulation.world.dice import Dice, Spread
 from rebalance_lab.simulation.world.kinds import kind_of
-from rebalance_lab.simulation.world.network import Connection, Network
+from rebalance_lab.simulation.world.network import Connection
+from rebalance_lab.simulation.world.world import World
 
 COMMIT, METADATA = "OffsetCommit", "Metadata"
 """The kinds of periodic messages, besides heartbeats and looks."""
@@ -48,20 +42,6 @@ AT_ONCE = MOST_IN_FLIGHT - 3
 FEW = 16
 """The number of times below which a list is faster than an array."""
 
-LATENCIES = 4
-"""A message is under way for less than this many times the largest latency."""
-
-
-def is_success(response: Response) -> bool:
-    """Return whether the response to a periodic request changes nothing at its receiver."""
-    if isinstance(response, HeartbeatResponse):
-        return not response.error
-    if isinstance(response, OffsetCommitResponse):
-        return not [partition for partition in response.partitions if partition.error]
-    if isinstance(response, FamilyResponse):
-        return response.changes_nothing
-    return isinstance(response, MetadataResponse)
-
 
 def _api(request: Request) -> str:
     return kind_of(type(request)).api
@@ -70,67 +50,6 @@ def _api(request: Request) -> str:
 def _follows(looks: Looks, at_ms: int, by_ms: int) -> bool:
     """Return whether a time is less than ``by_ms`` after a look, or at that of a look."""
     return at_ms >= looks.due_ms and (at_ms - looks.due_ms) % looks.interval_ms < max(1, by_ms)
-
-
-class Peers(Protocol):
-    """The brokers, as a process at rest sees them."""
-
-    def metadata(self) -> MetadataResponse:
-        """Return the description of all topics."""
-        ...
-
-    def coordinator_node(self) -> int:
-        """Return the coordinator of the group, or -1."""
-        ...
-
-    def has_member(self, number: int, member_id: str) -> bool:
-        """Return whether the coordinator has a member in the present generation, of this number."""
-        ...
-
-    def owes(self, client: str) -> bool:
-        """Return whether a coordinator has yet to answer a request of a consumer, or a copy of one."""
-        ...
-
-    def answer(self, node: int, request: Request, client: str) -> Response | None:
-        """Return the response of servers to a periodic request as long as nothing happens, or None."""
-        ...
-
-    def keep_alive(self, node: int, request: Request, *, client: str, at_ms: int) -> None:
-        """Take note of a heartbeat that is left out."""
-        ...
-
-    def leave_out_commits(self, node: int, client: str, count: int) -> None:
-        """Count commits of a client that are left out."""
-        ...
-
-    def commit(self, node: int, request: OffsetCommitRequest, *, client: str, at_ms: int) -> None:
-        """Take note of the last commit that is left out: it arrives at ``at_ms``, and is stored."""
-        ...
-
-
-class Loop(Protocol):
-    """The application of the process."""
-
-    @property
-    def keeps_up(self) -> bool:
-        """Whether it has no backlog, and none builds up at the present rates."""
-        ...
-
-    def hand_out(self) -> None:
-        """Note a commit that is left out and whose offsets do not count."""
-        ...
-
-    @property
-    def following_ms(self) -> int | None:
-        """The time of the poll after the next one, if it is drawn."""
-        ...
-
-    def poll_ahead(self, every_ms: int, before_ms: float) -> tuple[int, int]:
-        """Draw the polls that follow a poll now, and leave out all but the last one.
-
-        Return their number, and the time of the last one that is left out.
-        """
-        ...
 
 
 class _Beat(NamedTuple):
@@ -154,14 +73,14 @@ class Rest:
 
     ``commit_interval_ms`` is the interval of commits, ``longest_batch_ms`` the longest time from the time at
     which a commit is due to the poll that sends it.
-    ``connect`` returns the connection to a broker for requests of the group, or for others. ``messages`` has
-    the number of requests of all processes by kind, ``left_out`` that of those that were not sent.
+    ``connect`` returns the connection to a broker for requests of the group, or for others.
     """
 
     def __init__(
         self,
+        world: World,
         client: Client,
-        application: Loop,
+        application: Application,
         lateness: Spread,
         choices: Dice,
         name: str,
@@ -169,10 +88,6 @@ class Rest:
         *,
         commit_interval_ms: int,
         longest_batch_ms: float,
-        network: Network,
-        brokers: Peers,
-        messages: dict[str, int],
-        left_out: dict[str, int],
         connect: Callable[[int, bool], Connection],
         connections: Mapping[tuple[int, bool], Connection],
     ) -> None:
@@ -180,8 +95,9 @@ class Rest:
         self._periodic, self._metadata = client.periodic, client.periodic.metadata
         self._choices, self._name, self._poll_every_ms = choices, name, poll_every_ms
         self._commit_interval_ms, self._longest_batch_ms = commit_interval_ms, ceil(longest_batch_ms) + 1
-        self._network, self._brokers = network, brokers
-        self._messages, self._left_out = messages, left_out
+        self._network, self._brokers = world.network, world.brokers
+        self._messages, self._left_out = world.messages, world.left_out
+        self._margin_ms = world.network.margin_ms
         self._connect, self._connections = connect, connections
         self._done_ms = self._limit_ms = -1
         self._kept_up = False
@@ -190,17 +106,12 @@ class Rest:
         self._beats_together: list[_Beat] = []
         """The heartbeats of that time, to each node."""
 
-    @property
-    def margin_ms(self) -> int:
-        """The time in which every message under way has arrived."""
-        return LATENCIES * self._network.most_latency_ms
-
-    def _margin_ms(self, looks: Looks | None) -> int:
+    def _margin_of(self, looks: Looks | None) -> int:
         """Return the time in which every message under way has arrived, all those of a look too.
 
         Of these, some wait until others are answered.
         """
-        return self.margin_ms * (1 if looks is None else -(-looks.count // AT_ONCE))
+        return self._margin_ms * (1 if looks is None else -(-looks.count // AT_ONCE))
 
     def is_quiet(self, *, works: bool, connected_ms: int, now_ms: int) -> bool:
         """Return whether the client, a member of the group, sends nothing but periodic messages from now on.
@@ -214,12 +125,12 @@ class Rest:
         if bool(self._client.partitions) is not works or not self._is_expected(heartbeats):
             return False
         since_ms = self._periodic.waits_since_ms
-        if since_ms is not None and (now_ms - since_ms > self.margin_ms or since_ms <= connected_ms):
+        if since_ms is not None and (now_ms - since_ms > self._margin_ms or since_ms <= connected_ms):
             return False
         looks, beat_ms = heartbeats.looks, heartbeats.beats.interval_ms
         look_ms = beat_ms if looks is None else looks.interval_ms
         shortest_ms = min(beat_ms, look_ms, self._commit_interval_ms, self._metadata.age_ms)
-        return shortest_ms > 2 * self._margin_ms(looks) and self._metadata.agrees_with(
+        return shortest_ms > 2 * self._margin_of(looks) and self._metadata.agrees_with(
             self._brokers.metadata()
         )
 
@@ -244,7 +155,7 @@ class Rest:
         if heartbeats is None:
             return now_ms
         beats = heartbeats.beats
-        return (now_ms if beats.is_waiting else beats.due_ms) + self.margin_ms
+        return (now_ms if beats.is_waiting else beats.due_ms) + self._margin_ms
 
     def next_cause_ms(self, until_ms: int, now_ms: int) -> int:
         """Return a time before which no message changes anything, ``until_ms`` at most.
@@ -305,7 +216,7 @@ class Rest:
             return None
         self._done_ms = until_ms
         looks = heartbeats.looks
-        margin_ms = self._margin_ms(looks)
+        margin_ms = self._margin_of(looks)
         last_ms = until_ms - 1 - margin_ms
         beats = self._beats(heartbeats.beats, last_ms)
         if looks is not None:
@@ -368,7 +279,7 @@ class Rest:
             return poll_ms, next_ms
         before_ms = self._limit_ms
         if beat is not None:
-            before_ms = min(before_ms, beat.sent_ms - self.margin_ms)
+            before_ms = min(before_ms, beat.sent_ms - self._margin_ms)
         count, last_ms = self._application.poll_ahead(every_ms, before_ms)
         if count:
             self._leave_out_commits(count)
@@ -398,7 +309,7 @@ class Rest:
 
     def _delays(self, commit_ms: int, beat_ms: int) -> bool:
         """Return whether the response to a commit may delay that to a heartbeat."""
-        return beat_ms - self.margin_ms < commit_ms <= beat_ms
+        return beat_ms - self._margin_ms < commit_ms <= beat_ms
 
     def _beats(self, beats: Beats, last_ms: int) -> Sequence[int] | NDArray[np.int64]:
         """Return the times of the heartbeats up to and including ``last_ms``, and that of the next one."""
@@ -494,7 +405,7 @@ class Rest:
             count = (limit_ms - due_ms) // interval_ms
             beat = self._beat
             if beat is not None:
-                before = max(0, (beat.sent_ms - self.margin_ms - due_ms) // interval_ms + 1)
+                before = max(0, (beat.sent_ms - self._margin_ms - due_ms) // interval_ms + 1)
                 if self._delays(due_ms + before * interval_ms, beat.sent_ms):
                     count = min(count, before)
             if count:

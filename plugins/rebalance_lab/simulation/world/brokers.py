@@ -39,8 +39,8 @@ from coordinator_core.protocol.messages import (
 )
 from rebalance_lab.scenarios.replicas import Racks, racks_of
 from rebalance_lab.simulation.process.load import Load
-from rebalance_lab.simulation.skipping.rest import is_success
 from rebalance_lab.simulation.world.clock import Alarm, VirtualClock
+from rebalance_lab.simulation.world.kinds import is_success
 from rebalance_lab.simulation.world.network import Network, Way
 from rebalance_lab.simulation.world.servers import ServerNodes
 

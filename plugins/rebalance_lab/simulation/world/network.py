@@ -20,6 +20,9 @@ from rebalance_lab.simulation.world.dice import Dice, Spread
 CLOSED = "closed"
 """The kind of the message that closes a connection."""
 
+LATENCIES = 4
+"""A message is under way for less than this many times the largest latency."""
+
 _LOSS, _TWICE, _LATENCY, _LATENCY_OF_COPY = range(4)
 _NUMBERS = 4
 """The random numbers of each message."""
@@ -28,15 +31,15 @@ _NUMBERS = 4
 class Network:
     """The connections between consumers and brokers, and their faults. ``seed`` names its random numbers."""
 
-    __slots__ = ("_conditions", "clock", "cut_off", "has_faults", "most_latency_ms", "seed")
+    __slots__ = ("_conditions", "clock", "cut_off", "has_faults", "margin_ms", "seed")
 
     def __init__(self, clock: VirtualClock, conditions: Conditions, seed: str) -> None:
         self.clock, self.seed = clock, seed
         self._conditions = conditions
         self.has_faults = bool(conditions.loss or conditions.duplicate)
         """Whether messages are lost or delivered twice."""
-        self.most_latency_ms = conditions.latency_ms_max
-        """The largest latency of a message."""
+        self.margin_ms = LATENCIES * conditions.latency_ms_max
+        """The time in which every message under way has arrived."""
         self.cut_off: set[str] = set()
         """The names of consumers that are cut from all brokers."""
 
