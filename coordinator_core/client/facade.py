@@ -13,7 +13,7 @@ from coordinator_core.client.coordinator_finder import CoordinatorFinder
 from coordinator_core.client.core import Core
 from coordinator_core.client.fetcher import Fetcher
 from coordinator_core.client.generation import Generation
-from coordinator_core.client.member import NO_GROUP, MakeMember
+from coordinator_core.client.member import NO_GROUP, MakeMember, Outlook
 from coordinator_core.client.metadata import Metadata
 from coordinator_core.client.offsets import CommitCallback, CommitResult, Offsets
 from coordinator_core.client.outcome import NOTHING, ClientOutcome, Effects, Listener, PositionSource
@@ -374,40 +374,32 @@ class Client:
         Every call ends so, and returns its outcome. A driver that does not poll at `poll_ms` calls this
         method then, whose outcome is empty.
         """
-        if not self._core.is_open:
-            self._look_ahead_to_the_end(now_ms)
-            return self._effects.drain()
-        subscriptions, timer_ms, offsets = self._subscriptions, self._requests.deadline_ms, self._offsets
+        core, subscriptions, offsets = self._core, self._subscriptions, self._offsets
         outlook = self._member.outlook(now_ms=now_ms) if subscriptions.is_group_managed else NO_GROUP
-        poll_ms = outlook.poll_ms
-        if outlook.deadline_ms < timer_ms:
+        timer_ms, poll_ms = self._requests.deadline_ms, NEVER
+        if outlook.deadline_ms < timer_ms and (core.is_open or self._stays_while_closing):
             timer_ms = outlook.deadline_ms
-        if offsets.retry_ms < timer_ms:
-            timer_ms = offsets.retry_ms
-        if self._coordinator.deadline_ms < timer_ms and subscriptions.uses_coordinator:
-            timer_ms = self._coordinator.deadline_ms
-        if self._metadata.deadline_ms < timer_ms and self._metadata.has_interest():
-            timer_ms = self._metadata.deadline_ms
-        if offsets.finished:
-            poll_ms = now_ms
-        has_positions = self._positions.settled is subscriptions.partitions
-        if poll_ms > now_ms and not (has_positions and self._fetcher is None):
-            retry_ms = self._next_retry_ms(now_ms)
-            if retry_ms <= now_ms:
-                poll_ms = now_ms
-            elif retry_ms < timer_ms:
-                timer_ms = retry_ms
-        if poll_ms > now_ms and outlook.is_at_rest and offsets.auto_commits and subscriptions.partitions:
-            poll_ms = min(poll_ms, offsets.next_poll_ms(now_ms=now_ms))
+        if core.failure is None and not self._closing.is_done:
+            if offsets.retry_ms < timer_ms:
+                timer_ms = offsets.retry_ms
+            if self._coordinator.deadline_ms < timer_ms and subscriptions.uses_coordinator:
+                timer_ms = self._coordinator.deadline_ms
+            if self._metadata.deadline_ms < timer_ms and self._metadata.has_interest():
+                timer_ms = self._metadata.deadline_ms
+        if core.is_open:
+            poll_ms = outlook.poll_ms
+            settled = self._positions.settled is subscriptions.partitions and self._fetcher is None
+            if poll_ms > now_ms and (not settled or offsets.auto_commits or offsets.finished):
+                poll_ms, retry_ms = self._look_at_polls(outlook, now_ms)
+                timer_ms = min(timer_ms, retry_ms)
+        elif self._closing.has_begun:
+            timer_ms = min(timer_ms, self._closing.next_deadline_ms())
         self.is_at_rest, self.reads_in_poll = outlook.is_at_rest, outlook.reads_in_poll
         self.wants_poll = poll_ms <= now_ms
         self.timer_ms, self.poll_ms = timer_ms, poll_ms
         effects = self._effects
-        return (
-            effects.drain()
-            if effects.sends or effects.events or effects.records or effects.error or effects.disconnects
-            else NOTHING
-        )
+        has_any = effects.sends or effects.events or effects.records or effects.error or effects.disconnects
+        return effects.drain() if has_any else NOTHING
 
     # --- inside
 
@@ -442,34 +434,23 @@ class Client:
         """Whether the member goes on until it has left: its last commit may wait for a coordinator."""
         return self._closing.has_begun and not self.closed and not self._core.commits_as_member
 
-    def _look_ahead_to_the_end(self, now_ms: int) -> None:
-        """Note when `on_deadline` has work for a consumer that is closing or has failed. It is not polled."""
-        managed = self._subscriptions.is_group_managed
-        outlook = self._member.outlook(now_ms=now_ms) if managed else NO_GROUP
-        times = [self._requests.deadline_ms, self._closing.next_deadline_ms()]
-        if self._stays_while_closing:
-            times.append(outlook.deadline_ms)
-        if self._core.failure is None and not self.closed:
-            times.append(self._offsets.retry_ms)
-            if self._metadata.has_interest():
-                times.append(self._metadata.deadline_ms)
-            if self._subscriptions.uses_coordinator:
-                times.append(self._coordinator.deadline_ms)
-        self.is_at_rest, self.reads_in_poll = outlook.is_at_rest, outlook.reads_in_poll
-        self.wants_poll, self.timer_ms, self.poll_ms = False, min(times), NEVER
+    def _look_at_polls(self, outlook: Outlook, now_ms: int) -> tuple[int, int]:
+        """Return when a poll makes progress, and when it may: with commits, positions and records.
 
-    def _next_retry_ms(self, now_ms: int) -> int:
-        """Return when a poll can make progress with positions and records: now, later, or `NEVER`.
-
-        Times in the past are left out: a poll would not make progress now.
+        Times at which it may are later than now: a poll would not make progress now.
         """
-        fetcher, times = self._fetcher, []
+        offsets, fetcher, times = self._offsets, self._fetcher, [NEVER]
+        if offsets.finished:
+            return now_ms, NEVER
         if not self._positions.all_known():
             if self._positions.wants_poll(now_ms=now_ms):
-                return now_ms
+                return now_ms, NEVER
             times.append(self._positions.retry_ms())
         if fetcher is not None:
             if fetcher.has_records or fetcher.is_due(now_ms=now_ms):
-                return now_ms
+                return now_ms, NEVER
             times.append(fetcher.retry_ms())
-        return min((time_ms for time_ms in times if time_ms > now_ms), default=NEVER)
+        poll_ms = outlook.poll_ms
+        if outlook.is_at_rest and offsets.auto_commits and self._subscriptions.partitions:
+            poll_ms = min(poll_ms, offsets.next_poll_ms(now_ms=now_ms))
+        return poll_ms, min(time_ms for time_ms in times if time_ms > now_ms)
