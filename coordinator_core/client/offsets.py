@@ -161,7 +161,7 @@ class Offsets:
 
     def auto_commit(self, *, now_ms: int) -> None:
         """Commit the consumed offsets, if an auto-commit is due."""
-        if not self._auto_commit_is_due(now_ms=now_ms):
+        if not self.auto_commits or self.next_poll_ms(now_ms=now_ms) > now_ms:
             return
         self.due_ms = now_ms + self._core.config.auto_commit_interval_ms
         offsets = self.all_consumed(now_ms=now_ms)
@@ -182,14 +182,6 @@ class Offsets:
         """Begin the interval of auto-commit, if polls commit."""
         if self.auto_commits:
             self.due_ms = now_ms + self._core.config.auto_commit_interval_ms
-
-    def _auto_commit_is_due(self, *, now_ms: int) -> bool:
-        """Return whether a poll would commit now. The first call starts the interval."""
-        if not self.auto_commits or self._is_committing:
-            return False
-        if self.due_ms is None:
-            self.begin_auto_commit(now_ms=now_ms)
-        return self.due_ms is not None and now_ms >= self.due_ms and self._coordinator.node is not None
 
     @property
     def is_quiet(self) -> bool:
