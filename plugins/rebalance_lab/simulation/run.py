@@ -102,7 +102,7 @@ class Run(Simulation[Process]):
         strategy = registry.strategy(strategy)
         self.load = Load(is_shared=registry.protocol(strategy.protocol).servers is not None)
         super().__init__(scenario, strategy, registry, self.load)
-        self._watch, self._exchanged = watch, exchanged
+        self._watch = watch
         self._messages: dict[str, int] = {}
         self._left_out: dict[str, int] = {}
         self._step_ms = -(-scenario.duration_ms // MEASURES)
@@ -128,9 +128,9 @@ class Run(Simulation[Process]):
         self._schedule_all()
         self.network = Network(self.clock, scenario.network, f"{scenario.seed}:network")
         self.brokers = self._make_brokers()
-        self._quiet = None
+        quiet = None
         if not every_message and exchanged is None:
-            self._quiet = Quiet(
+            quiet = Quiet(
                 self.clock,
                 self.network,
                 self.brokers,
@@ -139,6 +139,18 @@ class Run(Simulation[Process]):
                 self._overload_ms,
                 scenario.duration_ms,
             )
+        self._world = World(
+            self.clock,
+            self.network,
+            self.brokers,
+            self.load,
+            self.emit,
+            self._measure_soon,
+            self._messages,
+            self._left_out,
+            quiet,
+            exchanged,
+        )
         self._administrator = Administrator(
             scenario.name,
             self.family.spec.remove_members,
@@ -312,18 +324,7 @@ class Run(Simulation[Process]):
         """Return a new process. It subscribes when it has started."""
         self._starts += 1
         process = Process(
-            World(
-                self.clock,
-                self.network,
-                self.brokers,
-                self.load,
-                self.emit,
-                self._measure_soon,
-                self._messages,
-                self._left_out,
-                self._quiet,
-                self._exchanged,
-            ),
+            self._world,
             member,
             self._config_of(member),
             self._assignors_of(member),

@@ -427,7 +427,7 @@ def test_a_heartbeat_that_changes_something_cannot_be_left_out():
     run = run_of(document(members=[{"id": "m0", "topics": ["t"]}]), "sticky+reconcile")
     run.advance(60_000)
     client = run.consumers["m0"].client
-    request = client.periodic().heartbeats.request
+    request = client.periodic.heartbeats().request
     node = run.brokers.coordinator_node()
     run.brokers.keep_alive(node, request, client="m0", at_ms=60_001)
     for changed in ({"member_epoch": 99}, {"subscribed_topic_names": ("other",)}):

@@ -27,8 +27,8 @@ from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
 from rebalance_lab.scenarios.replicas import Racks, racks_of
 from rebalance_lab.simulation.process.load import Load
-from rebalance_lab.simulation.skipping.rest import is_success
 from rebalance_lab.simulation.world.clock import VirtualClock
+from rebalance_lab.simulation.world.kinds import is_success
 from rebalance_lab.simulation.world.network import Network, Way
 from rebalance_lab.simulation.world.servers import Node, Reply, ServerNodes
 
@@ -73,6 +73,8 @@ class Brokers:
         servers: Servers | None = None,
     ) -> None:
         self.topics = topics
+        self.down: set[int] = set()
+        """The numbers of the brokers that accept no connections."""
         self._racks = racks
         self.log = MemoryLog()
         self.disconnect: list[Callable[[int], None]] = []
@@ -111,14 +113,10 @@ class Brokers:
         """Whether there are servers, which learn that connections are closed."""
         return self._servers is not None
 
-    def is_alive(self, node: int) -> bool:
-        """Return whether a node accepts connections. Servers that are no brokers always do."""
-        return node >= len(self._brokers) or self._brokers[node].coordinator is not None
-
     def arrived(self, request: m.Request, node: int, client: str, reply: Reply) -> None:
         """Receive a request. The node replies at once, later or never."""
         if self._servers is not None and type(request) in self._servers.machine.requests:
-            if self.is_alive(node):
+            if node not in self.down:
                 self._servers.arrived(request, node, client, reply)
             return
         broker = self._brokers[node]
@@ -136,7 +134,7 @@ class Brokers:
 
     def closed(self, node: int, client: str) -> None:
         """Learn that a consumer has closed its connections to a node."""
-        if self._servers is not None and self.is_alive(node):
+        if self._servers is not None and node not in self.down:
             outcome = self._servers.machine.closed(node, client, now_ms=self._clock.now_ms)
             self._servers.carry_out(outcome)
 
@@ -161,6 +159,7 @@ class Brokers:
             return
         broker = self._brokers[node]
         broker.coordinator = None
+        self.down.add(node)
         broker.parked.clear()
         broker.look_at(None)
         del self._leaders[self._home]
@@ -194,7 +193,7 @@ class Brokers:
 
     def answer(self, node: int, request: m.Request, client: str) -> m.Response | None:
         """Return the response of the servers to a periodic request as long as nothing happens, or None."""
-        if self._servers is None or not self.is_alive(node):
+        if self._servers is None or node in self.down:
             return None
         now_ms = self._clock.now_ms
         return self._servers.machine.answer(request, node=node, client=client, now_ms=now_ms)
@@ -266,10 +265,11 @@ class Brokers:
             self._servers.carry_out(self._servers.machine.topics_changed(topics, now_ms=now_ms))
 
     def _take_over(self, failed: int) -> None:
-        others = self._alive()
+        others = self._alive
         after = [node for node in others if node > failed] + others
         successor = after[0] if after else failed
         self._brokers[failed] = self._started(failed)
+        self.down.discard(failed)
         self._metadata = None
         self._leaders[self._home] = successor
         self._announce_leaders()
@@ -303,16 +303,18 @@ class Brokers:
         broker.to_replicas = Way(self._network, f"replicas of broker {node}", rank)
         return broker
 
+    @property
+    def _alive(self) -> list[int]:
+        """The brokers that accept connections."""
+        return [node for node in range(len(self._brokers)) if node not in self.down]
+
     def _announce_leaders(self) -> None:
-        alive = self._alive()
+        alive = self._alive
         for node in alive:
             self._carry_out(self._brokers[node], self._up(node).on_cluster_change(self._leaders, len(alive)))
         if self._servers is not None:
             now_ms = self._clock.now_ms
             self._servers.carry_out(self._servers.machine.brokers_changed(alive, now_ms=now_ms))
-
-    def _alive(self) -> list[int]:
-        return [node for node in range(len(self._brokers)) if self.is_alive(node)]
 
     def _up(self, node: int) -> Coordinator:
         coordinator = self._brokers[node].coordinator
@@ -327,17 +329,20 @@ class Brokers:
     def _carry_out(self, broker: _Broker, outcome: Outcome, client: str = "") -> None:
         """Carry out the outcome of a call of the coordinator, maybe for a request of a client."""
         assert broker.coordinator is not None
-        broker.report(outcome)
+        if outcome.events:
+            broker.report(outcome)
         for append in outcome.appends:
             self._replicate(broker, append, client)
         broker.answer(outcome)
-        broker.look_at(broker.coordinator.not_before_ms())
+        look_ms = broker.coordinator.not_before_ms()
+        if look_ms != broker.look_ms:
+            broker.look_at(look_ms)
 
     def _replicate(self, broker: _Broker, append: Append, client: str) -> None:
         """Append the records when the replicas have them, after a round trip, in order."""
         commits = isinstance(append.records, CommittedOffsets)
         kind = f"commits of {client}" if commits else ""
-        broker.to_replicas.carry(kind, self._appended, (broker, append), is_cause=not commits, is_safe=True)
+        broker.to_replicas.send(self._appended, (broker, append), kind, is_cause=not commits, is_safe=True)
 
     def _appended(self, broker: _Broker, append: Append) -> None:
         if broker.coordinator is None:
@@ -369,7 +374,7 @@ class Brokers:
     def metadata(self) -> m.MetadataResponse:
         """Return the description of all topics."""
         if self._metadata is None:
-            alive = tuple(self._alive())
+            alive = tuple(self._alive)
             leader = alive[0] if alive else -1
             topics = tuple(
                 m.TopicMetadata(name=name, partitions=self._partitions(name, count, leader))

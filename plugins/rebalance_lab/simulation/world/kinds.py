@@ -24,17 +24,20 @@ class Kind(NamedTuple):
     may_change: bool
 
 
-def kind_of_request(request: m.Request) -> Kind:
-    """Return the kind of a request. One that a member at rest sends again and again changes nothing."""
-    kind = kind_of(type(request))
-    if kind.may_change and isinstance(request, m.FamilyRequest) and request.repeats:
-        return kind._replace(may_change=False)
-    return kind
-
-
 @cache
 def kind_of(requests: type[m.Request]) -> Kind:
     """Return the kind of the requests of a type."""
     name = requests.__name__.removesuffix("Request")
     of_family = issubclass(requests, m.FamilyRequest) and requests.is_periodic
     return Kind(name, requests not in _OF_NO_GROUP, not of_family and requests not in PERIODIC_REQUESTS)
+
+
+def is_success(response: m.Response) -> bool:
+    """Return whether the response to a periodic request changes nothing at its receiver."""
+    if isinstance(response, m.HeartbeatResponse):
+        return not response.error
+    if isinstance(response, m.OffsetCommitResponse):
+        return not [partition for partition in response.partitions if partition.error]
+    if isinstance(response, m.FamilyResponse):
+        return response.changes_nothing
+    return isinstance(response, m.MetadataResponse)

@@ -33,7 +33,7 @@ class Node:
     ) -> None:
         self._emit, self._alarm = emit, Alarm(clock, ring, rank)
         self._requests = 0
-        self._look_ms: int | None = None
+        self.look_ms: int | None = None
         self.parked: dict[int, tuple[Reply, str]] = {}
         """The requests without a response, each with its client."""
 
@@ -59,8 +59,8 @@ class Node:
 
     def look_at(self, at_ms: int | None) -> None:
         """Set the time of the deadline."""
-        if at_ms != self._look_ms:
-            self._look_ms = at_ms
+        if at_ms != self.look_ms:
+            self.look_ms = at_ms
             self._alarm.set(at_ms)
 
 

@@ -14,7 +14,11 @@ from rebalance_lab.simulation.world.network import Network
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """The objects that all processes share."""
+    """The objects that all processes share.
+
+    ``messages`` has the number of requests of all processes by kind, ``left_out`` that of those that were not
+    sent.
+    """
 
     clock: VirtualClock
     network: Network
