@@ -59,6 +59,9 @@ class Coordinator:
             self._rows |= {kind: (row, part) for kind, row in part.requests.items()}
         self._shards: dict[int, Shard] = {}
         self._timers, self._writes = Timers(), Writes()
+        self.not_before_ms = self._timers.not_before_ms
+        """Returns a time before which no call of `on_deadline` is due, or None. It costs less than the exact
+        time, which a call of `on_deadline` at that time makes known."""
         self._tools = config, self._timers, self._writes, random
         self._leaders: Mapping[int, int] = {}
         self._live_brokers = 0
@@ -180,12 +183,6 @@ class Coordinator:
     def next_deadline_ms(self) -> int | None:
         """Return when to call `on_deadline` next, or None."""
         return self._timers.next_ms()
-
-    def not_before_ms(self) -> int | None:
-        """Return a time before which no call of `on_deadline` is due, or None. It costs less than the exact
-        time, which a call of `on_deadline` at that time makes known.
-        """
-        return self._timers.not_before_ms()
 
     def next_deadline_of_others_ms(self, alive_ms: Mapping[str, int]) -> int | None:
         """Return the next deadline that is neither moved in time nor of the retention of offsets, or None.
