@@ -90,7 +90,10 @@ def tried(chosen: Sequence[Mutant], copies: Sequence[Copy], limit_seconds: float
         for done in as_completed([pool.submit(attempt, mutant) for mutant in chosen]):
             outcome = done.result()
             mark = " " if outcome.is_as_listed else "!"
-            typer.echo(f"{mark} {outcome.fate:9} {outcome.mutant.room} {outcome.mutant.name}: {outcome.why}")
+            print(
+                f"{mark} {outcome.fate:9} {outcome.mutant.room} {outcome.mutant.name}: {outcome.why}",
+                flush=True,
+            )
             yield outcome
 
 

@@ -67,8 +67,20 @@ class Copy:
 
     def test(self, tests: Iterable[str], limit_seconds: float) -> tuple[int | None, str]:
         """Run fast tests up to the first failure. Return the exit status, or None at the limit, and the output."""
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--hypothesis-seed=0"]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(self.root), str(self.root / "plugins")))}
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-x",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "--hypothesis-seed=0",
+        ]
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join((str(self.root), str(self.root / "plugins"))),
+        }
         process = subprocess.Popen(
             [*command, *tests],
             cwd=self.root,
