@@ -1,6 +1,5 @@
 """``python -m tests.mutants``: plant one fault after the other, and see whether the fast tests fail."""
 
-import random
 import sys
 import tempfile
 from collections import Counter
@@ -8,12 +7,13 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from queue import SimpleQueue
+from random import Random
 from typing import Annotated
 
 import typer
 
 from tests.mutants.table import Mutant, MutantError, errors, mutants, rooms
-from tests.mutants.trying import Copy, Fate, Outcome
+from tests.mutants.trying import Copy, Fate, Outcome, limit_memory
 
 CHECK_SECONDS = 3600.0
 
@@ -41,6 +41,7 @@ def main(
         for mutant in chosen:
             typer.echo(f"{mutant.room} {mutant.name}  {mutant.path}\n- {mutant.line}\n+ {mutant.fault}")
         return
+    limit_memory()
     with tempfile.TemporaryDirectory() as folder:
         copies = [Copy(Path(folder) / f"copy-{number}") for number in range(jobs)]
         if not unchecked:
@@ -69,7 +70,7 @@ def choose(names: Sequence[str], only: Sequence[str], sample: int | None, seed: 
     if only:
         found = [mutant for mutant in found if mutant.name in only]
     if sample is not None:
-        found = random.Random(seed).sample(found, min(sample, len(found)))
+        found = Random(seed).sample(found, min(sample, len(found)))
     return found
 
 
@@ -90,10 +91,8 @@ def tried(chosen: Sequence[Mutant], copies: Sequence[Copy], limit_seconds: float
         for done in as_completed([pool.submit(attempt, mutant) for mutant in chosen]):
             outcome = done.result()
             mark = " " if outcome.is_as_listed else "!"
-            print(
-                f"{mark} {outcome.fate:9} {outcome.mutant.room} {outcome.mutant.name}: {outcome.why}",
-                flush=True,
-            )
+            typer.echo(f"{mark} {outcome.fate:9} {outcome.mutant.room} {outcome.mutant.name}: {outcome.why}")
+            sys.stdout.flush()
             yield outcome
 
 

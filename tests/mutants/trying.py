@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterable
-from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
@@ -17,8 +16,8 @@ from tests.mutants.table import Mutant
 from tests.places import ROOT
 
 LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "node_modules")
+PYTEST = (sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--hypothesis-seed=0")
 MEMORY_BYTES = 6 * 2**30
-"""A fault may be a loop that never ends."""
 
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 
@@ -66,40 +65,25 @@ class Copy:
         return Outcome(mutant, Fate.NOT_TRIED, f"status {status}: {output[-500:]}")
 
     def test(self, tests: Iterable[str], limit_seconds: float) -> tuple[int | None, str]:
-        """Run fast tests up to the first failure. Return the exit status, or None at the limit, and the output."""
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-x",
-            "-q",
-            "-p",
-            "no:cacheprovider",
-            "--hypothesis-seed=0",
-        ]
-        environment = {
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join((str(self.root), str(self.root / "plugins"))),
-        }
+        """Run tests up to the first failure. Return the exit status, or None at the limit, and the output."""
+        places = os.pathsep.join((str(self.root), str(self.root / "plugins")))
         process = subprocess.Popen(
-            [*command, *tests],
+            [*PYTEST, *tests],
             cwd=self.root,
-            env=environment,
+            env={**os.environ, "PYTHONPATH": places},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
             start_new_session=True,
-            preexec_fn=_limit_memory,
         )
         try:
             output, _ = process.communicate(timeout=limit_seconds)
         except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
             return None, ""
         finally:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)  # with all that a test has left running
-            process.wait()
             shutil.rmtree(self.root / ".hypothesis", ignore_errors=True)
         return process.returncode, output
 
@@ -110,5 +94,6 @@ class Copy:
             compiled.unlink()
 
 
-def _limit_memory() -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+def limit_memory() -> None:
+    """Limit the memory of this process, and so of each that it starts: a fault may be an endless loop."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, resource.getrlimit(resource.RLIMIT_AS)[1]))
