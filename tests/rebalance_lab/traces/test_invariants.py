@@ -190,7 +190,7 @@ def test_a_dynamic_member_that_missed_a_round_may_not_overlap():
 def test_a_static_member_that_missed_no_round_may_not_overlap():
     watch = watching(
         *group_of_two(instance_id="one"),
-        *rebalance(2, STABLE, {"a": [0, 1], "b": [2, 3]})[:-1],
+        *rebalance(2, STABLE, {"a": [0, 1], "b": [2, 3]})[:-2],
         assigned("b", 2, {"t": [1, 2, 3]}),
     )
     assert [violation.rule for violation in watch.violations] == ["one owner per partition"]
