@@ -16,7 +16,9 @@ from tests.mutants.table import Mutant
 from tests.places import ROOT
 
 LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "node_modules")
-PYTEST = (sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--hypothesis-seed=0")
+PYTEST = (sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider")
+EXAMPLES = ("--hypothesis-profile=first", "--hypothesis-seed=0")
+"""The same examples each time, of which the first that fails is not made smaller."""
 MEMORY_BYTES = 6 * 2**30
 
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
@@ -68,7 +70,7 @@ class Copy:
         """Run tests up to the first failure. Return the exit status, or None at the limit, and the output."""
         places = os.pathsep.join((str(self.root), str(self.root / "plugins")))
         process = subprocess.Popen(
-            [*PYTEST, *tests],
+            [*PYTEST, *EXAMPLES, *tests],
             cwd=self.root,
             env={**os.environ, "PYTHONPATH": places},
             stdin=subprocess.DEVNULL,
