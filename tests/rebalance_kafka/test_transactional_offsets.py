@@ -9,7 +9,6 @@ from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
 from rebalance_kafka.broker import recorder, room
 from rebalance_kafka.wire.apis import Api
-from rebalance_kafka.wire.frames import from_ms
 from tests.rebalance_kafka.damage import REQUESTS
 from tests.rebalance_kafka.live import BY_NAME, SECONDS, broker, member, polled, produce, run
 from tests.rebalance_kafka.records import batch
@@ -34,9 +33,7 @@ class Producer:
         return self
 
     async def initialize(self):
-        begun = await self.line.ask(
-            Api.INIT_PRODUCER_ID, 4, transactional_id=ID, transaction_timeout=from_ms(60_000)
-        )
+        begun = await self.line.ask(Api.INIT_PRODUCER_ID, 4, transactional_id=ID, transaction_timeout=60_000)
         assert begun.error_code in (Wire.none, Wire.concurrent_transactions)
         if begun.error_code is not Wire.none:
             return await self.initialize()

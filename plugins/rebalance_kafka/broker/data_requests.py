@@ -13,7 +13,8 @@ from rebalance_kafka.broker import topic_admin
 from rebalance_kafka.broker.data import Data
 from rebalance_kafka.broker.topics import Appended, Topics
 from rebalance_kafka.wire.apis import VERSIONS, Api
-from rebalance_kafka.wire.frames import Request, Values
+from rebalance_kafka.wire.frames import Request
+from rebalance_kafka.wire.messages import Values
 
 LATEST, EARLIEST, NEWEST, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
 """Timestamps of ListOffsets that are not times. `NEWEST` is the record with the largest time (KIP-734)."""

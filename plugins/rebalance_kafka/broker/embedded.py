@@ -167,6 +167,7 @@ class EmbeddedBroker:
                     broker_configs=self.configs,
                     transactions=self._transactions,
                 )
+                self.ids = topics
                 self._create_wanted(topics)
                 self._node = Node(
                     loop,

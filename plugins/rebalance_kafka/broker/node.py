@@ -25,10 +25,6 @@ from coordinator_core.families.reconcile import RECONCILE
 from coordinator_core.model import Cluster
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
-from coordinator_core.protocol.reconcile import (
-    ConsumerGroupDescribeResponse,
-    ConsumerGroupHeartbeatResponse,
-)
 from rebalance_kafka.access import EVERYTHING, Access, Operation
 from rebalance_kafka.broker.assignors import GroupAssignors
 from rebalance_kafka.broker.data import Data
@@ -41,15 +37,8 @@ from rebalance_kafka.broker.store import Store
 from rebalance_kafka.broker.transaction_requests import HANDLERS as OF_TRANSACTIONS
 from rebalance_kafka.broker.transaction_states import Producer
 from rebalance_kafka.wire.apis import Api
-from rebalance_kafka.wire.consumer_groups import (
-    describe_messages,
-    described_body,
-    heartbeat_body,
-    heartbeat_message,
-)
-from rebalance_kafka.wire.frames import Request, Values
-from rebalance_kafka.wire.requests import OF_GROUPS, offset_requests, request_message
-from rebalance_kafka.wire.responses import heartbeat_frame, offsets_of_groups, response_entity
+from rebalance_kafka.wire.frames import Request, heartbeat_frame
+from rebalance_kafka.wire.messages import Values, of_several, response_body
 
 NODE = 1
 GROUP_KEY, TRANSACTION_KEY = 0, 1
@@ -155,10 +144,8 @@ class Node:
             self._set_timer()
         elif api is Api.FIND_COORDINATOR:
             reply(self._find(request))
-        elif api is Api.OFFSET_FETCH and request.version >= OF_GROUPS:
-            reply(self._offsets_of_groups(request))
-        elif api is Api.CONSUMER_GROUP_DESCRIBE:
-            reply(self._consumer_groups(request))
+        elif isinstance(request.body, list):
+            reply(self._of_several(request))
         else:
             self._coordinate(request, host, reply)
         return None
@@ -170,7 +157,7 @@ class Node:
 
         The user may do everything.
         """
-        message, now_ms = request_message(request), self.now_ms()
+        message, now_ms = request.body, self.now_ms()
         self._recorder.requested(message, request.client_id, now_ms)
         outcome = self.coordinator.receive(0, message, now_ms=now_ms)
         assert not outcome.appends
@@ -182,7 +169,7 @@ class Node:
 
     def _coordinate(self, request: Request, host: str, reply: Reply) -> None:
         """Pass a request to the coordinator, unless it needs too much or commits unknown partitions only."""
-        permit = permitted(self._message_of(request), request.access, self.coordinator.refusal)
+        permit = permitted(request.body, request.access, self.coordinator.refusal)
         received = message = permit.message
         now_ms = self.now_ms()
         refusal = permit.refusal or self._refused_commit(message) or self._room.refused(message)
@@ -193,7 +180,7 @@ class Node:
                 refusal = self.coordinator.refusal(message, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             message = msgspec.structs.replace(message, offsets=known)
         if refusal is not None:
-            reply(self._body_of(request, permit.complete(refusal)))
+            reply(response_body(request.body, request.version, permit.complete(refusal)))
             return
         self._recorder.requested(message, request.client_id, now_ms)
 
@@ -201,7 +188,7 @@ class Node:
             self._recorder.answered(message, response, request.client_id, self.now_ms())
             if isinstance(received, COMMITS):
                 response = _committed(received, response)
-            reply(self._body_of(request, permit.complete(response)))
+            reply(response_body(request.body, request.version, permit.complete(response)))
 
         self._requests += 1
         self._parked[self._requests] = message, respond
@@ -235,16 +222,6 @@ class Node:
         self._carry_out(outcome, now_ms)
         return producer_id not in self.coordinator.pending_offsets(group_id)
 
-    def _message_of(self, request: Request) -> m.Request:
-        if request.api is Api.CONSUMER_GROUP_HEARTBEAT:
-            return heartbeat_message(request, self.data.topics)
-        return request_message(request)
-
-    def _body_of(self, request: Request, response: m.Response) -> Any:
-        if isinstance(response, ConsumerGroupHeartbeatResponse):
-            return heartbeat_body(response, self.data.topics)
-        return response_entity(request, response)
-
     def _topics_grown(self, topics: Mapping[str, int]) -> None:
         """Pass new partitions to the groups of the consumer protocol, too."""
         now_ms = self.now_ms()
@@ -268,34 +245,20 @@ class Node:
         except Exception:
             LOG.exception("%s cannot be given", type(response).__name__)
 
-    def _offsets_of_groups(self, request: Request) -> Values:
-        """Return the offsets of several groups (KIP-709)."""
+    def _of_several(self, request: Request) -> Any:
+        """Return the response to a request about several groups, which is answered at once."""
         now_ms = self.now_ms()
-        responses: dict[str, m.OffsetFetchResponse] = {}
-        for message in offset_requests(request):
+        responses: dict[str, m.Response] = {}
+        for message in request.body:
             permit = permitted(message, request.access, self.coordinator.refusal)
-            if isinstance(permit.refusal, m.OffsetFetchResponse):
-                responses[message.group_id] = permit.refusal
-                continue
-            self._recorder.requested(permit.message, request.client_id, now_ms)
-            for reply in self.coordinator.receive(0, permit.message, now_ms=now_ms).replies:
-                response = permit.complete(reply.response)
-                assert isinstance(response, m.OffsetFetchResponse)
-                responses[message.group_id] = response
-        return offsets_of_groups(responses)
-
-    def _consumer_groups(self, request: Request) -> Values:
-        now_ms = self.now_ms()
-        responses: list[ConsumerGroupDescribeResponse] = []
-        for message in describe_messages(request):
-            permit = permitted(message, request.access, self.coordinator.refusal)
-            if permit.refusal is None:
-                replies = self.coordinator.receive(0, message, now_ms=now_ms).replies
-                found = [permit.complete(reply.response) for reply in replies]
-            else:
-                found = [permit.refusal]
-            responses += [each for each in found if isinstance(each, ConsumerGroupDescribeResponse)]
-        return described_body(responses, self.data.topics)
+            response = permit.refusal
+            if response is None:
+                if request.api is Api.OFFSET_FETCH:
+                    self._recorder.requested(permit.message, request.client_id, now_ms)
+                (answer,) = self.coordinator.receive(0, permit.message, now_ms=now_ms).replies
+                response = permit.complete(answer.response)
+            responses[message.group_id] = response
+        return of_several(responses)
 
     def _find(self, request: Request) -> Values:
         body = request.body
@@ -325,7 +288,7 @@ class Node:
             assert isinstance(reply.response, m.FindCoordinatorResponse)
             response = reply.response
         if response.error is not ErrorCode.NONE:
-            return {**nowhere, "error_code": Wire(int(response.error)), "error_message": None}
+            return {**nowhere, "error_code": response.error, "error_message": None}
         return self._here(response.node)
 
     def _here(self, node: int) -> Values:

@@ -12,7 +12,8 @@ from rebalance_kafka.broker.data import Data
 from rebalance_kafka.broker.topic_configs import CONFIGS, ConfigType, elements_of, invalid
 from rebalance_kafka.broker.topics import Appended
 from rebalance_kafka.wire.apis import Api
-from rebalance_kafka.wire.frames import Request, Values
+from rebalance_kafka.wire.frames import Request
+from rebalance_kafka.wire.messages import Values
 
 DEFAULT_PARTITIONS = DEFAULT_REPLICAS = -1
 BROKERS, CONTROLLERS = 1, 2

@@ -3,22 +3,25 @@
 import asyncio
 import ssl
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import NamedTuple
 from uuid import UUID
 
 from kio.schema.errors import ErrorCode as Wire
 
 from coordinator_core.errors import ProtocolError
 from coordinator_core.protocol import messages as m
-from coordinator_core.protocol.reconcile import ConsumerGroupHeartbeatRequest
+from coordinator_core.protocol.error_codes import ErrorCode
+from coordinator_core.protocol.reconcile import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from rebalance_kafka.addresses import Place
 from rebalance_kafka.consumer.sasl import Login
 from rebalance_kafka.consumer.security import OPEN, Security
 from rebalance_kafka.wire.apis import UNLIMITED, Api, api_of, common_version
-from rebalance_kafka.wire.consumer_groups import KnownTopics, unknown_topics
-from rebalance_kafka.wire.frames import Values, decode_response, encode_request
-from rebalance_kafka.wire.requests import request_entity
-from rebalance_kafka.wire.responses import Node, Received, response_message
+from rebalance_kafka.wire.frames import decode_received, decode_response, encode_request
+from rebalance_kafka.wire.messages import Node, Received, Values, request_body
+from rebalance_kafka.wire.values import KnownTopics
 
 MOST_FRAME_BYTES = 256 * 1024 * 1024
 CONNECT_SECONDS = 10.0
@@ -54,6 +57,14 @@ class RefusedError(ProtocolError):
     """The broker refuses this client. Another attempt would fail too."""
 
 
+class _Sent(NamedTuple):
+    """A request in flight, and the version that it was sent in."""
+
+    request_id: int
+    request: m.Request
+    version: int
+
+
 class Link:
     """One connection to one broker. Requests wait until the versions of the broker's APIs are known.
 
@@ -79,7 +90,7 @@ class Link:
         topics: KnownTopics | None = None,
     ) -> None:
         self._topics = topics or KnownTopics()
-        self._looks_up: dict[int, tuple[int, int, m.Request, int, Any]] = {}
+        self._looks_up: dict[int, tuple[int, _Sent, bytes]] = {}
         self._place, self._client_id, self._security, self._max_versions = (
             place,
             client_id,
@@ -89,7 +100,7 @@ class Link:
         self._received, self._lost, self._refused, self._ready = received, lost, refused, ready
         self._delay = delay
         self._waiting: list[tuple[int, m.Request]] = []
-        self._in_flight: dict[int, tuple[int, m.Request, int]] = {}
+        self._in_flight: dict[int, _Sent] = {}
         self._versions: dict[int, tuple[int, int]] | None = None
         self._is_answered = False
         self._correlation = 0
@@ -106,12 +117,12 @@ class Link:
         try:
             version = common_version(api, self._versions, self._max_versions)
             self._correlation += 1
-            entity = request_entity(request, version, self._topics)
-            frame = encode_request(api, version, self._correlation, self._client_id, entity)
+            body = request_body(request, version)
+            frame = encode_request(api, version, self._correlation, self._client_id, body, self._topics)
         except ProtocolError as error:  # later: the callback may send again
             asyncio.get_running_loop().call_soon(self._end, str(error))
             return
-        self._in_flight[self._correlation] = (request_id, request, version)
+        self._in_flight[self._correlation] = _Sent(request_id, request, version)
         self._writer.write(frame)
 
     async def close(self) -> None:
@@ -240,8 +251,9 @@ class Link:
         found = "it closed the connection"
         if isinstance(error, ConnectionResetError):
             found = str(error) or found
-        pending = (request for _, request, _ in self._in_flight.values())
-        is_unanswered = not self._is_answered and any(isinstance(each, FIRST_REQUESTS) for each in pending)
+        is_unanswered = not self._is_answered and any(
+            isinstance(sent.request, FIRST_REQUESTS) for sent in self._in_flight.values()
+        )
         return f"{found}{_UNLIKE}" if self._versions is None or is_unanswered else found
 
     def _take(self, frame: bytes) -> None:
@@ -250,48 +262,38 @@ class Link:
         if correlation in self._looks_up:
             self._looked_up(correlation, frame)
             return
-        pending = self._in_flight.pop(correlation, None)
-        if pending is None:
+        sent = self._in_flight.pop(correlation, None)
+        if sent is None:
             raise ProtocolError("broker", f"a response to request {correlation}, which is not in flight")
-        request_id, request, version = pending
-        _, body = decode_response(api_of(request), version, frame)
-        if isinstance(request, ConsumerGroupHeartbeatRequest):
-            unknown = unknown_topics(body, self._topics)
-            if unknown:
-                self._look_up(unknown, request_id, request, version, body)
-                return
-        self._deliver(request_id, request, body, version)
+        received = decode_received(sent.request, sent.version, frame, self._topics)
+        if received.unknown:
+            self._look_up(received.unknown, sent, frame)
+        else:
+            self._deliver(sent, received)
 
-    def _deliver(self, request_id: int, request: m.Request, body: Any, version: int) -> None:
-        received = response_message(request, body, version, self._topics)
+    def _deliver(self, sent: _Sent, received: Received) -> None:
         self._topics.learn(received.topic_ids)
-        self._received(request_id, received)
+        self._received(sent.request_id, received)
 
-    def _look_up(
-        self, topic_ids: Sequence[UUID], request_id: int, request: m.Request, version: int, body: Any
-    ) -> None:
+    def _look_up(self, topic_ids: Sequence[UUID], sent: _Sent, frame: bytes) -> None:
         """Request the names of topics. The response that names their ids is delivered after that."""
         assert self._writer is not None
         assert self._versions is not None
-        its_version = common_version(Api.METADATA, self._versions, self._max_versions)
-        if its_version < NAMES_BY_ID:
-            raise ProtocolError("broker", f"it offers METADATA up to {its_version}, expected {NAMES_BY_ID}")
+        version = common_version(Api.METADATA, self._versions, self._max_versions)
+        if version < NAMES_BY_ID:
+            raise ProtocolError("broker", f"it offers METADATA up to {version}, expected {NAMES_BY_ID}")
         self._correlation += 1
-        self._looks_up[self._correlation] = its_version, request_id, request, version, body
-        values = {
-            "topics": tuple({"topic_id": topic_id, "name": None} for topic_id in topic_ids),
-            "allow_auto_topic_creation": False,
-            "include_topic_authorized_operations": False,
-        }
-        self._writer.write(
-            encode_request(Api.METADATA, its_version, self._correlation, self._client_id, values)
-        )
+        self._looks_up[self._correlation] = version, sent, frame
+        values = {"topics": tuple({"topic_id": topic_id, "name": None} for topic_id in topic_ids)}
+        self._writer.write(encode_request(Api.METADATA, version, self._correlation, self._client_id, values))
 
     def _looked_up(self, correlation: int, frame: bytes) -> None:
-        its_version, request_id, request, version, body = self._looks_up.pop(correlation)
-        _, metadata = decode_response(Api.METADATA, its_version, frame)
-        self._topics.learn(response_message(m.MetadataRequest(), metadata, its_version).topic_ids)
-        self._deliver(request_id, request, body, version)
+        version, sent, its_frame = self._looks_up.pop(correlation)
+        self._topics.learn(decode_received(m.MetadataRequest(), version, frame).topic_ids)
+        received = decode_received(sent.request, sent.version, its_frame, self._topics)
+        if received.unknown:  # the topic is deleted, and the coordinator is about to assign anew
+            received = Received(ConsumerGroupHeartbeatResponse(error=ErrorCode.UNKNOWN_SERVER_ERROR))
+        self._deliver(sent, received)
 
     def _close(self) -> None:
         if self._writer is not None and self._closing is None:
