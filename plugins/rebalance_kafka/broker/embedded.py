@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from errno import EADDRINUSE
 from pathlib import Path
 from random import Random
-from types import TracebackType
 from typing import Any, Self
 
 import msgspec
@@ -217,9 +216,7 @@ class EmbeddedBroker:
         await self.start()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self.stop()
 
     # --- state

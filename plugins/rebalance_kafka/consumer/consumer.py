@@ -11,7 +11,6 @@ from functools import partial
 from math import inf
 from random import Random
 from time import monotonic
-from types import TracebackType
 from typing import Any, Self
 
 from coordinator_core.client.config import ClientConfig
@@ -168,9 +167,7 @@ class Consumer:
         await self.start()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self.close()
 
     # --- views
