@@ -228,9 +228,9 @@ class Stand:
     def figures(self) -> dict[str, int]:
         """Return the sizes of everything that requests leave behind."""
         broker = self.broker
-        node, recorder = broker._node, broker._recorder
+        node = broker._node
         assert node is not None
-        assert recorder is not None
+        recorder = node.recorder
         topics = recorder._topics
         gc.collect()
         return {

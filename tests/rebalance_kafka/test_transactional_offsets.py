@@ -140,7 +140,7 @@ def test_a_transaction_ends_on_a_group_when_the_store_accepts_it(monkeypatch):
             producer = await Producer.to(kafka.address)
             await producer.add_group()
             await producer.commit()
-            sql, append = kafka._store._sql, kafka._store.append
+            sql, append = kafka._node.data.store._sql, kafka._node.data.store.append
 
             def failing(partition, records):
                 sql.execute("pragma query_only = on")
@@ -149,10 +149,10 @@ def test_a_transaction_ends_on_a_group_when_the_store_accepts_it(monkeypatch):
                 finally:
                     sql.execute("pragma query_only = off")
 
-            monkeypatch.setattr(kafka._store, "append", failing)
+            monkeypatch.setattr(kafka._node.data.store, "append", failing)
             await producer.end(committed=True)
             assert await fetched(producer.line, 9) == (-1, Wire.unstable_offset_commit)
-            monkeypatch.setattr(kafka._store, "append", append)
+            monkeypatch.setattr(kafka._node.data.store, "append", append)
             while (await fetched(producer.line, 9))[1] is Wire.unstable_offset_commit:
                 pass
             assert await fetched(producer.line, 9) == (5, Wire.none)

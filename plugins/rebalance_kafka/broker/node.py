@@ -16,6 +16,7 @@ from coordinator_core.coordinator.config import CoordinatorConfig
 from coordinator_core.coordinator.facade import Coordinator
 from coordinator_core.coordinator.find_coordinator import home_partition
 from coordinator_core.coordinator.outcome import Outcome
+from coordinator_core.coordinator.parts import CoordinatorPart
 from coordinator_core.coordinator.reconcile.settings import ReconcileSettings
 from coordinator_core.coordinator.records import Record
 from coordinator_core.errors import AssignmentError, InputError, PluginError
@@ -25,6 +26,7 @@ from coordinator_core.families.reconcile import RECONCILE
 from coordinator_core.model import Cluster
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
+from coordinator_core.registry.hookspecs import ProtocolSpec
 from rebalance_kafka.access import EVERYTHING, Access, Operation
 from rebalance_kafka.broker.assignors import GroupAssignors
 from rebalance_kafka.broker.data import Data
@@ -54,14 +56,16 @@ Reply: TypeAlias = Callable[[Any], None]
 """Takes the response, once: its body, as an entity or its values, or its frame. None: there is none."""
 
 
-class GroupSettings(NamedTuple):
-    """The settings of groups of the consumer protocol, and the factories of assignors, the default first."""
+class Served(NamedTuple):
+    """The protocol families that the broker serves, with their settings or None, and the assignors that its
+    coordinator can run, the default first.
+    """
 
-    settings: ReconcileSettings
+    families: Sequence[tuple[ProtocolSpec, Any]]
     assignors: Mapping[str, Callable[[], Assignor]]
 
 
-DEFAULT_GROUPS = GroupSettings(ReconcileSettings(), GroupAssignors().factories())
+DEFAULT_SERVED = Served([(CLASSIC, None), (RECONCILE, ReconcileSettings())], GroupAssignors().factories())
 
 
 class Node:
@@ -81,10 +85,10 @@ class Node:
         recorder: Recorder,
         random: Random,
         most_group_bytes: int = MOST_GROUP_BYTES,
-        groups: GroupSettings = DEFAULT_GROUPS,
+        served: Served = DEFAULT_SERVED,
         access: Callable[[str], Access] = lambda _: EVERYTHING,
     ) -> None:
-        self._loop, self._store, self._recorder = loop, store, recorder
+        self._loop, self._store, self.recorder = loop, store, recorder
         self.data = data
         self._begun_ms = round(time() * 1_000) - round(loop.time() * 1_000)
         self._parked: dict[int, tuple[m.Request, Callable[[m.Response], None]]] = {}
@@ -93,15 +97,19 @@ class Node:
         self._timer_ms: int | None = None
         data.topics.grown = self._topics_grown
         data.topics.deleted = self._topics_deleted
-        make_default = next(iter(groups.assignors.values()))
-        surroundings = Surroundings(
-            groups.settings,
-            make_default,
-            lambda: Cluster(data.topics.partitions),
-            groups.assignors,
-            lambda principal, topic: access(principal).topic(Operation.DESCRIBE, topic),
-        )
-        parts = [spec.coordinator(surroundings) for spec in (CLASSIC, RECONCILE) if spec.coordinator]
+        parts = list[CoordinatorPart]()
+        for spec, settings in served.families:
+            if spec.coordinator is None:
+                raise PluginError(spec.name, "protocols", "the protocol has no part for the coordinator")
+            surroundings = Surroundings(
+                settings,
+                next(iter(served.assignors.values())),
+                lambda: Cluster(data.topics.partitions),
+                served.assignors,
+                lambda principal, topic: access(principal).topic(Operation.DESCRIBE, topic),
+            )
+            parts.append(spec.coordinator(surroundings))
+            recorder.families |= {kind: (spec, row) for kind, row in parts[-1].requests.items()}
         self.coordinator = Coordinator(NODE, config, random, parts)
         self._room = Room(self.coordinator, most_group_bytes)
         partitions = range(config.offsets_topic_partitions)
@@ -158,7 +166,7 @@ class Node:
         The user may do everything.
         """
         message, now_ms = request.body, self.now_ms()
-        self._recorder.requested(message, request.client_id, now_ms)
+        self.recorder.requested(message, request.client_id, now_ms)
         outcome = self.coordinator.receive(0, message, now_ms=now_ms)
         assert not outcome.appends
         assert not outcome.events
@@ -182,10 +190,10 @@ class Node:
         if refusal is not None:
             reply(response_body(request.body, request.version, permit.complete(refusal)))
             return
-        self._recorder.requested(message, request.client_id, now_ms)
+        self.recorder.requested(message, request.client_id, now_ms)
 
         def respond(response: m.Response) -> None:
-            self._recorder.answered(message, response, request.client_id, self.now_ms())
+            self.recorder.answered(message, response, request.client_id, self.now_ms())
             if isinstance(received, COMMITS):
                 response = _committed(received, response)
             reply(response_body(request.body, request.version, permit.complete(response)))
@@ -225,13 +233,13 @@ class Node:
     def _topics_grown(self, topics: Mapping[str, int]) -> None:
         """Pass new partitions to the groups of the consumer protocol, too."""
         now_ms = self.now_ms()
-        self._recorder.grown(topics, now_ms)
+        self.recorder.grown(topics, now_ms)
         self._carry_out(self.coordinator.on_topics_changed(now_ms=now_ms), now_ms)
 
     def _topics_deleted(self, topics: Sequence[str]) -> None:
         """Delete the committed offsets of topics, too."""
         now_ms = self.now_ms()
-        self._recorder.deleted(topics, now_ms)
+        self.recorder.deleted(topics, now_ms)
         self._carry_out(self.coordinator.on_topics_deleted(topics, now_ms=now_ms), now_ms)
         self._carry_out(self.coordinator.on_topics_changed(now_ms=now_ms), now_ms)
 
@@ -254,7 +262,7 @@ class Node:
             response = permit.refusal
             if response is None:
                 if request.api is Api.OFFSET_FETCH:
-                    self._recorder.requested(permit.message, request.client_id, now_ms)
+                    self.recorder.requested(permit.message, request.client_id, now_ms)
                 (answer,) = self.coordinator.receive(0, permit.message, now_ms=now_ms).replies
                 response = permit.complete(answer.response)
             responses[message.group_id] = response
@@ -322,7 +330,7 @@ class Node:
 
     def _record(self, outcome: Outcome, now_ms: int) -> None:
         for event in outcome.events:
-            self._recorder.happened(event, now_ms)
+            self.recorder.happened(event, now_ms)
 
     def _set_timer(self) -> None:
         due_ms = _earlier(self.coordinator.not_before_ms(), self.data.transactions.not_before_ms())

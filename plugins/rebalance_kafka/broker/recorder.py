@@ -17,9 +17,8 @@ from typing import NamedTuple
 from coordinator_core.client.classic.states import MemberState
 from coordinator_core.client.reconcile.member import ReconcileState
 from coordinator_core.client.subscription import partition_map
+from coordinator_core.coordinator.parts import Row
 from coordinator_core.errors import ProtocolError
-from coordinator_core.families.classic import CLASSIC
-from coordinator_core.families.reconcile import RECONCILE
 from coordinator_core.model import NO_PARTITIONS, Partitions, Subscription, TopicPartition
 from coordinator_core.protocol import events as ev
 from coordinator_core.protocol import messages as m
@@ -94,6 +93,8 @@ class Recorder:
 
     def __init__(self, topics: Topics, *, most_bytes: int = MOST_TRACE_BYTES) -> None:
         self._topics, self._most_bytes = topics, most_bytes
+        self.families: dict[type, tuple[ProtocolSpec, Row]] = {}
+        """The families of requests, and how the coordinator answers them."""
         self._groups: dict[str, _Recorded] = {}
         self._size = 0
         self._some_ended = True
@@ -137,15 +138,14 @@ class Recorder:
         if not isinstance(group_id, str):
             return
         group = self._groups.get(group_id)
-        family = _begun_by(request)
+        is_beat = type(request) is m.HeartbeatRequest  # most requests are heartbeats
+        family = None if is_beat else self._begun_by(request)
         if family is not None and (group is None or not (group.family is family or group.members)):
             group = self._begun(group_id, family, now_ms)
         if group is None:
             return
         api = _api(type(request))
         group.messages[api] = group.messages.get(api, 0) + 1
-        if type(request) is m.HeartbeatRequest:  # most requests are heartbeats
-            return
         if isinstance(request, m.JoinGroupRequest):
             group.newcomer = _newcomer(request, client_id)
             self._joins(group, request, now_ms)
@@ -453,6 +453,14 @@ class Recorder:
 
     # --- internals
 
+    def _begun_by(self, request: m.Request) -> ProtocolSpec | None:
+        """Return the family of a consumer group that a request may begin."""
+        found = self.families.get(type(request))
+        if found is None or getattr(request, "protocol_type", PROTOCOL_TYPE) != PROTOCOL_TYPE:
+            return None
+        family, row = found
+        return family if row.joins(request) else None
+
     def _begun(self, group_id: str, family: ProtocolSpec, now_ms: int) -> _Recorded | None:
         """Begin the trace of a group, None if there is no room. It takes the place of an earlier one."""
         if group_id in self._groups:
@@ -497,15 +505,6 @@ class Recorder:
 @cache
 def _api(kind: type) -> str:
     return kind.__name__.removesuffix("Request")
-
-
-def _begun_by(request: m.Request) -> ProtocolSpec | None:
-    """Return the family of a group that a request may begin."""
-    if isinstance(request, m.JoinGroupRequest) and request.protocol_type == PROTOCOL_TYPE:
-        return CLASSIC
-    if isinstance(request, ConsumerGroupHeartbeatRequest) and request.member_epoch == JOINS:
-        return RECONCILE
-    return None
 
 
 def _newcomer(request: m.JoinGroupRequest, client_id: str) -> _Newcomer:
