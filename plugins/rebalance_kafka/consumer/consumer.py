@@ -387,8 +387,8 @@ class Consumer:
             self._timer = None
         due_ms = self._client.next_deadline_ms()
         if due_ms is not None:
-            wait = max(0, due_ms - _now_ms()) / 1_000
-            self._timer = asyncio.get_running_loop().call_later(wait, self._on_deadline)
+            loop = asyncio.get_running_loop()  # with the same clock
+            self._timer = loop.call_at(due_ms / 1_000, self._on_deadline)
 
     def _signal(self) -> None:
         """Wake a poll and a commit that wait."""

@@ -4,6 +4,7 @@ All other messages are read and written as they are (`rebalance_kafka.wire.codec
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 from uuid import UUID
 
@@ -107,6 +108,7 @@ class _OneLeaves(msgspec.Struct):
         return m.LeaveGroupRequest(group_id=self.group_id, members=(m.MemberIdentity(self.member_id),))
 
 
+@cache
 def reading_of(api: Api, version: int) -> Reading:
     """Return how a request is read: as a message of the core, a list of them, or values."""
     if api is Api.LEAVE_GROUP and version < 3:
@@ -365,6 +367,7 @@ def _assigned(response: r.ConsumerGroupHeartbeatResponse) -> Received:
     return Received(response if given is None else replace(response, assignment=tuple(sorted(given))))
 
 
+@cache
 def receiving_of(api: Api, version: int) -> Reading:
     """Return how a response is read: as a `Received`."""
     if api is Api.FIND_COORDINATOR and version >= 4:
