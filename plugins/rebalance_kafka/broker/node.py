@@ -278,30 +278,24 @@ class Node:
         return self._found(body.key, key_type, request.access)
 
     def _found(self, key: str, key_type: int, access: Access) -> Values:
-        nowhere = {"node_id": -1, "host": "", "port": -1}
-        if key_type not in (GROUP_KEY, TRANSACTION_KEY):
-            expected = f"{GROUP_KEY} (a group) or {TRANSACTION_KEY} (a transaction)"
-            message = f"key type {key_type}, expected {expected}"
-            return {**nowhere, "error_code": Wire.invalid_request, "error_message": message}
-        if key_type == TRANSACTION_KEY:
-            if not access.transactional_id(Operation.DESCRIBE, key):
-                error = Wire.transactional_id_authorization_failed
-                return {**nowhere, "error_code": error, "error_message": None}
-            return self._here(NODE)
-        if not access.group(Operation.DESCRIBE, key):
-            return {**nowhere, "error_code": Wire.group_authorization_failed, "error_message": None}
-        response = m.FindCoordinatorResponse(error=ErrorCode.UNKNOWN_SERVER_ERROR)
-        outcome = self.coordinator.receive(0, m.FindCoordinatorRequest(key=key), now_ms=self.now_ms())
-        for reply in outcome.replies:
-            assert isinstance(reply.response, m.FindCoordinatorResponse)
-            response = reply.response
-        if response.error is not ErrorCode.NONE:
-            return {**nowhere, "error_code": response.error, "error_message": None}
-        return self._here(response.node)
+        error, message = self._not_found(key, key_type, access)
+        node, (host, port) = (-1, ("", -1)) if error else (NODE, self.data.address)
+        return {"error_code": error, "error_message": message, "node_id": node, "host": host, "port": port}
 
-    def _here(self, node: int) -> Values:
-        host, port = self.data.address
-        return {"error_code": Wire.none, "error_message": None, "node_id": node, "host": host, "port": port}
+    def _not_found(self, key: str, key_type: int, access: Access) -> tuple[int, str | None]:
+        """Return why a client does not find a coordinator, with a message: no error if this is the one."""
+        if key_type == TRANSACTION_KEY:
+            may = access.transactional_id(Operation.DESCRIBE, key)
+            return Wire.none if may else Wire.transactional_id_authorization_failed, None
+        if key_type != GROUP_KEY:
+            expected = f"{GROUP_KEY} (a group) or {TRANSACTION_KEY} (a transaction)"
+            return Wire.invalid_request, f"key type {key_type}, expected {expected}"
+        if not access.group(Operation.DESCRIBE, key):
+            return Wire.group_authorization_failed, None
+        request = m.FindCoordinatorRequest(key=key)
+        (reply,) = self.coordinator.receive(0, request, now_ms=self.now_ms()).replies
+        assert isinstance(reply.response, m.FindCoordinatorResponse)
+        return reply.response.error, None
 
     def _carry_out(self, outcome: Outcome, now_ms: int) -> ErrorCode:
         """Carry out an outcome of the coordinator: record events, write the log, send responses.

@@ -278,9 +278,6 @@ class _Coordinator(msgspec.Struct):
 class _Coordinators(msgspec.Struct):
     coordinators: tuple[_Coordinator, ...]
 
-    def received(self) -> Received:
-        return self.coordinators[0].received()
-
 
 class _Partition(msgspec.Struct):
     partition_index: int
@@ -371,7 +368,7 @@ def _assigned(response: r.ConsumerGroupHeartbeatResponse) -> Received:
 def receiving_of(api: Api, version: int) -> Reading:
     """Return how a response is read: as a `Received`."""
     if api is Api.FIND_COORDINATOR and version >= 4:
-        return Reading(_Coordinators, _Coordinators.received)
+        return Reading(_Coordinators, lambda body: body.coordinators[0].received())
     return _RECEIVED.get(api) or Reading(ROWS[api].response, Received)
 
 
