@@ -96,6 +96,8 @@ def _reader(
 ) -> Read:
     steps = [(part.own, part.codec.read) for part in parts]
     known = {tag: (part.own, part.codec) for tag, part in (tagged or {}).items()}
+    has_others = any(not part.own for part in parts)
+    is_row = make is dict
 
     def read(source: Input) -> Any:
         values = dict(absent)
@@ -103,8 +105,9 @@ def _reader(
             values[own] = read_field(source)
         if tagged is not None:
             read_tags(source, known, values)
-        values.pop("", None)  # fields that the message does not have
-        return make(**values)
+        if has_others:
+            values.pop("", None)  # fields that the message does not have
+        return values if is_row else make(**values)
 
     return read
 
