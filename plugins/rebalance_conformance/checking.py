@@ -1,6 +1,6 @@
 """Run one check of the suite, and find the checks of given names."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 import msgspec
@@ -9,10 +9,10 @@ from coordinator_core.errors import InputError
 from coordinator_core.reading.raised import traceback_of
 from coordinator_core.reading.suggestions import one_of
 from rebalance_conformance.cases import Case, size_of
-from rebalance_conformance.checks import CHECKS, Check
+from rebalance_conformance.checks import CHECKS
 from rebalance_conformance.lines import group_line
 from rebalance_conformance.results import Outcome, Result
-from rebalance_conformance.search import Bench, FaultError, NotRunError
+from rebalance_conformance.search import Bench, Check, FaultError, NotRunError
 from rebalance_conformance.subject import Subject
 
 LONGEST_LINE = 20_000
@@ -65,16 +65,8 @@ def as_expected(result: Result, expected: Mapping[str, str]) -> Result:
     return result
 
 
-def chosen_checks(names: Sequence[str] | None) -> list[Check]:
-    """Return the checks of these names in the order of the suite; all for None."""
-    if names is None:
-        return list(CHECKS)
-    checks_named(names)
-    return [check for check in CHECKS if check.name in names]
-
-
-def checks_named(names: Sequence[str] | Mapping[str, str]) -> None:
-    """Check the names of checks.
+def checks_named(names: Collection[str]) -> list[Check]:
+    """Return the checks of these names in the order of the suite.
 
     Raises:
         InputError: if a name is unknown.
@@ -83,3 +75,4 @@ def checks_named(names: Sequence[str] | Mapping[str, str]) -> None:
     for name in names:
         if name not in known:
             raise InputError("check", repr(name), one_of(name, known))
+    return [check for check in CHECKS if check.name in names]

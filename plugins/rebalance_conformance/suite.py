@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from coordinator_core.assigning.limits import CAN_COPY
-from rebalance_conformance.checking import as_expected, checks_named, chosen_checks, result_of
-from rebalance_conformance.checks import Check
+from rebalance_conformance.checking import as_expected, checks_named, result_of
+from rebalance_conformance.checks import CHECKS
 from rebalance_conformance.notebook import in_kernel, shown
 from rebalance_conformance.report import Report
 from rebalance_conformance.results import DEFAULT_EXAMPLES, Result
-from rebalance_conformance.search import Bench, Listener
+from rebalance_conformance.search import Bench, Check, Listener
 from rebalance_conformance.subject import subject_of
 from rebalance_conformance.watched import results_in_time
 
@@ -43,7 +43,7 @@ def check_assignor(
     subject = subject_of(assignor)
     expected = expected_failed_checks or {}
     bench = Bench(subject, examples, clock, Listener())
-    chosen = chosen_checks(checks)
+    chosen = CHECKS if checks is None else checks_named(checks)
     checks_named(expected)
     kernel = in_kernel()
     limit_s = NOTEBOOK_LIMIT_S if limit_s is None and kernel else limit_s

@@ -12,10 +12,9 @@ from multiprocessing.connection import Connection
 
 from coordinator_core.assigning.limits import Worker
 from rebalance_conformance.cases import Case, size_of
-from rebalance_conformance.checking import as_expected, chosen_checks, failed, line_of, result_of
-from rebalance_conformance.checks import Check
+from rebalance_conformance.checking import as_expected, checks_named, failed, line_of, result_of
 from rebalance_conformance.results import Outcome, Result
-from rebalance_conformance.search import Bench, FaultError, Listener
+from rebalance_conformance.search import Bench, Check, FaultError, Listener
 from rebalance_conformance.subject import Subject
 
 STARTUP_SECONDS = 60
@@ -115,7 +114,7 @@ def _work(connection: Connection, subject: Subject, names: Sequence[str], exampl
     sys.stdout = sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)  # not those of a notebook
     reporter = _Reporter(connection, subject)
     bench = Bench(subject, examples, time.process_time, reporter)
-    for check in chosen_checks(names):
+    for check in checks_named(names):
         reporter.check = check
         connection.send(("begun", check.name))
         connection.send(("result", result_of(bench, check)))
