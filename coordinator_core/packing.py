@@ -151,7 +151,7 @@ def read_partitions(rows: Rows, at: _Int64Array) -> tuple[list[Partitions | None
     return found, after
 
 
-class Claims(NamedTuple):
+class ReadLists(NamedTuple):
     """The partitions in the lists of members, as dense numbers of an index. n partitions, K lists of all.
 
     ``partition`` int32[n]; ``row`` int32[n]: the row of the list; ``read`` bool[K]: whether it was read, and
@@ -164,7 +164,7 @@ class Claims(NamedTuple):
     after: _Int64Array
 
 
-def read_claims(rows: Rows, at: _Int64Array, index: TopicIndex) -> Claims:
+def read_claims(rows: Rows, at: _Int64Array, index: TopicIndex) -> ReadLists:
     """Read the list of partitions at an offset in each row (int64[n]), without those that the index lacks.
 
     Lists must be read alone as by `read_partitions`, except that numbers may have any value and topics may
@@ -175,7 +175,7 @@ def read_claims(rows: Rows, at: _Int64Array, index: TopicIndex) -> Claims:
     lists = _walk(rows.buffer, at, rows.end, counts, with_numbers=True)
     named = None if lists is None else _names(rows.buffer, lists.name, lists.length)
     if lists is None or named is None:
-        return Claims(NOTHING, NOTHING, read, after)
+        return ReadLists(NOTHING, NOTHING, read, after)
     read[lists.which], after[lists.which] = True, lists.end
     names, topic = named
     position = np.fromiter(map(index.topic_positions.get, names, repeat(-1)), np.int32, len(names))
@@ -189,7 +189,7 @@ def read_claims(rows: Rows, at: _Int64Array, index: TopicIndex) -> Claims:
         numbers += index.offsets[topics]
         pieces.append((numbers[known], holders[known]))
     partition, holder = map(np.concatenate, zip(*pieces, strict=True))
-    return Claims(partition, holder, read, after)
+    return ReadLists(partition, holder, read, after)
 
 
 def read_topics(rows: Rows, at: _Int64Array) -> tuple[list[tuple[str, ...] | None], _Int64Array]:
