@@ -1,18 +1,18 @@
 """Checks that the assignment depends only on the group."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import zip_longest
 
 from rebalance_conformance.answers import Given, as_sets, difference
-from rebalance_conformance.cases import Case, copy_of, reordered, with_members
+from rebalance_conformance.cases import Case, Order, copy_of, reordered, with_members
 from rebalance_conformance.groups import ordinary_groups
 from rebalance_conformance.remote import CannotRemakeError, Process, elsewhere
 from rebalance_conformance.search import Bench, Check, FaultError, NotRunError, check
 
 HASH_SEEDS = (1, 2, 3)
 
-ORDERS: tuple[tuple[str, Callable[[Sequence[str]], Sequence[str]]], ...] = (
+ORDERS: tuple[tuple[str, Order], ...] = (
     ("reversed", lambda items: items[::-1]),
     ("with the first one last", lambda items: [*items[1:], *items[:1]]),
 )

@@ -18,6 +18,7 @@ from rebalance_conformance.results import (
     DEFAULT_EXAMPLES,
     GROUP_FOLLOWS,
     SCENARIO_FOLLOWS,
+    SIGNS,
     SUITE_VERSION,
     Outcome,
     Result,
@@ -27,15 +28,6 @@ from rebalance_lab.cli.scenarios import strategies_beginning
 from rebalance_lab.verdicts.tables import json_text
 
 DEFAULT_SECONDS = 30.0
-
-_SIGNS = {
-    Outcome.PASSED: ("✓+", "green"),
-    Outcome.FAILED: ("✗!", "bold red"),
-    Outcome.EXPECTED: ("x", "yellow"),
-    Outcome.NOT_APPLICABLE: ("-", "dim"),
-    Outcome.NOT_RUN: ("?", "yellow"),
-}
-"""Signs and their styles. The second character of a sign is for terminals that do not have the first one."""
 
 
 def check(
@@ -129,7 +121,7 @@ def _expected(listed: Sequence[str]) -> dict[str, str]:
 def _shown(results: Iterator[Result], width: int, console: Console) -> Iterator[Result]:
     """Print and yield each result."""
     for result in results:
-        signs, style = _SIGNS[result.outcome]
+        signs, style = SIGNS[result.outcome]
         sign = signs.encode(console.encoding, "ignore").decode(console.encoding)[0]
         row = Table.grid(padding=(0, 2, 0, 0))
         row.add_column(no_wrap=True)
