@@ -7,7 +7,6 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from multiprocessing.connection import Connection
 
 from coordinator_core.assigning.limits import Worker
@@ -53,9 +52,10 @@ def results_in_time(
     After three of them, the other checks are not run. Unless the process is a copy of this one, it must be
     possible to pickle the subject.
     """
+    start = Worker.copied if copied else Worker
     left, stopped = list(checks), 0
     while left and stopped < MOST_STOPPED:
-        with _running(subject, [check.name for check in left], examples, copied=copied) as worker:
+        with start(_work, subject, [check.name for check in left], examples) as worker:
             while left:
                 result, alive = _next_result(left[0], worker, seconds)
                 yield as_expected(result, expected)
@@ -95,15 +95,6 @@ def _stopped(check: Check, reason: str, tried: tuple[str, str]) -> Result:
     if size and not line:
         reason = f"{reason}, on a group of {size}"
     return Result(check.name, check.doc, Outcome.FAILED, reason, line)
-
-
-@contextmanager
-def _running(subject: Subject, names: Sequence[str], examples: int, *, copied: bool) -> Iterator[Worker]:
-    worker = (Worker.copied if copied else Worker)(_work, subject, names, examples)
-    try:
-        yield worker
-    finally:
-        worker.kill()
 
 
 def _work(connection: Connection, subject: Subject, names: Sequence[str], examples: int) -> None:
