@@ -59,7 +59,7 @@ def check(
     """
     require_hypothesis()
     # these modules import Hypothesis, which the other commands do not need
-    from rebalance_conformance.checking import checks_named
+    from rebalance_conformance.checking import as_expected, checks_named
     from rebalance_conformance.checks import CHECKS
     from rebalance_conformance.subject import subject_of
     from rebalance_conformance.watched import results_in_time
@@ -68,7 +68,7 @@ def check(
     checks_named(expected)
     with redirect_stdout(sys.stderr):  # output of the author's module is not a result
         subject = subject_of(name)
-    results = results_in_time(subject, CHECKS, expected, examples=examples, seconds=timeout)
+    results = as_expected(results_in_time(subject, CHECKS, examples=examples, seconds=timeout), expected)
     if output == "json":
         report = Report(subject.name, tuple(results))
         document = as_document(report, examples)
