@@ -29,7 +29,7 @@ class Outcome(StrEnum):
 SIGNS = {
     Outcome.PASSED: ("✓+", "green"),
     Outcome.FAILED: ("✗!", "red"),
-    Outcome.EXPECTED: ("✗x", "yellow"),
+    Outcome.EXPECTED: ("xx", "yellow"),
     Outcome.NOT_APPLICABLE: ("--", ""),
     Outcome.NOT_RUN: ("??", "yellow"),
 }
