@@ -367,7 +367,7 @@ def _racks(cluster: Cluster, index: TopicIndex, racks: Sequence[str | None]) -> 
 
 def merged_rows(sets: BoolArray) -> tuple[BoolArray, Int32Array]:
     """Return the distinct rows in order of appearance, and the new number of each row (int32[rows])."""
-    packed = np.packbits(sets, axis=1)
+    packed = np.ascontiguousarray(np.packbits(sets, axis=1))
     rows = packed.view(f"V{packed.shape[1]}").ravel().tolist() if packed.size else [b""] * len(sets)
     first = dict(zip(reversed(rows), reversed(range(len(rows))), strict=True))
     if len(first) == len(rows):
