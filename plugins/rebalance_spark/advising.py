@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from pyarrow import csv, parquet
 
 from coordinator_core.errors import InputError
 from coordinator_core.reading.suggestions import one_of
@@ -35,6 +36,9 @@ SWITCH, STAY, UNKNOWN = "switch", "stay", "no figures"
 
 FEW = f"not enough data: {{}} of {FEWEST_PAIRS} scenarios"
 """The reason of a group with figures in fewer scenarios than show an order."""
+
+_WRITERS: Mapping[str, Callable[..., None]] = {".csv": csv.write_csv, ".parquet": parquet.write_table}
+"""How a table is written to a file, by the ending of its name."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -242,11 +246,8 @@ def _chosen(
 
 def as_file(table: pa.Table, ending: str) -> bytes:
     """Return a table as CSV or Parquet."""
-    from pyarrow import csv, parquet
-
     sink = pa.BufferOutputStream()
-    writers: dict[str, Any] = {".csv": csv.write_csv, ".parquet": parquet.write_table}
-    writers[ending](table, sink)
+    _WRITERS[ending](table, sink)
     return bytes(sink.getvalue().to_pybytes())
 
 
@@ -256,7 +257,7 @@ def check_ending(path: Path) -> None:
     Raises:
         InputError: if it does not end with .csv or .parquet.
     """
-    if path.suffix not in (".csv", ".parquet"):
+    if path.suffix not in _WRITERS:
         raise InputError("--advice", str(path), "a file that ends with .csv or .parquet")
 
 

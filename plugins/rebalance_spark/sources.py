@@ -133,21 +133,10 @@ def _workload(
     if not _has_partitions(frame.columns, columns):
         _check_partitions(where, f"the columns {', '.join(frame.columns)}", columns, draws)
         return keyed(_ordered(frame), keys)
-    named = {name: columns.get(name, name) for name in GROUP_COLUMNS}
-    given = {name: columns.get(name, name) for name in AMOUNTS if name in columns or name in frame.columns}
-    used = [*named.values(), *given.values(), *keys, *([] if draws is None else [DRAW])]
-    return groups_to_workload(
-        frame,
-        group=named["group"],
-        member=named["member"],
-        topic=named["topic"],
-        partition=named["partition"],
-        rate=given.get("rate"),
-        lag=given.get("lag"),
-        keys=keys,
-        keep=_kept(frame, used),
-        draws=draws,
-    )
+    given = [name for name in AMOUNTS if name in columns or name in frame.columns]
+    named: dict[str, Any] = {name: columns.get(name, name) for name in (*GROUP_COLUMNS, *given)}
+    kept = _kept(frame, [*named.values(), *keys, *([] if draws is None else [DRAW])])
+    return groups_to_workload(frame, **named, keys=keys, keep=kept, draws=draws)
 
 
 def _check_partitions(where: str, found: str, columns: Mapping[str, str], draws: int | None) -> None:

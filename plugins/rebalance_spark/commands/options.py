@@ -89,3 +89,13 @@ def pairs(texts: Sequence[str] | None, option: str) -> dict[str, str]:
 def names_in(text: str) -> list[str]:
     """Return the names in a text with commas."""
     return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def check_one_of(command: str, first: str, name: str, second: str, other: str) -> None:
+    """Check that one of two options is given.
+
+    Raises:
+        InputError: if both or none are.
+    """
+    if bool(first) == bool(second):
+        raise InputError(command, "both" if first else "neither", f"one of {name} and {other}")

@@ -15,10 +15,11 @@ from rebalance_lab.cli.output import print_document, stdout
 from rebalance_lab.cli.scenarios import strategy_option
 from rebalance_lab.verdicts.tables import csv_text, text_tables
 from rebalance_spark.choices import Statistic
-from rebalance_spark.commands.options import Conf, Master, names_in, pairs, session_of_a_command
+from rebalance_spark.commands.options import Conf, Master, check_one_of, names_in, pairs, session_of_a_command
 
 if TYPE_CHECKING:
     from rebalance_spark.findings import Findings
+    from rebalance_spark.scenarios import Workload
     from rebalance_spark.stored import Scored
 
 
@@ -108,6 +109,7 @@ def report(
     """
     from rebalance_spark.advising import advice_table, as_file, check_ending
     from rebalance_spark.findings import Question, found_in
+    from rebalance_spark.starts import start_of
 
     for path in (html, advice):
         check_path(path)
@@ -120,14 +122,15 @@ def report(
     today = [baseline] if baseline else []
     compared = list(dict.fromkeys([*(strategy or ()), *today]))
     scored = scored.of(compared) if strategy else scored.without_partly_scored(keep=today)
-    parts = (by, _column(scored, by, workload, master, settings)) if by else None
+    source = _workload(scored, workload, master, settings) if workload else None
+    parts = (by, _column(scored, by, source)) if by else None
     deciding = [name for text in decide or () for name in names_in(text)]
     question = Question(balance, baseline, deciding, per, parts)
     is_page = html is not None or output == "html"
     findings = found_in(scored, question, everything=is_page or everything or output == "csv", pairs=is_page)
     if advice is not None and findings.advice is not None:
         write_whole(advice, as_file(advice_table(scored, findings.advice), advice.suffix))
-    page = _page(findings, html, workload, master, settings, scored) if is_page else ""
+    page = _page(findings, html, source, start_of(scored)) if is_page else ""
     if html is not None:
         write_whole(html, page.encode())
     if output == "html":
@@ -142,8 +145,7 @@ def _scores(folder: str, table: str, master: str | None, conf: dict[str, str]) -
     """Read scores with Arrow if they are on this machine, else with Spark."""
     from rebalance_spark.stored import collected_scores, stored_scores
 
-    if bool(folder) == bool(table):
-        raise InputError("report", "both" if folder else "neither", "one of DIR and --table")
+    check_one_of("report", folder, "DIR", table, "--table")
     kind = "table" if table else "folder"
     nothing = InputError(folder or table, "no scores", f"a {kind} that `rebalance-lab score` wrote")
     if folder and "://" not in folder:
@@ -161,54 +163,41 @@ def _scores(folder: str, table: str, master: str | None, conf: dict[str, str]) -
     return collected_scores(found)
 
 
-def _column(
-    scored: "Scored", name: str, workload: str, master: str | None, conf: dict[str, str]
-) -> Sequence[Any]:
+def _workload(scored: "Scored", path: str, master: str | None, conf: dict[str, str]) -> "Workload":
+    from rebalance_spark.scenarios import Workload
+
+    name = "scenario_hash"
+    hashes = dict(zip(scored.scenarios, scored.values(name), strict=True)) if name in scored.names else {}
+    return Workload(path, master, conf, hashes)
+
+
+def _column(scored: "Scored", name: str, workload: "Workload | None") -> Sequence[Any]:
     """Return a column of the scores, or of the workload, for each scenario.
 
     Raises:
         InputError: if neither has the column.
     """
-    from rebalance_spark.scenarios import workload_columns
-
     if name in scored.others:
         return scored.values(name)
-    found, names = (
-        ({}, []) if not workload else workload_columns(workload, name, _hashes(scored), master, conf)
-    )
+    found, names = ({}, []) if workload is None else workload.column(name)
     if name not in names:
         known = list(dict.fromkeys([*scored.others, *names]))
         more = "" if workload else ", or --workload INPUT with it"
         raise InputError("--by", repr(name), one_of(name, known) + more if known else more[5:])
-    if not found.keys() & {*scored.scenarios}:
+    if workload is not None and not found.keys() & {*scored.scenarios}:
         expected = "the workload that was scored (--by has the columns of one with --keys from the scores)"
-        raise InputError("--workload", f"{workload}, with none of the scenarios", expected)
+        raise InputError("--workload", f"{workload.path}, with none of the scenarios", expected)
     return [found.get(scenario) for scenario in scored.scenarios]
 
 
-def _page(
-    findings: "Findings",
-    html: Path | None,
-    workload: str,
-    master: str | None,
-    conf: dict[str, str],
-    scored: "Scored",
-) -> str:
+def _page(findings: "Findings", html: Path | None, workload: "Workload | None", start: str) -> str:
     """Return the page. Views of the worst scenarios are written into a folder beside a regular file."""
     from rebalance_spark.page import as_page
     from rebalance_spark.scenarios import write_views
-    from rebalance_spark.starts import start_of
 
-    if not workload or html is None or is_written_through(html):
+    if workload is None or html is None or is_written_through(html):
         return as_page(findings, {})
-    hashes = _hashes(scored)
-    return as_page(findings, write_views(findings, html, workload, master, conf, hashes, start_of(scored)))
-
-
-def _hashes(scored: "Scored") -> dict[str, str]:
-    """Return the hash of each scenario that was scored."""
-    name = "scenario_hash"
-    return dict(zip(scored.scenarios, scored.values(name), strict=True)) if name in scored.names else {}
+    return as_page(findings, write_views(findings, html, workload, start))
 
 
 def as_csv(findings: "Findings") -> str:

@@ -17,6 +17,7 @@ from rebalance_spark.commands.options import (
     Conf,
     Master,
     Plugins,
+    check_one_of,
     is_local_master,
     names_in,
     pairs,
@@ -160,8 +161,8 @@ def score(
     from rebalance_spark.storage import described
     from rebalance_spark.workers import check_workers
 
-    _one_of(workload, "INPUT, the path of a workload,", table, "--table")
-    _one_of(out, "--out", out_table, "--out-table")
+    check_one_of("score", workload, "INPUT, the path of a workload,", table, "--table")
+    check_one_of("score", out, "--out", out_table, "--out-table")
     again = _statuses(retry)
     settings = pairs(conf, "--conf")
     importable_here(py_files or ())
@@ -217,16 +218,6 @@ def _shipped(settings: dict[str, str], master: str | None) -> dict[str, str]:
         raise InputError("--ship", "a server of Spark Connect", "a server whose workers have the package")
     with stderr().status("packing ..."):
         return shipped(kept_folder() / "rebalance-lab.tar.gz", settings)
-
-
-def _one_of(first: str, name: str, second: str, other: str) -> None:
-    """Check that one of two options is given.
-
-    Raises:
-        InputError: if both or none are.
-    """
-    if bool(first) == bool(second):
-        raise InputError("score", "both" if first else "neither", f"one of {name} and {other}")
 
 
 def _named(text: str) -> dict[str, str]:
