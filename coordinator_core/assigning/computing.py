@@ -108,7 +108,10 @@ def _faults_in(problem: Problem, owner: Int32Array) -> list[str]:
         return []
     held = np.flatnonzero(owner != NO_OWNER)
     holders = owner if len(held) == len(owner) else owner[held]
-    invalid = held[~problem.eligible(holders, held)]
+    allowed = problem.eligible(holders, held)
+    if allowed.all():
+        return []
+    invalid = held[~allowed]
     return [_not_subscribed(name, problem.members[m]) for name, m in _given(problem, owner, invalid)]
 
 
