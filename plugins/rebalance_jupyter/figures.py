@@ -10,8 +10,9 @@ from coordinator_core.registry.registry import Registry
 from rebalance_lab.traces.timeline import Timeline
 from rebalance_lab.traces.trace import Trace
 from rebalance_lab.verdicts.answers import answers, what_it_takes
-from rebalance_lab.verdicts.comparison import Comparison, Figure
+from rebalance_lab.verdicts.comparison import Comparison
 from rebalance_lab.verdicts.comparison_tables import by_group, front_line, title_of
+from rebalance_lab.verdicts.grid import Figure
 from rebalance_lab.verdicts.of_traces import comparison_of_traces
 from rebalance_lab.verdicts.rule import TIE
 from rebalance_lab.verdicts.tables import as_text

@@ -23,8 +23,7 @@ from coordinator_core.reading.checks import describe
 from coordinator_core.reading.raised import traceback_of
 from coordinator_core.registry.registry import default_registry
 from rebalance_lab.cli.output import ExitStatus, complain, give_up, print_traceback
-from rebalance_lab.cli.running import DEFAULT_TIMEOUT, TIMEOUT_HELP
-from rebalance_lab.cli.scenarios import strategies_beginning
+from rebalance_lab.cli.scenarios import DEFAULT_TIMEOUT, TimeoutOption, strategies_beginning
 from rebalance_lab.scenarios.groups import GroupDocument, assignment_document, parse_group
 from rebalance_lab.simulation.world.collector import collecting_rarely
 
@@ -56,7 +55,7 @@ def assign(
             help="Use this assignor, even for lines that name another.",
         ),
     ] = None,
-    timeout: Annotated[float, typer.Option(min=0, metavar="SECONDS", help=TIMEOUT_HELP)] = DEFAULT_TIMEOUT,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
     """Assign partitions to the members of groups, one group a line.
 

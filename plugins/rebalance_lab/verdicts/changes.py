@@ -126,6 +126,17 @@ _NEED_ONE_ANOTHER = (
 )
 
 
+def is_one_change(kinds: frozenset[Kind]) -> bool:
+    """Return whether it is one change: of one kind, or of two that need one another."""
+    return len(kinds) == 1 or kinds in _NEED_ONE_ANOTHER
+
+
+def labelled(strategy: str, settings: Mapping[str, str]) -> str:
+    """Return the label of a strategy with settings: ``range+static with session.timeout.ms=90s``."""
+    texts = ", ".join(f"{name}={text}" for name, text in settings.items())
+    return f"{strategy} with {texts}" if texts else strategy
+
+
 @dataclass(frozen=True)
 class Change:
     """A strategy with settings in place of those of the scenario. Without ``kinds`` it is the present one."""
@@ -144,14 +155,8 @@ class Change:
 
     @property
     def label(self) -> str:
-        """The strategy and the settings: ``range+static with session.timeout.ms=90s``."""
-        settings = ", ".join(f"{name}={text}" for name, text in self.texts.items())
-        return f"{self.strategy} with {settings}" if settings else self.strategy
-
-    @property
-    def is_one(self) -> bool:
-        """Whether it is one change: of one kind, or of two that need one another."""
-        return len(self.kinds) == 1 or self.kinds in _NEED_ONE_ANOTHER
+        """The strategy and the settings."""
+        return labelled(self.strategy, self.texts)
 
     def of(self, scenario: Scenario, registry: Registry) -> Scenario:
         """Return a scenario with the settings.

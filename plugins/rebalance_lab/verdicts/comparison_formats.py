@@ -1,14 +1,14 @@
 """A comparison as JSON, CSV and HTML."""
 
+from dataclasses import replace
 from html import escape
 from math import isnan
 from typing import Any
 
 from coordinator_core.registry.hookspecs import MetricSpec
 from rebalance_lab.verdicts.answers import answers
-from rebalance_lab.verdicts.comparison import Candidate, Comparison
+from rebalance_lab.verdicts.comparison import Comparison
 from rebalance_lab.verdicts.comparison_tables import (
-    Table,
     definitions,
     faults,
     front_line,
@@ -16,7 +16,8 @@ from rebalance_lab.verdicts.comparison_tables import (
     tables_of,
     title_of,
 )
-from rebalance_lab.verdicts.tables import csv_text, html_table, json_text
+from rebalance_lab.verdicts.grid import Candidate
+from rebalance_lab.verdicts.tables import Table, csv_text, json_text
 
 _STYLE = (
     "body{font:15px system-ui,sans-serif;margin:2rem}table{border-collapse:collapse}"
@@ -139,7 +140,7 @@ def as_html(comparison: Comparison) -> str:
 
 def _table(table: Table) -> str:
     rows = [[first._replace(text=first.text.strip()), *rest] for first, *rest in table.rows]
-    return html_table(table.head, rows, table.title, table.hints)
+    return replace(table, rows=rows).as_html()
 
 
 def _paragraph(text: str, kind: str = "") -> str:

@@ -8,9 +8,10 @@ from coordinator_core.assigning.limits import Worker
 from coordinator_core.registry.hookspecs import AssignorSpec, MetricSpec, hookimpl
 from coordinator_core.registry.registry import DISTRIBUTION, default_registry, installed_registry
 from rebalance_lab.cli import running
-from rebalance_lab.cli.running import StrategyRun, Task, run_all, run_one
+from rebalance_lab.cli.running import Task, run_all, run_one
 from rebalance_lab.scenarios.files import load_scenario
 from rebalance_lab.traces.invariants import Invariants
+from rebalance_lab.verdicts.grid import StrategyRun
 
 
 @pytest.fixture

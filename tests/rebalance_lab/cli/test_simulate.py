@@ -291,7 +291,7 @@ def test_an_empty_standard_input_is_one_error(lab):
 
 
 def test_a_run_that_fails_is_one_error_and_status_1(lab, small, monkeypatch, tmp_path):
-    from rebalance_lab.cli.running import StrategyRun
+    from rebalance_lab.verdicts.grid import StrategyRun
 
     monkeypatch.setattr(simulate_module, "run_one", lambda *_, **__: StrategyRun("range", error="it broke"))
     answer = lab("simulate", small, "-s", "range", "--trace", tmp_path / "t")

@@ -23,7 +23,6 @@ from rebalance_lab.verdicts.advice import (
     table,
 )
 from rebalance_lab.verdicts.changes import Change, Kind, Trouble, facts_of
-from rebalance_lab.verdicts.comparison import Figure
 from rebalance_lab.verdicts.dimensions import (
     BALANCE,
     CRASHED,
@@ -35,8 +34,8 @@ from rebalance_lab.verdicts.dimensions import (
     ROUNDS,
     STOPS,
     TWICE,
-    Trial,
 )
+from rebalance_lab.verdicts.grid import Candidate, Figure, trial_of
 from tests.examples import scaled
 from tests.places import SCENARIOS
 from tests.rebalance_lab.traces.traces import (
@@ -92,7 +91,7 @@ def trial(
         Trouble.CRASHES: {CRASHED.name: Figure((crashed,) * count)},
         Trouble.FREEZES: {FROZEN.name: Figure((frozen,) * count)},
     }
-    return Trial(Change(name, frozenset(kinds)), known, under, **more)
+    return Candidate(name, known, kinds=frozenset(kinds), troubles=under, **more)
 
 
 def advised(*trials, now=None, events=(), seeds=range(6)):
@@ -254,7 +253,7 @@ def test_what_is_called_best_is_on_the_front_and_what_is_no_help_is_not(drawn, w
     assert all(found in made.front for found in called_best)
     assert not any(found in made.front for found in made.without_help)
     assert all(found.works for found in made.front)
-    single = [t for t in trials if t.change.is_one and t.works]
+    single = [t for t in trials if t.is_one and t.works]
     for dimension, leader in made.leaders.items():
         assert not any(dimension.is_better(t, leader) for t in single)
     helped = {dimension for t in single for dimension in made.gains(t)}
@@ -301,7 +300,7 @@ def test_records_handled_twice_are_a_price_from_a_tenth_of_the_largest_lag_on(tw
     made = advised(other, now=now)
     price = "Its price: 121 records handled twice (now 20)."
     assert sentences(made)[1].endswith(price) is is_price
-    assert ("handled\ntwice" in table(made)[0]) is is_price
+    assert ("handled\ntwice" in table(made).head) is is_price
     assert not advised(now, now=other).helps(now), "they are a cost, and fewer of them no help"
 
 
@@ -310,7 +309,7 @@ def test_members_that_keep_up_with_their_load_are_alike(now, other):
     present = trial("now", loaded=now, lag=100.0, left=50.0)
     made = advised(trial("other", Kind.WEIGHTS, loaded=other, lag=100.0, left=1.0), now=present)
     assert made.helps(made.trials[0]) == made.costs(made.trials[0]) == []
-    assert not any("busiest" in name or "end" in name for name in table(made)[0])
+    assert not any("busiest" in name or "end" in name for name in table(made).head)
 
 
 def test_static_members_do_not_help_if_the_absence_is_longer_than_the_session():
@@ -369,14 +368,14 @@ def test_a_change_with_which_a_group_works_that_does_not_now_is_named_first():
 
 
 def test_a_trial_that_failed_says_why():
-    made = advised(Trial(Change("broken", frozenset({Kind.STICKY})), {}, error="assignor: raised"))
+    made = advised(Candidate("broken", {}, kinds=frozenset({Kind.STICKY}), error="assignor: raised"))
     assert [why for _, why in reasons(made)] == ["it failed: assignor: raised"]
     assert as_document(made)["changes"][0]["figures"]["moved_partitions"] is None
 
 
 def test_the_table_has_a_row_for_each_trial_and_no_column_without_figures():
     made = advised(trial("less", Kind.STATIC, stops=10.0, crashed=10.0), now=trial("now", crashed=10.0))
-    head, rows = table(made)
+    head, rows = table(made).head, table(made).rows
     assert [row[0].text for row in rows] == ["now (now)", "less"]
     assert [row[1].text for row in rows] == ["", "front"]
     assert not any(words in name for words in ("frozen", "busiest", "lag") for name in head)
@@ -384,9 +383,9 @@ def test_the_table_has_a_row_for_each_trial_and_no_column_without_figures():
 
 def test_a_narrow_table_has_settings_below_their_strategy():
     change = Change("range", frozenset({Kind.SHORT_SESSION}), {"session.timeout.ms": 6_000})
-    made = advised(Trial(change, trial("any").figures))
-    assert table(made)[1][1][0].text == "range with session.timeout.ms=6s"
-    assert table(made, narrow=True)[1][1][0].text == "range\n  session.timeout.ms=6s"
+    made = advised(trial_of(change, trial("range")))
+    assert table(made).rows[1][0].text == "range with session.timeout.ms=6s"
+    assert table(made, narrow=True).rows[1][0].text == "range\n  session.timeout.ms=6s"
 
 
 @pytest.mark.parametrize(
@@ -434,17 +433,17 @@ def bounce():
 
 
 def test_static_members_alone_are_no_help_for_a_member_that_is_away_longer_than_its_session(bounce):
-    why = {t.change.label: reason for t, reason in reasons(bounce)}["range+static"]
+    why = {t.label(): reason for t, reason in reasons(bounce)}["range+static"]
     assert why.startswith("c2 is away for 60 s, longer than its session of 10 s")
     assert not any("range+static:" in sentence for sentence in sentences(bounce))
 
 
 def test_static_members_with_a_session_of_90_s_spare_moves_and_cost_90_s_when_a_member_is_dead(bounce):
-    (found,) = (t for t in bounce.trials if t.change.label == "range+static with session.timeout.ms=90s")
+    (found,) = (t for t in bounce.trials if t.label() == "range+static with session.timeout.ms=90s")
     assert (MOVES.figure(found).median, ROUNDS.figure(found).median) == (0, 0)
     assert STOPS.figure(found).median == pytest.approx(122.3, abs=0.5)
     assert found in bounce.front
-    (sentence,) = (s for s in sentences(bounce) if found.change.label in s)
+    (sentence,) = (s for s in sentences(bounce) if found.label() in s)
     assert sentence.startswith("Helps most against moves: ")
     assert "if a member crashes for good, its partitions stand still for 8" in sentence
 
@@ -464,17 +463,17 @@ def long_batch():
 
 
 def test_records_that_a_cooperative_assignor_handles_twice_are_its_price(long_batch):
-    (found,) = (t for t in long_batch.trials if t.change.label == "cooperative-sticky")
+    (found,) = (t for t in long_batch.trials if t.label() == "cooperative-sticky")
     assert TWICE.figure(long_batch.now).median == 0 < TWICE.figure(found).median
     assert long_batch.costs(found) == [ROUNDS, TWICE]
 
 
 def test_a_batch_that_lasts_a_minute_is_stopped_earlier_by_shorter_times_between_polls(long_batch):
     """Half of the batch, and the shortest time that is proposed. A shorter session cannot act on it."""
-    tried = {t.change.settings.get("max.poll.interval.ms"): t for t in long_batch.trials}
+    tried = {t.settings.get("max.poll.interval.ms", ("", None))[1]: t for t in long_batch.trials}
     (half, least) = (STOPS.figure(tried[interval_ms]).median for interval_ms in (30_000, 10_000))
     assert least < half < STOPS.figure(long_batch.now).median / 2
-    assert not any("session.timeout.ms" in trial.change.settings for trial in long_batch.trials)
+    assert not any("session.timeout.ms" in trial.settings for trial in long_batch.trials)
 
 
 def test_findings_that_differ_in_numbers_of_the_seeds_are_counted_once():

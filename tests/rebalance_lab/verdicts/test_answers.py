@@ -9,8 +9,9 @@ import pytest
 from coordinator_core.registry.hookspecs import MetricSpec
 from coordinator_core.registry.registry import default_registry
 from rebalance_lab.verdicts.answers import answers, what_it_takes
-from rebalance_lab.verdicts.comparison import Candidate, Comparison, Figure, Remedy, comparison_of
+from rebalance_lab.verdicts.comparison import Comparison, Remedy, comparison_of
 from rebalance_lab.verdicts.comparison_formats import as_html, as_json
+from rebalance_lab.verdicts.grid import Candidate, Figure
 from rebalance_lab.verdicts.reasons import STOPS, largest_parts
 from tests.rebalance_lab.verdicts.compared import METRICS, compared, figures
 

@@ -11,17 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator_core.registry.hookspecs import MetricSpec
-from rebalance_lab.verdicts.comparison import Candidate, Comparison, Figure, comparison_of
+from rebalance_lab.cli.output import hanging
+from rebalance_lab.verdicts.comparison import Comparison, comparison_of
 from rebalance_lab.verdicts.comparison_formats import as_csv, as_html, as_json
 from rebalance_lab.verdicts.comparison_tables import (
     by_group,
     faults,
     front_line,
-    hanging,
     signs,
     tables_of,
     title_of,
 )
+from rebalance_lab.verdicts.grid import Candidate, Figure
 from rebalance_lab.verdicts.rule import Order
 from rebalance_lab.verdicts.tables import BEST, as_text
 from tests.examples import scaled
@@ -154,7 +155,6 @@ def test_figures_are_compared_seed_by_seed_by_a_sign_test(one, other, order):
     turned = {Order.BETTER: Order.WORSE, Order.WORSE: Order.BETTER}.get(order, order)
     assert one.order(other) is other.order(one, "higher") is order
     assert other.order(one) is one.order(other, "higher") is turned
-    assert one.is_better(other, "lower") is (order is Order.BETTER)
 
 
 def test_pairs_decide_where_spreads_overlap():

@@ -8,8 +8,9 @@ import pytest
 from coordinator_core.registry.registry import default_registry
 from rebalance_lab.traces.causes import PARTS
 from rebalance_lab.verdicts.answers import answers
-from rebalance_lab.verdicts.comparison import Candidate, Comparison, Figure, Remedy
+from rebalance_lab.verdicts.comparison import Comparison, Remedy
 from rebalance_lab.verdicts.comparison_tables import tables_of
+from rebalance_lab.verdicts.grid import Candidate, Figure
 from rebalance_lab.verdicts.reasons import STOPS, largest_part, parts_under
 from tests.rebalance_lab.verdicts.compared import METRICS, compared, figures
 
