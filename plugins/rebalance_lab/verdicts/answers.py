@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations
 from math import isnan
 
-from coordinator_core.registry.hookspecs import MetricSpec
 from coordinator_core.registry.registry import Registry
 from rebalance_lab.verdicts.choice import choice, range_of
 from rebalance_lab.verdicts.comparison import Comparison
@@ -13,7 +12,7 @@ from rebalance_lab.verdicts.lag import least_left
 from rebalance_lab.verdicts.reasons import largest_parts, why
 from rebalance_lab.verdicts.rule import FEWEST_PAIRS, Order
 from rebalance_lab.verdicts.tables import as_text
-from rebalance_lab.verdicts.words import MOST_NAMES, listed_names, more_findings
+from rebalance_lab.verdicts.words import MOST_NAMES, agreeing, from_to, listed_names, more_findings
 
 SHARE = "capacity_lost"
 """The metric of the records that come while their partition is stopped."""
@@ -35,12 +34,12 @@ def answers(comparison: Comparison) -> list[str]:
 
 
 def _answers(comparison: Comparison) -> list[str]:
-    metric = next((m for m in comparison.metrics if m.name == STOPS.name), None)
-    if metric is None or any(isnan(figure.median) for figure in comparison.figures(metric)):
+    known = [STOPS.figure(candidate).median for candidate in comparison.candidates]
+    if not known or any(map(isnan, known)):
         return []
-    best = sorted(comparison.best(metric))
+    best = sorted(comparison.best(STOPS))
     several = len(comparison.working) > 1
-    verdict = _verdict(comparison, metric) if several else ""
+    verdict = _verdict(comparison, best) if several else ""
     change = choice(comparison) if set(comparison.working) - {comparison.now} else ""
     sentences = [text] if (text := f"{verdict}{change}".strip()) else []
     if not any(TWICE.name in text for text in sentences):
@@ -63,7 +62,7 @@ def _left_out(comparison: Comparison) -> Iterator[str]:
             reason = finding.split("; ")[0] + more_findings(candidate.findings)
             names.setdefault(reason, []).append(comparison.label(candidate))
     for reason, labels in names.items():
-        yield f"{listed_names(labels, len(labels))} {'is' if len(labels) == 1 else 'are'} left out: {reason}."
+        yield f"{listed_names(labels, len(labels))} {agreeing('is', len(labels))} left out: {reason}."
 
 
 def _left(comparison: Comparison) -> tuple[list[str], bool]:
@@ -92,8 +91,7 @@ def _under(comparison: Comparison, values: Mapping[int, float], unit: str) -> st
     for i, value in values.items():
         texts.setdefault(as_text(value), []).append(i)
     if len(texts) > MOST_NAMES:
-        low, high = (as_text(end(values.values())) for end in (min, max))
-        texts = {f"{low} to {high}": list(values)}
+        texts = {from_to(*(as_text(end(values.values())) for end in (min, max))): list(values)}
     named = {
         text: "all" if 1 < len(own) == len(comparison.candidates) else comparison.names(own)
         for text, own in texts.items()
@@ -114,108 +112,97 @@ def _without_effect(comparison: Comparison) -> Iterator[str]:
             yield f"{name} makes no difference."
 
 
-def _verdict(comparison: Comparison, metric: MetricSpec) -> str:
+def _verdict(comparison: Comparison, best: Sequence[int]) -> str:
     """Return which candidates stop partitions least, as far as it is known."""
-    if len(comparison.seeds) == 1:
-        return _of_one_seed(comparison, metric)
-    best = sorted(comparison.best(metric))
-    if best:
-        return _least(comparison, metric, best)
     working = comparison.working
-    if _all_alike(comparison, metric, working):
-        shown = range_of(comparison, metric.name, working)
-        return f"{_all_of(comparison)} stop partitions alike, within 1 %: {shown} {metric.unit}."
-    return _not_known(comparison, metric)
+    if len(comparison.seeds) == 1:
+        return _of_one_seed(comparison)
+    if best:
+        return _least(comparison, best)
+    if _all_alike(comparison, working):
+        return f"{_all_of(comparison)} stop partitions alike, within 1 %: {_seconds(comparison, working)}."
+    return _not_known(comparison)
 
 
-def _of_one_seed(comparison: Comparison, metric: MetricSpec) -> str:
+def _seconds(comparison: Comparison, numbers: Collection[int]) -> str:
+    return f"{range_of(comparison, STOPS, numbers)} partition seconds"
+
+
+def _of_one_seed(comparison: Comparison) -> str:
     """Return the least and the greatest figure, which other seeds may have in another order."""
-    texts = {i: as_text(comparison.figures(metric)[i].median) for i in comparison.working}
-    least, most = (range_of(comparison, metric.name, [i]) for i in _ends(comparison, metric))
+    texts: dict[str, list[int]] = {}
+    for i in sorted(comparison.working, key=lambda i: STOPS.figure(comparison.candidates[i]).median):
+        texts.setdefault(STOPS.shown(comparison.candidates[i]), []).append(i)
+    (_, first), *_, (most, last) = [*texts.items()] * 2
     unknown = "One seed: not known whether the order holds with others."
-    if least == most:
-        return (
-            f"In one run {_all_of(comparison).lower()} stop partitions for {least} {metric.unit}. {unknown}"
-        )
-    first, last = (comparison.names([i for i in texts if texts[i] == end]) for end in (least, most))
+    least = _seconds(comparison, first)
+    if len(texts) == 1:
+        return f"In one run {_all_of(comparison).lower()} stop partitions for {least}. {unknown}"
     return (
-        f"In one run the least stopped time is that of {first}: {least} {metric.unit}; the most that of"
-        f" {last}: {most}. {unknown}"
+        f"In one run the least stopped time is that of {comparison.names(sorted(first))}: {least}; the most"
+        f" that of {comparison.names(sorted(last))}: {most}. {unknown}"
     )
-
-
-def _ends(comparison: Comparison, metric: MetricSpec) -> tuple[int, int]:
-    """Return the positions of the least and of the greatest median."""
-    figures, working = comparison.figures(metric), comparison.working
-    least, *_, most = sorted(working, key=lambda i: figures[i].median)
-    return least, most
 
 
 def _all_of(comparison: Comparison) -> str:
     return "All" if len(comparison.working) == len(comparison.candidates) else "All others"
 
 
-def _all_alike(comparison: Comparison, metric: MetricSpec, numbers: Sequence[int]) -> bool:
-    pairs = combinations(numbers, 2)
-    return all(comparison.order(metric, one, other) is Order.ALIKE for one, other in pairs)
+def _all_alike(comparison: Comparison, numbers: Sequence[int]) -> bool:
+    return all(
+        comparison.compare(STOPS, one, other) is Order.ALIKE for one, other in combinations(numbers, 2)
+    )
 
 
-def _not_known(comparison: Comparison, metric: MetricSpec) -> str:
+def _not_known(comparison: Comparison) -> str:
     """Return between which candidates the seeds do not decide, and which of the others are not the best."""
-    beaten = comparison.beaten(metric)
+    beaten = comparison.beaten(STOPS)
     contenders = [i for i in comparison.working if i not in beaten]
     which = f"which of {comparison.names(contenders)}" if beaten else "which strategy"
     few = "" if comparison.is_decided else f" ({FEWEST_PAIRS} are needed)"
-    shown = range_of(comparison, metric.name, contenders)
     unknown = (
-        f"Not known from {len(comparison.seeds)} seeds{few} {which} stops partitions least: {shown}"
-        f" {metric.unit}."
+        f"Not known from {len(comparison.seeds)} seeds{few} {which} stops partitions least:"
+        f" {_seconds(comparison, contenders)}."
     )
     if not beaten:
         return unknown
-    verb = "does" if len(beaten) == 1 else "do"
-    return f"{unknown} {comparison.names(beaten)} {verb} not: {range_of(comparison, metric.name, beaten)}."
+    does = agreeing("does", len(beaten))
+    return f"{unknown} {comparison.names(beaten)} {does} not: {range_of(comparison, STOPS, beaten)}."
 
 
-def _least(comparison: Comparison, metric: MetricSpec, best: Sequence[int]) -> str:
-    figures, now = [figure.median for figure in comparison.figures(metric)], comparison.now
+def _least(comparison: Comparison, best: Sequence[int]) -> str:
+    now, medians = comparison.now, [STOPS.figure(candidate).median for candidate in comparison.candidates]
     others = [i for i in comparison.working if i not in best]
-    verb = "stops" if len(best) == 1 else "stop"
-    shown = range_of(comparison, metric.name, best)
-    least = f"{comparison.names(best)} {verb} partitions least: {shown} {metric.unit}"
-    least += _during(comparison, best)
     following, most = (
-        [i for i in others if figures[i] == end(figures[j] for j in others)] for end in (min, max)
+        [i for i in others if medians[i] == end(medians[j] for j in others)] for end in (min, max)
     )
     is_compared = now in others and not comparison.varied
-    own = [figures[i] for i in best]
-    less = (
-        [f"{_less(own, figures[now])} less than {comparison.label(comparison.candidates[now])}"]
-        if is_compared
-        else []
+    own = [medians[i] for i in best]
+    said = (
+        f"{comparison.names(best)} {agreeing('stops', len(best))} partitions least:"
+        f" {_seconds(comparison, best)}{_during(comparison, best)}"
     )
+    less = [f"{_less(own, medians[now])} less than {comparison.names([now])}"] if is_compared else []
     if (now if is_compared else most[0]) not in following:
-        less.append(f"{_less(own, figures[following[0]])} less than {comparison.names(following)}, the next")
-    verb = "stops" if len(most) == 1 else "stop"
-    last = "" if is_compared else f" {comparison.names(most)} {verb} them most: {as_text(figures[most[0]])}."
-    among = (
-        ""
-        if _all_alike(comparison, metric, best)
-        else f" Which of {comparison.names(best)} stops them least is not known from"
-        f" {len(comparison.seeds)} seeds."
-    )
-    return f"{', '.join([least, ' and '.join(less)]) if less else least}.{last}{among}"
+        less.append(f"{_less(own, medians[following[0]])} less than {comparison.names(following)}, the next")
+    said += f", {' and '.join(less)}." if less else "."
+    if not is_compared:
+        stop = agreeing("stops", len(most))
+        said += f" {comparison.names(most)} {stop} them most: {as_text(medians[most[0]])}."
+    if not _all_alike(comparison, best):
+        which, seeds = comparison.names(best), len(comparison.seeds)
+        said += f" Which of {which} stops them least is not known from {seeds} seeds."
+    return said
 
 
 def _during(comparison: Comparison, best: Sequence[int]) -> str:
     """Return the share of the records that come while their partition is stopped, if a lag is measured."""
-    shares, lags = (
-        [comparison.candidates[i].figure(name).median for i in best] for name in (SHARE, LAG.name)
-    )
+    own = [comparison.candidates[i] for i in best]
+    shares, lags = ([candidate.figure(name).median for candidate in own] for name in (SHARE, LAG.name))
     if any(map(isnan, [*shares, *lags])):
         return ""
     low, high = (_percent_of_records(end(shares)) for end in (min, max))
-    return f" ({low if low == high else f'{low} to {high}'} % of the records came then)"
+    return f" ({from_to(low, high)} % of the records came then)"
 
 
 def _percent_of_records(share: float) -> str:
@@ -225,7 +212,7 @@ def _percent_of_records(share: float) -> str:
 def _less(least: Collection[float], other: float) -> str:
     """Return a difference in percent, or two. Only a figure of 0 is 100 % less than another one."""
     low, high = (_percent_less(end(least), other) for end in (max, min))
-    return f"{low} %" if low == high else f"{low} to {high} %"
+    return f"{from_to(low, high)} %"
 
 
 def _percent_less(least: float, other: float) -> str:
@@ -264,12 +251,11 @@ def what_it_takes(strategies: Mapping[str, str], registry: Registry) -> str:
         for name, assignor in foreign.items()
         if (spec := specs.get(assignor)) and (spec.provider or getattr(spec.factory, "provider", ""))
     ]
-    loads = (
-        f" Under {' and '.join(by_load)}, members must report their rates; otherwise partitions are counted."
-        if by_load
-        else ""
-    )
-    return (
+    said = (
         f"Kafka's own clients do not have {' and '.join(foreign)}; kafka-python, aiokafka and the Consumer of"
-        f" rebalance_kafka do.{loads}"
+        " rebalance_kafka do."
     )
+    if by_load:
+        under = f" Under {' and '.join(by_load)}, members must report their rates"
+        said += f"{under}; otherwise partitions are counted."
+    return said

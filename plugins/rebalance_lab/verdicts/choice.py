@@ -17,7 +17,7 @@ from rebalance_lab.verdicts.dimensions import (
 from rebalance_lab.verdicts.grid import Candidate
 from rebalance_lab.verdicts.rule import Order
 from rebalance_lab.verdicts.tables import as_text
-from rebalance_lab.verdicts.words import listed_names
+from rebalance_lab.verdicts.words import agreeing, from_to, listed_names
 
 _LOAD = LOADED, LEFT
 """The dimensions that tell whether a group keeps up with its load."""
@@ -100,11 +100,11 @@ def _refused(comparison: Comparison, better: Sequence[int]) -> str:
     """Return why candidates that stop partitions less than the present one are not to be chosen."""
     if not better:
         return ""
-    verb, do = ("stops", "does") if len(better) == 1 else ("stop", "do")
+    stop, do = (agreeing(verb, len(better)) for verb in ("stops", "does"))
     worse = _changed(comparison, better, Order.BETTER, [*_LOAD, LAG])
     label = comparison.label(comparison.candidates[comparison.now])
     return (
-        f" {comparison.names(better)} {verb} them less than {label} but {do} not carry the load as well:"
+        f" {comparison.names(better)} {stop} them less than {label} but {do} not carry the load as well:"
         f" {worse}."
     )
 
@@ -140,13 +140,12 @@ def _changed(
         own = [i for i in chosen if comparison.compare(dimension, now, i) is order]
         under = "" if len(own) == len(chosen) else f" under {comparison.names(own)}"
         if own:
-            shown, before = (range_of(comparison, dimension.name, numbers) for numbers in (own, [now]))
+            shown, before = (range_of(comparison, dimension, numbers) for numbers in (own, [now]))
             changed.setdefault(under, []).append(f"{dimension.name} {shown} (now {before})")
     return "; ".join(f"{listed_names(own, len(own))}{under}" for under, own in changed.items())
 
 
-def range_of(comparison: Comparison, metric: str, numbers: Collection[int]) -> str:
+def range_of(comparison: Comparison, dimension: Dimension, numbers: Collection[int]) -> str:
     """Return the medians of candidates, from the least to the greatest."""
-    medians = [comparison.candidates[i].figure(metric).median for i in numbers]
-    low, high = as_text(min(medians)), as_text(max(medians))
-    return low if low == high else f"{low} to {high}"
+    medians = [dimension.figure(comparison.candidates[i]).median for i in numbers]
+    return from_to(as_text(min(medians)), as_text(max(medians)))

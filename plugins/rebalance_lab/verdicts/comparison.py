@@ -87,10 +87,10 @@ class Comparison:
         """The positions of the candidates without findings."""
         return [i for i, candidate in enumerate(self.candidates) if not candidate.findings]
 
-    def order(self, metric: MetricSpec, one: int, other: int) -> Order:
+    def order(self, metric: MetricSpec | Dimension, one: int, other: int) -> Order:
         """Return what is known of the order of the figures of two candidates."""
-        figures = self.figures(metric)
-        return figures[one].order(figures[other], metric.better)
+        first, second = (self.candidates[i].figure(metric.name) for i in (one, other))
+        return first.order(second, metric.better)
 
     def compare(self, dimension: Dimension, one: int, other: int) -> Order:
         """Return what is known of the order of two candidates in a dimension."""
@@ -100,7 +100,7 @@ class Comparison:
         """Name all of the candidates: one that is not named could be taken for one of the opposite."""
         return listed_names([self.label(self.candidates[i]) for i in numbers], len(numbers))
 
-    def beaten(self, metric: MetricSpec) -> list[int]:
+    def beaten(self, metric: MetricSpec | Dimension) -> list[int]:
         """Return the positions of the figures that another one is known to be better than.
 
         A candidate with findings does not count.
@@ -108,7 +108,7 @@ class Comparison:
         known = self._known(metric)
         return [i for i in known if any(self.order(metric, j, i) is Order.BETTER for j in known)]
 
-    def best(self, metric: MetricSpec) -> frozenset[int]:
+    def best(self, metric: MetricSpec | Dimension) -> frozenset[int]:
         """Return the positions of the figures that none is better than, if each is better than all others.
 
         There are none if that is not known, or if there are no others. A candidate with findings does not
@@ -119,9 +119,8 @@ class Comparison:
         is_known = all(self.order(metric, i, j) is Order.BETTER for i in first for j in others)
         return frozenset(first) if others and is_known else frozenset()
 
-    def _known(self, metric: MetricSpec) -> list[int]:
-        figures = self.figures(metric)
-        return [i for i in self.working if not isnan(figures[i].median)]
+    def _known(self, metric: MetricSpec | Dimension) -> list[int]:
+        return [i for i in self.working if not isnan(self.candidates[i].figure(metric.name).median)]
 
     @cached_property
     def front_metrics(self) -> list[MetricSpec]:
@@ -151,19 +150,3 @@ class Comparison:
         """Return whether a candidate dominates another one in the metrics of the front."""
         dimensions = list(map(dimension_of, self.front_metrics))
         return dominates(self.candidates[one], self.candidates[other], dimensions)
-
-
-def comparison_of(
-    scenario: str,
-    seed: int,
-    metrics: Sequence[MetricSpec],
-    figures: Mapping[str, Mapping[str, float]],
-    *,
-    seeds: int = 1,
-) -> Comparison:
-    """Return the comparison of runs: ``figures[strategy][metric]``, which are the same for all seeds."""
-    candidates = [
-        Candidate(strategy, {name: Figure((value,) * seeds) for name, value in values.items()})
-        for strategy, values in figures.items()
-    ]
-    return Comparison(scenario, range(seed, seed + seeds), metrics, candidates)

@@ -13,7 +13,7 @@ from coordinator_core.protocol import events as ev
 from rebalance_lab.traces.history import History
 from rebalance_lab.verdicts.lag import SLACK_RECORDS
 from rebalance_lab.verdicts.tables import as_text
-from rebalance_lab.verdicts.words import listed_names
+from rebalance_lab.verdicts.words import agreeing, listed_names
 
 _MOST_NAMED = 3
 
@@ -184,7 +184,7 @@ def _told(history: History) -> Iterator[str]:
         named = [
             f"{p.topic} {p.partition} ({rate})" for (p, _), rate in zip(found.partitions, rates, strict=True)
         ]
-        verb = "gets" if len(named) == 1 else "get"
+        verb = agreeing("gets", len(named))
         yield (
             f"{listed_names(named, _MOST_NAMED)} {verb} more records/s than the {fastest} that"
             " a member can handle in full batches. No assignor removes this backlog, only more partitions or"
@@ -203,7 +203,7 @@ def _told(history: History) -> Iterator[str]:
         away = sorted(found.at_end.running - worst.running)
         if not away or falls <= 0:
             return
-        were = f"{listed_names(away, _MOST_NAMED)} {'was' if len(away) == 1 else 'were'}"
+        were = f"{listed_names(away, _MOST_NAMED)} {agreeing('was', len(away))}"
         members, load = _apart(worst.members, [worst.load])
         yield (
             f"While {were} away, the load of {load} records/s was more than the {members} that the members"

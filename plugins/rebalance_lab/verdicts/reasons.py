@@ -74,8 +74,7 @@ def largest_parts(
     They are the present one and one of the best, if they work and the largest parts are not the same.
     """
     if best is None:
-        metric = next((m for m in comparison.metrics if m.name == STOPS), None)
-        best = [] if metric is None else sorted(comparison.best(metric))
+        best = sorted(comparison.best(dimensions.STOPS))
     found: dict[str, tuple[Candidate, str, float]] = {}
     one = sorted(best, key=lambda i: i not in comparison.front)[:1]
     for candidate in (comparison.candidates[i] for i in [*one, comparison.now] if i in comparison.working):

@@ -18,9 +18,9 @@ from coordinator_core.registry.registry import default_registry, installed_regis
 from rebalance_lab.cli import compare as compare_module
 from rebalance_lab.cli.compare import DEFAULT_STRATEGIES
 from rebalance_lab.traces.trace import read_trace
-from rebalance_lab.verdicts.comparison import comparison_of
 from tests.places import SCENARIOS
 from tests.rebalance_lab.cli.commands import COMMAND, environment, figures_of, in_a_process, the_error
+from tests.rebalance_lab.verdicts.compared import comparison_of
 
 METRICS = list(default_registry().metrics())
 SPECS = list(default_registry().metrics().values())

@@ -9,11 +9,11 @@ import pytest
 from coordinator_core.registry.hookspecs import MetricSpec
 from coordinator_core.registry.registry import default_registry
 from rebalance_lab.verdicts.answers import answers, what_it_takes
-from rebalance_lab.verdicts.comparison import Comparison, Remedy, comparison_of
+from rebalance_lab.verdicts.comparison import Comparison, Remedy
 from rebalance_lab.verdicts.comparison_formats import as_html, as_json
 from rebalance_lab.verdicts.grid import Candidate, Figure
 from rebalance_lab.verdicts.reasons import STOPS, largest_parts
-from tests.rebalance_lab.verdicts.compared import METRICS, compared, figures
+from tests.rebalance_lab.verdicts.compared import METRICS, compared, comparison_of, figures
 
 
 def test_the_first_strategy_is_what_the_best_is_compared_with():

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from coordinator_core.registry.hookspecs import MetricSpec
 from rebalance_lab.cli.output import hanging
-from rebalance_lab.verdicts.comparison import Comparison, comparison_of
+from rebalance_lab.verdicts.comparison import Comparison
 from rebalance_lab.verdicts.comparison_formats import as_csv, as_html, as_json
 from rebalance_lab.verdicts.comparison_tables import (
     by_group,
@@ -26,6 +26,7 @@ from rebalance_lab.verdicts.grid import Candidate, Figure
 from rebalance_lab.verdicts.rule import Order
 from rebalance_lab.verdicts.tables import BEST, as_text
 from tests.examples import scaled
+from tests.rebalance_lab.verdicts.compared import comparison_of
 
 
 def metric(name, better="lower", doc="", **more):
