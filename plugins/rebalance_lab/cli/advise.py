@@ -8,6 +8,7 @@ from rich.text import Text
 
 from coordinator_core.errors import RebalanceLabError
 from coordinator_core.registry.registry import default_registry
+from rebalance_lab.cli import options
 from rebalance_lab.cli.output import (
     ExitStatus,
     complain,
@@ -20,29 +21,10 @@ from rebalance_lab.cli.output import (
     text_width,
 )
 from rebalance_lab.cli.running import Task, run_grid, run_one
-from rebalance_lab.cli.scenarios import (
-    DEFAULT_TIMEOUT,
-    ScenarioArgument,
-    SeedOption,
-    TimeoutOption,
-    check_strategies,
-    jobs_option,
-    only_strategy,
-    opened_scenario,
-    seeds_option,
-    strategy_option,
-)
 from rebalance_lab.scenarios.scenario import Scenario
 from rebalance_lab.traces.history import History
 from rebalance_lab.traces.invariants import Invariants
-from rebalance_lab.verdicts.advice import (
-    Advice,
-    as_document,
-    legend,
-    lines,
-    plan_of,
-    table,
-)
+from rebalance_lab.verdicts.advice import Advice, as_document, legend, lines, plan_of, table
 from rebalance_lab.verdicts.changes import facts_of
 from rebalance_lab.verdicts.grid import StrategyRun
 from rebalance_lab.verdicts.tables import json_text
@@ -65,21 +47,23 @@ class RunError(RebalanceLabError):
 
 
 def advise(
-    scenario: ScenarioArgument,
+    scenario: options.ScenarioArgument,
     strategies: Annotated[
         list[str] | None,
-        strategy_option(
+        options.strategy_option(
             "The strategy that the group uses now: an assignor, with +options and +modifiers;"
             f" {DEFAULT_STRATEGY} when not given."
         ),
     ] = None,
-    seeds: Annotated[int | None, seeds_option("Run N seeds; default: 10, or 6 if the runs are long.")] = None,
+    seeds: Annotated[
+        int | None, options.seeds_option("Run N seeds; default: 10, or 6 if the runs are long.")
+    ] = None,
     output: Annotated[
         Literal["text", "json"], typer.Option("--format", help="Sentences and a table, or JSON.")
     ] = "text",
-    jobs: Annotated[int | None, jobs_option("as for `compare`")] = None,
-    seed: SeedOption = None,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT,
+    jobs: Annotated[int | None, options.jobs_option("as for `compare`")] = None,
+    seed: options.SeedOption = None,
+    timeout: options.TimeoutOption = options.DEFAULT_TIMEOUT,
 ) -> None:
     """Try changes to a strategy and its settings on a scenario, and name those that help.
 
@@ -88,8 +72,8 @@ def advise(
     on. What a change costs is tried on a member that crashes, one that is closed for good, and one that
     freezes.
     """
-    strategy = only_strategy(strategies, DEFAULT_STRATEGY, "one: the strategy of the group now")
-    opened = opened_scenario(scenario, seed)
+    strategy = options.only_strategy(strategies, DEFAULT_STRATEGY, "one: the strategy of the group now")
+    opened = options.opened_scenario(scenario, seed)
     try:
         advice = advice_on(opened, strategy, seeds=seeds, jobs=jobs, timeout=timeout)
     except RunError as error:
@@ -111,7 +95,7 @@ def advice_on(
     *,
     seeds: int | None = None,
     jobs: int | None = None,
-    timeout: float = DEFAULT_TIMEOUT,
+    timeout: float = options.DEFAULT_TIMEOUT,
     progress: Callable[[float], None] | None = None,
 ) -> Advice:
     """Run a strategy and changes to it on a scenario, and return the advice.
@@ -124,7 +108,7 @@ def advice_on(
     """
     registry = default_registry()
     registry.strategy(strategy)
-    check_strategies(scenario, [strategy])
+    options.check_strategies(scenario, [strategy])
     first = run_one(scenario, strategy, timeout=timeout, watch=Invariants())
     if first.trace is None:
         raise RunError(strategy, first)

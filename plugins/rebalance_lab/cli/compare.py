@@ -13,6 +13,7 @@ from rich.text import Text
 from coordinator_core.errors import InputError
 from coordinator_core.registry.hookspecs import MetricSpec
 from coordinator_core.registry.registry import default_registry
+from rebalance_lab.cli import options
 from rebalance_lab.cli.files import check_path
 from rebalance_lab.cli.output import (
     ExitStatus,
@@ -25,34 +26,13 @@ from rebalance_lab.cli.output import (
 )
 from rebalance_lab.cli.remedies import with_remedies
 from rebalance_lab.cli.running import Task, run_grid
-from rebalance_lab.cli.scenarios import (
-    DEFAULT_TIMEOUT,
-    EveryMessageOption,
-    ScenarioArgument,
-    SeedOption,
-    TimeoutOption,
-    jobs_option,
-    opened_scenario,
-    seeds_option,
-    strategy_option,
-    where_settings_are,
-)
 from rebalance_lab.scenarios.scenario import Scenario
 from rebalance_lab.scenarios.settings import setting_in
 from rebalance_lab.scenarios.variants import Variant, expanded, variants
+from rebalance_lab.verdicts import comparison_tables
 from rebalance_lab.verdicts.answers import answers
 from rebalance_lab.verdicts.comparison import Comparison
 from rebalance_lab.verdicts.comparison_formats import as_csv, as_html, as_json
-from rebalance_lab.verdicts.comparison_tables import (
-    by_group,
-    definitions,
-    faults,
-    front_line,
-    metrics_of,
-    signs,
-    tables_of,
-    title_of,
-)
 from rebalance_lab.verdicts.grid import Candidate, Failure, StrategyRun, candidate_of, load_of
 from rebalance_lab.verdicts.reasons import parts_under
 from rebalance_lab.verdicts.rule import FEWEST_PAIRS
@@ -83,10 +63,10 @@ def _explain(wanted: bool) -> None:
 
 
 def compare(
-    scenario: ScenarioArgument,
+    scenario: options.ScenarioArgument,
     strategy: Annotated[
         list[str] | None,
-        strategy_option(
+        options.strategy_option(
             "A strategy: an assignor, with +options and +modifiers (range+static); file.py:Name is an"
             " assignor that is not installed. Alternatives in braces are several strategies"
             " (optimal+tolerance={1%,2%}). Give it several times; "
@@ -104,7 +84,7 @@ def compare(
     ] = None,
     seeds: Annotated[
         int | None,
-        seeds_option(
+        options.seeds_option(
             f"Run N seeds: the scenario's and those that follow it; default: {SEEDS}, fewer if the runs"
             " are long, one with `--seed`."
         ),
@@ -117,10 +97,12 @@ def compare(
         Path | None,
         typer.Option(metavar="DIR", help="Keep each run's trace here, as JSON Lines.", file_okay=False),
     ] = None,
-    jobs: Annotated[int | None, jobs_option("none for little work, else as many as there are cores")] = None,
-    every_message: EveryMessageOption = False,
-    seed: SeedOption = None,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT,
+    jobs: Annotated[
+        int | None, options.jobs_option("none for little work, else as many as there are cores")
+    ] = None,
+    every_message: options.EveryMessageOption = False,
+    seed: options.SeedOption = None,
+    timeout: options.TimeoutOption = options.DEFAULT_TIMEOUT,
     explain: Annotated[  # noqa: ARG001
         bool,
         typer.Option("--explain-metrics", is_eager=True, callback=_explain, help="Define all metrics."),
@@ -132,9 +114,9 @@ def compare(
     figures that are better than the others. `--explain-metrics` defines the metrics.
     """
     strategies = expanded(strategy or DEFAULT_STRATEGIES)
-    opened = opened_scenario(scenario, seed)
+    opened = options.opened_scenario(scenario, seed)
     found = variants(
-        strategies, settings or (), opened.config, where_settings_are(opened), default_registry()
+        strategies, settings or (), opened.config, options.where_settings_are(opened), default_registry()
     )
 
     def run(wanted: range, *, numbered: bool) -> list[dict[int, StrategyRun]]:
@@ -161,7 +143,7 @@ def compare(
         print_document(_WRITERS[output](comparison))
     for failure in failures:
         complain(failure.text, traceback=failure.traceback)
-    if failures or faults(comparison):
+    if failures or comparison_tables.faults(comparison):
         raise typer.Exit(int(ExitStatus.SOME_INPUTS_FAILED))
 
 
@@ -276,23 +258,23 @@ def print_comparison(comparison: Comparison, *, everything: bool = False) -> Non
     """Print tables and their legend. What is too wide for the terminal follows in further tables below."""
     console = stdout()
     width = text_width(console)
-    console.print(Text.assemble((comparison.scenario, "bold"), f", {title_of(comparison)}"))
+    console.print(Text.assemble((comparison.scenario, "bold"), f", {comparison_tables.title_of(comparison)}"))
     for answer in answers(comparison):
         print_hanging(answer, console)
     console.print()
     with_units = console.width >= _NARROWEST_WITH_UNITS
-    for table in tables_of(comparison, everything=everything, units=with_units):
+    for table in comparison_tables.tables_of(comparison, everything=everything, units=with_units):
         if table.title:
             console.print(Text(f"\n{table.title}", style="bold"))
         print_tables(table, console)
-    _print_lines(console, [front_line(comparison)], "", width)
-    _print_lines(console, faults(comparison), "bold red", width)
-    shown = metrics_of(comparison, everything=everything)
+    _print_lines(console, [comparison_tables.front_line(comparison)], "", width)
+    _print_lines(console, comparison_tables.faults(comparison), "bold red", width)
+    shown = comparison_tables.metrics_of(comparison, everything=everything)
     rest = len(comparison.shown) - len(shown)
     all_shown = f"--all shows {rest} more metrics, " if rest else ""
     more = f"{all_shown}--explain-metrics defines all"
     few = "" if comparison.is_decided else f"--seeds {FEWEST_PAIRS} runs as many seeds as an order needs"
-    _print_lines(console, [*signs(comparison), few, more], "dim", width)
+    _print_lines(console, [*comparison_tables.signs(comparison), few, more], "dim", width)
 
 
 def _print_lines(console: Console, lines: Sequence[str], style: str, width: int) -> None:
@@ -307,9 +289,9 @@ def _print_lines(console: Console, lines: Sequence[str], style: str, width: int)
 def explain_metrics(metrics: Sequence[MetricSpec], console: Console) -> None:
     """Print the definitions of metrics, by groups."""
     console.print("Lower is better, unless a definition says otherwise.")
-    for group, own in by_group(metrics).items():
+    for group, own in comparison_tables.by_group(metrics).items():
         console.print(Text(f"\n{group}", style="bold"))
-        for definition in definitions(own):
+        for definition in comparison_tables.definitions(own):
             print_hanging(": ".join(definition), console)
 
 

@@ -6,17 +6,9 @@ import typer
 from rich.text import Text
 
 from coordinator_core.registry.registry import default_registry
+from rebalance_lab.cli import options
 from rebalance_lab.cli.output import ExitStatus, complain, print_document, print_hanging, stdout
 from rebalance_lab.cli.running import run_one
-from rebalance_lab.cli.scenarios import (
-    DEFAULT_TIMEOUT,
-    ScenarioArgument,
-    SeedOption,
-    TimeoutOption,
-    check_strategies,
-    opened_scenario,
-    strategy_option,
-)
 from rebalance_lab.traces.invariants import Invariants
 from rebalance_lab.verdicts.explaining import Explanation, as_document
 from rebalance_lab.verdicts.explaining import explain as explained
@@ -26,10 +18,10 @@ DEFAULT_STRATEGIES = ("range", "cooperative-sticky")
 
 
 def explain(
-    scenario: ScenarioArgument,
+    scenario: options.ScenarioArgument,
     strategies: Annotated[
         list[str] | None,
-        strategy_option(
+        options.strategy_option(
             "A strategy: an assignor, with +options and +modifiers. Give it several times; "
             f"{' and '.join(DEFAULT_STRATEGIES)} when not given."
         ),
@@ -37,8 +29,8 @@ def explain(
     output: Annotated[
         Literal["text", "json"], typer.Option("--format", help="Sentences, or sentences and figures as JSON.")
     ] = "text",
-    seed: SeedOption = None,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT,
+    seed: options.SeedOption = None,
+    timeout: options.TimeoutOption = options.DEFAULT_TIMEOUT,
 ) -> None:
     """Run strategies on a scenario and explain why their costs differ.
 
@@ -49,8 +41,8 @@ def explain(
     chosen = list(dict.fromkeys(strategies or DEFAULT_STRATEGIES))
     for name in chosen:
         registry.strategy(name)
-    opened = opened_scenario(scenario, seed)
-    check_strategies(opened, chosen)
+    opened = options.opened_scenario(scenario, seed)
+    options.check_strategies(opened, chosen)
     traces, failed = [], False
     for name in chosen:
         run = run_one(opened, name, timeout=timeout, watch=Invariants())

@@ -7,20 +7,10 @@ from typing import Annotated, Any, Literal
 import typer
 
 from coordinator_core.errors import InputError
+from rebalance_lab.cli import options
 from rebalance_lab.cli.files import check_path, is_written_through, write_whole
 from rebalance_lab.cli.output import ExitStatus, complain, give_up, print_document, stdout
 from rebalance_lab.cli.running import run_one
-from rebalance_lab.cli.scenarios import (
-    DEFAULT_TIMEOUT,
-    EveryMessageOption,
-    ScenarioArgument,
-    SeedOption,
-    TimeoutOption,
-    check_strategies,
-    only_strategy,
-    opened_scenario,
-    strategy_option,
-)
 from rebalance_lab.simulation.world.exchange import Exchange
 from rebalance_lab.traces.invariants import Invariants
 from rebalance_lab.traces.rounds import rounds
@@ -35,10 +25,10 @@ MOST_LANES = 200
 
 
 def simulate(
-    scenario: ScenarioArgument,
+    scenario: options.ScenarioArgument,
     strategies: Annotated[
         list[str] | None,
-        strategy_option(
+        options.strategy_option(
             f"A strategy: an assignor, with +options and +modifiers; {DEFAULT_STRATEGY} when not given."
         ),
     ] = None,
@@ -57,9 +47,9 @@ def simulate(
     messages: Annotated[
         bool, typer.Option("--messages", help="The requests of all members, with their responses, too.")
     ] = False,
-    every_message: EveryMessageOption = False,
-    seed: SeedOption = None,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT,
+    every_message: options.EveryMessageOption = False,
+    seed: options.SeedOption = None,
+    timeout: options.TimeoutOption = options.DEFAULT_TIMEOUT,
 ) -> None:
     """Run one strategy on a scenario and describe it round by round.
 
@@ -68,13 +58,13 @@ def simulate(
     run.
     """
     _check_format(output, brief=brief, messages=messages)
-    strategy = only_strategy(strategies, DEFAULT_STRATEGY, "one: compare runs several")
+    strategy = options.only_strategy(strategies, DEFAULT_STRATEGY, "one: compare runs several")
     if picture is not None and not (picture.suffix.lower() == ".svg" or is_written_through(picture)):
         raise InputError("--picture", repr(str(picture)), "a file whose name ends with .svg")
     check_path(trace)
     check_path(picture)
-    opened = opened_scenario(scenario, seed)
-    check_strategies(opened, [strategy])
+    opened = options.opened_scenario(scenario, seed)
+    options.check_strategies(opened, [strategy])
     watch = Invariants()
     exchanges: list[Exchange] = []
     exchanged = exchanges.append if messages else None

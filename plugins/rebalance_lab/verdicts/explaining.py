@@ -10,12 +10,7 @@ from typing import Any
 from coordinator_core.errors import InputError
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.registry import Registry
-from rebalance_lab.traces.causes import (
-    CALLBACKS,
-    CAUSES,
-    DETECTION,
-    STANDING,
-)
+from rebalance_lab.traces.causes import CALLBACKS, CAUSES, DETECTION, STANDING
 from rebalance_lab.traces.entries import Round
 from rebalance_lab.traces.findings import findings
 from rebalance_lab.traces.history import History
@@ -25,15 +20,7 @@ from rebalance_lab.verdicts.balance import avoidable_moves
 from rebalance_lab.verdicts.rule import TIE
 from rebalance_lab.verdicts.story import joining
 from rebalance_lab.verdicts.tables import as_text
-from rebalance_lab.verdicts.words import (
-    NOTABLE_MS,
-    about,
-    clock,
-    counted,
-    in_order,
-    listed_names,
-    numbered,
-)
+from rebalance_lab.verdicts.words import NOTABLE_MS, about, clock, counted, in_order, listed_names, numbered
 
 _CALLBACK_BOUNDS = (
     ev.WorkStopped,

@@ -4,16 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from math import isnan
 
 from coordinator_core.registry.hookspecs import ProtocolSpec
-from rebalance_lab.traces.causes import (
-    AWAY,
-    CAUSES,
-    DETECTION,
-    PARTS,
-    UNASSIGNED,
-    WAITING,
-    WAITS,
-    happens_in,
-)
+from rebalance_lab.traces.causes import AWAY, CAUSES, DETECTION, PARTS, UNASSIGNED, WAITING, WAITS, happens_in
 from rebalance_lab.verdicts import dimensions
 from rebalance_lab.verdicts.comparison import Comparison, Remedy
 from rebalance_lab.verdicts.grid import Candidate

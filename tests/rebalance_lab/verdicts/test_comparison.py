@@ -14,14 +14,7 @@ from coordinator_core.registry.hookspecs import MetricSpec
 from rebalance_lab.cli.output import hanging
 from rebalance_lab.verdicts.comparison import Comparison
 from rebalance_lab.verdicts.comparison_formats import as_csv, as_html, as_json
-from rebalance_lab.verdicts.comparison_tables import (
-    by_group,
-    faults,
-    front_line,
-    signs,
-    tables_of,
-    title_of,
-)
+from rebalance_lab.verdicts.comparison_tables import by_group, faults, front_line, signs, tables_of, title_of
 from rebalance_lab.verdicts.grid import Candidate, Figure
 from rebalance_lab.verdicts.rule import Order
 from rebalance_lab.verdicts.tables import BEST, as_text
