@@ -30,8 +30,23 @@ def figures(standing=0, unassigned=0, twice=0, waits=None, **parts):
     return {STOPS: sum(known.values()), **known, **more, "duplicate_records": float(twice)}
 
 
-def compared(**candidates):
-    return comparison_of("day", 7, METRICS, candidates, seeds=6)
+def stopped(values, **more):
+    """The figures of runs with those stopped times, without their parts, and further figures."""
+    return {**figures(), STOPS: values, **more}
+
+
+def compared(seeds=6, now="", metrics=METRICS, findings=(), **candidates):
+    """A comparison of candidates by their figures, each with a value for all seeds, or one for each."""
+    found = dict(findings)
+    made = [
+        Candidate(
+            name,
+            {metric: Figure(v if isinstance(v, tuple) else (v,) * seeds) for metric, v in own.items()},
+            findings=found.get(name, ()),
+        )
+        for name, own in candidates.items()
+    ]
+    return Comparison("day", range(7, 7 + seeds), metrics, made, now=[*candidates].index(now) if now else 0)
 
 
 def comparison_of(scenario, seed, metrics, figures, *, seeds=1):
