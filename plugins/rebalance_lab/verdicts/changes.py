@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -167,14 +167,11 @@ class Change:
         return replace(scenario, config=parse_config({**scenario.config, **self.settings}, "", registry))
 
 
-@dataclass(frozen=True)
-class Absence:
-    """A member that ended at ``from_ms`` and started again after ``ms``. ``closed``: it left the group."""
+class Absence(NamedTuple):
+    """A member that ended, and started again after ``ms``."""
 
     client: str
-    from_ms: int
     ms: int
-    closed: bool
 
 
 @dataclass(frozen=True)
@@ -221,7 +218,7 @@ def facts_of(scenario: Scenario, history: History) -> Facts:
     of_coordinator = _durations(configured(CoordinatorConfig, scenario.config))
     if of_protocol:
         del of_consumers[SESSION], of_consumers[HEARTBEAT]
-    ended: dict[str, tuple[int, bool]] = {}
+    ended: dict[str, int] = {}
     absences: list[Absence] = []
     ids: dict[str, str] = {}
     expired = batch_ms = 0
@@ -230,15 +227,14 @@ def facts_of(scenario: Scenario, history: History) -> Facts:
     silent = bool(causes_ms[DETECTION] or causes_ms[AWAY])
     for at_ms, event in ((line.at_ms, line.event) for line in history.trace.events):
         if isinstance(event, ev.MemberStopped):
-            ended[event.client] = at_ms, event.how == "closed"
+            ended[event.client] = at_ms
             silent |= event.how == "crashed"
         elif isinstance(event, ev.MemberCutOff | ev.ConsumerFailed):
             silent = True
         elif isinstance(event, ev.Changed):
             silent |= event.kind == "freeze"
         elif isinstance(event, ev.MemberStarted) and event.client in ended:
-            from_ms, closed = ended.pop(event.client)
-            absences.append(Absence(event.client, from_ms, at_ms - from_ms, closed))
+            absences.append(Absence(event.client, at_ms - ended.pop(event.client)))
         elif isinstance(event, ev.MemberRemoved):
             expired += "session" in event.reason
         elif isinstance(event, ev.Joined):
