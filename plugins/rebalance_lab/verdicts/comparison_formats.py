@@ -16,7 +16,6 @@ from rebalance_lab.verdicts.comparison_tables import (
     tables_of,
     title_of,
 )
-from rebalance_lab.verdicts.grid import Candidate
 from rebalance_lab.verdicts.tables import Table, csv_text, json_text
 
 _STYLE = (
@@ -82,36 +81,25 @@ def as_csv(comparison: Comparison) -> str:
 
     A figure is the median of the seeds, and ``seed`` the first one. Several seeds add the ends of the spread.
     """
-    names = [metric.name for metric in comparison.metrics]
-    spreads = len(comparison.seeds) > 1
-    ends = [f"{name}_{end}" for name in names for end in ("low", "high")] if spreads else []
+    rows = [_row(comparison, number) for number in range(len(comparison.candidates))]
+    return csv_text(list(rows[0]), (list(row.values()) for row in rows))
 
-    def row(number: int, candidate: Candidate) -> list[Any]:
-        figures = [candidate.figures[name] for name in names]
-        return [
-            comparison.scenario,
-            comparison.seeds[0],
-            candidate.strategy,
-            *(value for _, value in candidate.settings.values()),
-            *(figure.median for figure in figures),
-            *(end for figure in figures if spreads for end in figure.spread),
-            ("yes" if number in comparison.front else "no") if comparison.is_decided else "",
-            "; ".join(candidate.findings),
-        ]
 
-    return csv_text(
-        [
-            "scenario",
-            "seed",
-            "strategy",
-            *comparison.candidates[0].settings,
-            *names,
-            *ends,
-            "front",
-            "findings",
-        ],
-        (row(number, candidate) for number, candidate in enumerate(comparison.candidates)),
-    )
+def _row(comparison: Comparison, number: int) -> dict[str, Any]:
+    candidate = comparison.candidates[number]
+    figures = {metric.name: candidate.figures[metric.name] for metric in comparison.metrics}
+    row: dict[str, Any] = {
+        "scenario": comparison.scenario,
+        "seed": comparison.seeds[0],
+        "strategy": candidate.strategy,
+        **{name: value for name, (_, value) in candidate.settings.items()},
+        **{name: figure.median for name, figure in figures.items()},
+    }
+    for name, figure in figures.items() if len(comparison.seeds) > 1 else ():
+        row[f"{name}_low"], row[f"{name}_high"] = figure.spread
+    row["front"] = ("yes" if number in comparison.front else "no") if comparison.is_decided else ""
+    row["findings"] = "; ".join(candidate.findings)
+    return row
 
 
 def as_html(comparison: Comparison) -> str:
