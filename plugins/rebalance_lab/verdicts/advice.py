@@ -111,6 +111,11 @@ class Advice:
     now: Candidate
     trials: Sequence[Candidate]
 
+    @cached_property
+    def singles(self) -> list[Candidate]:
+        """The trials of one change."""
+        return [trial for trial in self.trials if trial.is_one]
+
     def helps(self, trial: Candidate) -> list[Dimension]:
         """Return the dimensions in which a trial is better than now; none if it does not work."""
         return [d for d in GAINS if d.is_better(trial, self.now)] if trial.works else []
@@ -157,7 +162,7 @@ class Advice:
         """
         leaders: dict[Dimension, Candidate] = {}
         for dimension in GAINS:
-            contenders = [t for t in self.trials if t.is_one and dimension in self.gains(t)]
+            contenders = [t for t in self.singles if dimension in self.gains(t)]
             unbeaten = [t for t in contenders if not any(dimension.is_better(o, t) for o in contenders)]
             unbeaten = [t for t in unbeaten if t in self.front]
             if unbeaten and not any(leader in unbeaten for leader in leaders.values()):
@@ -184,7 +189,7 @@ class Advice:
     @property
     def without_help(self) -> list[Candidate]:
         """The single changes that help in nothing."""
-        return [t for t in self.trials if t.is_one and not self.gains(t)]
+        return [t for t in self.singles if not self.gains(t)]
 
     def unsure(self, trial: Candidate) -> list[Dimension]:
         """Return the dimensions of which the seeds do not show whether a trial is better than now."""
@@ -219,17 +224,16 @@ def _leaders(advice: Advice) -> Iterator[str]:
     if not leaders:
         costs = [d.figure(advice.now).median for d in (STOPS, MOVES, ROUNDS)]
         why = "" if any(costs) else " Nothing stops or moves now, and no round is run."
-        single = [trial for trial in advice.trials if trial.is_one]
         if len(advice.seeds) < FEWEST_PAIRS:
             seeds = counted(len(advice.seeds), "seed")
             yield f"Not known from {seeds} ({FEWEST_PAIRS} are needed) whether a change helps.{why}"
-        elif any(advice.unsure(trial) for trial in single if trial.works):
+        elif any(advice.unsure(trial) for trial in advice.singles if trial.works):
             yield f"No single change is known to help.{why}"
         else:
             yield f"No single change helps.{why}"
     elif not any(STOPS in advice.gains(trial) for trial in leaders.values()):
-        single = [trial for trial in advice.trials if trial.is_one and trial.works]
-        known = "is known to stop" if any(STOPS in advice.unsure(trial) for trial in single) else "stops"
+        is_unsure = any(STOPS in advice.unsure(trial) for trial in advice.singles if trial.works)
+        known = "is known to stop" if is_unsure else "stops"
         yield f"No single change {known} partitions less."
     for dimension, trial in leaders.items():
         helps = "Of single changes, helps" if _is_beaten(advice, dimension, trial) else "Helps"
@@ -250,8 +254,8 @@ def _is_unsure(advice: Advice, dimension: Dimension, trial: Candidate) -> bool:
     return any(
         dimension.order(other, trial) is Order.UNKNOWN
         and dimension.figure(other).median < dimension.figure(trial).median
-        for other in advice.trials
-        if other.is_one and dimension in advice.gains(other)
+        for other in advice.singles
+        if dimension in advice.gains(other)
     )
 
 
@@ -277,13 +281,9 @@ def _gains(advice: Advice, trial: Candidate, first: Dimension) -> str:
 
 def price(advice: Advice, trial: Candidate) -> str:
     """Return what a change makes worse, as a sentence."""
-    worse = [d for d in advice.costs(trial) if d.trouble is None]
-    parts = [", ".join(_compared(d, trial, advice.now) for d in worse)] if worse else []
-    parts += [
-        f"if {d.trouble.value}, {_compared(d, trial, advice.now)}"
-        for d in advice.costs(trial)
-        if d.trouble is not None
-    ]
+    costs = [(d.trouble, _compared(d, trial, advice.now)) for d in advice.costs(trial)]
+    parts = list(filter(None, [", ".join(text for trouble, text in costs if trouble is None)]))
+    parts += [f"if {trouble.value}, {text}" for trouble, text in costs if trouble is not None]
     return f"Its price: {'; '.join(parts)}." if parts else "No price is known from these trials."
 
 

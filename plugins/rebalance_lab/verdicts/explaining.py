@@ -1,10 +1,12 @@
-"""Why strategies differ, in sentences computed from their traces: stopped time, waits and moves."""
+"""Why single runs differ, in sentences computed from their traces: stopped time, waits and moves.
+
+They are about one run of each strategy, and say so: which one is better is shown by a comparison over seeds.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import isclose
 from typing import Any
 
 from coordinator_core.errors import InputError
@@ -17,7 +19,7 @@ from rebalance_lab.traces.history import History
 from rebalance_lab.traces.rounds import rounds_and_rest
 from rebalance_lab.traces.trace import Trace
 from rebalance_lab.verdicts.balance import avoidable_moves
-from rebalance_lab.verdicts.rule import TIE
+from rebalance_lab.verdicts.rule import TIE, is_tie
 from rebalance_lab.verdicts.story import joining
 from rebalance_lab.verdicts.tables import as_text
 from rebalance_lab.verdicts.words import NOTABLE_MS, about, clock, counted, in_order, listed_names, numbered
@@ -303,7 +305,7 @@ def _stops_differ(best: Account, other: Account) -> str:
     less_ms = other.stopped_ms - best.stopped_ms
     if not other.stopped_ms:
         return f"{best.label} and {other.label} stop no partition in one run."
-    if isclose(best.stopped_ms, other.stopped_ms, rel_tol=TIE):
+    if is_tie(best.stopped_ms, other.stopped_ms):
         return f"{best.label} and {other.label} stop partitions alike in one run, within {_percent(TIE, 1)}."
     if less_ms < 0:  # the best one of those that work
         return f"{other.label} stops partitions less than {best.label}, but does not work."
