@@ -57,10 +57,10 @@ def where_settings_are(scenario: Scenario) -> str:
 
 
 def check_strategies(scenario: Scenario, strategies: Sequence[str]) -> None:
-    """Check that there are strategies of those names, which read the settings of the scenario.
+    """Check that each setting of a protocol in the scenario is read by one of the strategies at least.
 
     Raises:
-        InputError: if a strategy is unknown, or does not read a setting.
+        InputError: if none reads it.
     """
     check_settings(scenario.config, strategies, where_settings_are(scenario), default_registry())
 
