@@ -96,13 +96,16 @@ def overload_of(history: History) -> Overload | None:
     if not stretches or not stretches[-1].running or any(isinf(stretch.members) for stretch in stretches):
         return None
     fastest = max(history.process_rates[client] for client in stretches[-1].running)
-    partitions = [
+    index, means = history.rests.index, history.rests.traffic.mean(from_ms, until_ms)
+    rates = (
         (TopicPartition(topic, number), rate)
         for topic in _owned(history)
-        for number, (rate, mean) in enumerate(
-            zip(history.rates[topic][-1][1], _means(history.rates[topic], from_ms, until_ms), strict=False)
-        )
-        if min(rate, mean) > fastest
+        for number, rate in enumerate(history.rates[topic][-1][1])
+    )
+    partitions = [
+        (partition, rate)
+        for partition, rate in rates
+        if (number := index.number(*partition)) is not None and min(rate, means[number]) > fastest
     ]
     partitions.sort(key=lambda pair: (-pair[1], pair[0]))
     found = Overload(partitions, fastest, stretches)
@@ -113,17 +116,6 @@ def _owned(history: History) -> list[str]:
     """Return the topics that members read, as far as their rates are known."""
     owned = {partition.topic for partition in history.spans}
     return [topic for topic in history.rates if topic in owned]
-
-
-def _means(changes: Sequence[tuple[int, Sequence[float]]], from_ms: int, until_ms: int) -> list[float]:
-    """Return the mean records/s of each partition of a topic in a time."""
-    sums = [0.0] * max(len(rates) for _, rates in changes)
-    ends = [*(at_ms for at_ms, _ in changes[1:]), until_ms]
-    for (at_ms, rates), end_ms in zip(changes, ends, strict=True):
-        passed_ms = max(0, min(end_ms, until_ms) - max(at_ms, from_ms))
-        for number, rate in enumerate(rates):
-            sums[number] += rate * passed_ms
-    return [total / (until_ms - from_ms) for total in sums]
 
 
 def _stretches(history: History, from_ms: int) -> Iterator[Stretch]:
