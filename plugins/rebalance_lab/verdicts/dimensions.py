@@ -58,7 +58,11 @@ class Dimension:
 
     def described(self, candidate: Candidate) -> str:
         """Describe the figure of a candidate."""
-        return self.text.format(self.shown(candidate), s="" if self.figure(candidate).median == 1 else "s")
+        return self.described_as(self.figure(candidate).median)
+
+    def described_as(self, value: float) -> str:
+        """Describe a value: ``1 round``, ``2 rounds``."""
+        return self.text.format(as_text(value / self.unit), s="" if value == 1 else "s")
 
     def order(self, one: Candidate, other: Candidate) -> Order:
         """Return what is known of the order of two candidates. They are alike if neither has a figure."""

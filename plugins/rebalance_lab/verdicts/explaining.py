@@ -19,6 +19,7 @@ from rebalance_lab.traces.history import History
 from rebalance_lab.traces.rounds import rounds_and_rest
 from rebalance_lab.traces.trace import Trace
 from rebalance_lab.verdicts.balance import avoidable_moves
+from rebalance_lab.verdicts.dimensions import MOVES, ROUNDS, STOPS
 from rebalance_lab.verdicts.rule import TIE, is_tie
 from rebalance_lab.verdicts.story import joining
 from rebalance_lab.verdicts.tables import as_text
@@ -189,10 +190,8 @@ def _returned(history: History) -> Counter[str]:
 
 def _sentences(account: Account) -> Iterator[str]:
     history = account.history
-    yield (
-        f"{_partition_seconds(account.stopped_ms)} stopped, {counted(history.moved, 'partition')} moved,"
-        f" {counted(history.rounds, 'round')}"
-    )
+    costs = ((STOPS, account.stopped_ms / 1_000), (MOVES, history.moved), (ROUNDS, history.rounds))
+    yield ", ".join(dimension.described_as(value) for dimension, value in costs)
     if account.stopped_ms:
         yield where_stopped(history)
     if account.costliest is not None:
@@ -320,7 +319,7 @@ def _stops_differ(best: Account, other: Account) -> str:
     if best.history.rounds != other.history.rounds:
         own, others = best.history.rounds, other.history.rounds
         rounds = f" It has {counted(own, 'round')}, {other.label} {others:,}."
-    less = f"{_partition_seconds(less_ms)} ({_percent(less_ms, other.stopped_ms)}) less"
+    less = f"{counted(less_ms / 1_000, 'partition second')} ({_percent(less_ms, other.stopped_ms)}) less"
     return (
         f"{best.label} stops partitions for {less} than {other.label} in one run: {', '.join(parts)}.{rounds}"
     )
@@ -338,7 +337,3 @@ def _moves_differ(best: Account, other: Account) -> str:
 
 def _percent(part: float, whole: float) -> str:
     return f"{100 * part / whole:.0f} %"
-
-
-def _partition_seconds(ms: int) -> str:
-    return f"{as_text(ms / 1_000)} partition seconds"
