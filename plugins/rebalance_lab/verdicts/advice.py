@@ -35,7 +35,7 @@ from rebalance_lab.verdicts.dimensions import (
 from rebalance_lab.verdicts.explaining import where_stopped
 from rebalance_lab.verdicts.grid import Candidate, StrategyRun, candidate_of, trial_of
 from rebalance_lab.verdicts.overload import overload
-from rebalance_lab.verdicts.rule import FEWEST_PAIRS, Order
+from rebalance_lab.verdicts.rule import FEWEST_PAIRS, IN_WORDS, Order
 from rebalance_lab.verdicts.tables import Cell, Table
 from rebalance_lab.verdicts.words import about, counted, more_findings
 
@@ -414,13 +414,11 @@ def legend(advice: Advice) -> list[str]:
         lines.append(f"crashed, closed: {gone}. {frozen}. Median of {runs}, of the group at rest")
     if len(advice.seeds) < FEWEST_PAIRS:
         return [*lines, f"fewer than {FEWEST_PAIRS} seeds: not known what is better with others"]
-    return [
-        *lines,
-        f"other figures: median of {len(advice.seeds)} seeds. better: by more than 1 %, seed by seed (sign"
-        " test, 5 %); crashed, closed, frozen and requests: by more than a sixth"
-        + "; handled twice: also by more than a tenth of the largest lag"
-        * _is_shown(TWICE, advice),
-    ]
+    last = f"other figures: median of {len(advice.seeds)} seeds. better: {IN_WORDS}; crashed, closed, frozen"
+    last += " and requests: by more than a sixth"
+    if _is_shown(TWICE, advice):
+        last += "; handled twice: also by more than a tenth of the largest lag"
+    return [*lines, last]
 
 
 def as_html(advice: Advice) -> str:

@@ -10,6 +10,7 @@ from coordinator_core.registry.hookspecs import METRIC_GROUPS, MetricSpec
 from rebalance_lab.verdicts.comparison import Comparison
 from rebalance_lab.verdicts.grid import CUT, Candidate, Figure
 from rebalance_lab.verdicts.reasons import STOPS, largest_part
+from rebalance_lab.verdicts.rule import IN_WORDS
 from rebalance_lab.verdicts.tables import BEST, Cell, Table, as_text
 
 MARK = "*"
@@ -162,10 +163,7 @@ def signs(comparison: Comparison) -> list[str]:
     where = "column" if comparison.varied else "row"
     lines = []
     if any(comparison.best(metric) for metric in comparison.shown):
-        lines.append(
-            f"{MARK} better than each figure of the {where} without {MARK}: by more than 1 %, seed by seed"
-            " (sign test, 5 %)"
-        )
+        lines.append(f"{MARK} better than each figure of the {where} without {MARK}: {IN_WORDS}")
     if len(comparison.seeds) > 1:
         whole = len(comparison.seeds) < CUT
         range_of = (

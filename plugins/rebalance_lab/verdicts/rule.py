@@ -20,6 +20,9 @@ IntArray: TypeAlias = NDArray[np.int64]
 TIE = 0.01
 """Figures that differ by at most this share of the greater one are alike."""
 
+IN_WORDS = "by more than 1 %, seed by seed (sign test, 5 %)"
+"""How much better a figure is that is said to be better."""
+
 ONE_IN = 20
 """The interval of the differences is beside the median difference once in so many cases at most."""
 
