@@ -178,6 +178,9 @@ CASES = {
         )
         for left in ((100, 50), (1, 1), (100, nan))
     },
+    "a lag that is left is not less beside a larger one": compared(
+        a=figures(messages=9) | lags(90, 50), b=figures(messages=9) | lags(120, 50)
+    ),
     "a lag that comes down is not named": compared(a=figures(messages=1) | lags(100, 50)),
     "something has to change if the lag is left": carrying(a=(9, 900, 0.9), b=(9, 900, 0.9)),
     "or if a member has an overload": carrying(a=(9, 0, 1.2), b=(9, 0, 1.2)),
