@@ -4,7 +4,6 @@ Members are numbered in the order of `GroupSubscription.sorted_members`, partiti
 `TopicIndex`. Members with equal subscriptions form a *class*; each class is stored once.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -27,9 +26,13 @@ from coordinator_core.model import (
     TopicIndex,
     TopicInfo,
 )
+from coordinator_core.reading.checks import LARGEST
 
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
+
+LEAST_CAPACITY = 1e-50
+"""No capacity is below it: the squares of loads relative to capacities are finite."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -393,8 +396,9 @@ def _weights(cluster: Cluster, index: TopicIndex) -> FloatArray | None:
             continue
         _check_length(topic, "weights", info)
         for number, weight in enumerate(info.weights):
-            if not (weight >= 0 and math.isfinite(weight)):
-                raise InputError(f"topics.{topic}.weights[{number}]", f"{weight}", "a number of 0 or more")
+            if not 0 <= weight < LARGEST:
+                found = f"topics.{topic}.weights[{number}]", f"{weight}"
+                raise InputError(*found, f"a number of 0 or more, below {LARGEST:g}")
         weights[index.offsets[at] : index.offsets[at + 1]] = info.weights
     return weights
 
@@ -407,11 +411,17 @@ def _check_length(topic: str, field: str, info: TopicInfo) -> None:
         )
 
 
+def is_capacity(amount: float) -> bool:
+    """Return whether a number can be the capacity of a member."""
+    return LEAST_CAPACITY <= amount < LARGEST
+
+
 def _capacity(members: Sequence[str], capacity: Sequence[float | None]) -> FloatArray | None:
     if capacity.count(None) == len(capacity):
         return None
     for member, amount in zip(members, capacity, strict=True):
-        if amount is not None and not (amount > 0 and math.isfinite(amount)):
-            raise InputError(f"members.{member}.capacity", f"{amount}", "a finite number above 0")
+        if amount is not None and not is_capacity(amount):
+            expected = f"a number of {LEAST_CAPACITY:g} or more, below {LARGEST:g}"
+            raise InputError(f"members.{member}.capacity", f"{amount}", expected)
     mean = fmean(amount for amount in capacity if amount is not None)
     return np.array([mean if amount is None else amount for amount in capacity], dtype=np.float64)

@@ -1,7 +1,5 @@
 """The close of a consumer: commit, give up partitions, leave (PROTOCOL 9.11, PITFALLS C-59)."""
 
-from enum import Enum, auto
-
 from coordinator_core.client.coordinator_finder import CoordinatorFinder
 from coordinator_core.client.core import Core
 from coordinator_core.client.member import MemberPart
@@ -13,13 +11,6 @@ CLOSE_TIMEOUT_MS = 30_000
 """Kafka's default for close()."""
 
 
-class _Stage(Enum):
-    OPEN = auto()
-    COMMITTING = auto()
-    LEAVING = auto()
-    DONE = auto()
-
-
 class Closing:
     """Commits and leaves within 30 s."""
 
@@ -28,24 +19,21 @@ class Closing:
     ) -> None:
         self._core, self._coordinator = core, coordinator
         self._member, self._offsets = member, offsets
-        self._stage = _Stage.OPEN
         self.has_begun = False
         """Whether the consumer is closing or closed."""
+        self.is_done = False
+        """Whether the consumer is closed."""
+        self._leaves = False
         self._deadline_ms = self._retry_ms = 0
         self._in_flight = False
         self._to_commit: dict[TopicPartition, int] = {}
-
-    @property
-    def is_done(self) -> bool:
-        """Whether the consumer is closed."""
-        return self._stage is _Stage.DONE
 
     def begin(self, *, now_ms: int) -> None:
         """Start to close, unless the consumer is closing already."""
         if self.has_begun:
             return
         self.has_begun, self._core.is_open = True, False
-        self._stage, self._deadline_ms = _Stage.COMMITTING, now_ms + CLOSE_TIMEOUT_MS
+        self._deadline_ms = now_ms + CLOSE_TIMEOUT_MS
         lost = self._core.subscriptions.is_group_managed and self._core.generation.is_lost
         if self._core.failure is None and self._core.config.enable_auto_commit and not lost:
             self._to_commit = self._offsets.all_consumed(now_ms=now_ms)
@@ -53,16 +41,18 @@ class Closing:
 
     def step(self, *, now_ms: int) -> None:
         """Continue as far as possible without a response."""
-        if self._stage is _Stage.COMMITTING:
+        if self.is_done or not self.has_begun:
+            return
+        if not self._leaves:
             self._commit(now_ms=now_ms)
-        elif self._stage is _Stage.LEAVING and now_ms >= self._deadline_ms:
-            self._stage = _Stage.DONE
+        elif now_ms >= self._deadline_ms:
+            self.is_done = True
 
     def next_deadline_ms(self) -> int:
         """Return the time at which `step` can continue without a response, or `NEVER`."""
-        if self._stage in (_Stage.OPEN, _Stage.DONE):
+        if self.is_done or not self.has_begun:
             return NEVER
-        waiting = self._in_flight or self._coordinator.node is None or self._stage is _Stage.LEAVING
+        waiting = self._in_flight or self._coordinator.node is None or self._leaves
         return self._deadline_ms if waiting else min(self._deadline_ms, self._retry_ms)
 
     def give_up(self) -> None:
@@ -100,7 +90,7 @@ class Closing:
         self.give_up()
         managed = self._core.subscriptions.is_group_managed
         sent = managed and self._member.leave("the consumer is being closed", self._left, now_ms=now_ms)
-        self._stage = _Stage.LEAVING if sent else _Stage.DONE
+        self._leaves, self.is_done = True, not sent
 
     def _left(self) -> None:
-        self._stage = _Stage.DONE
+        self.is_done = True

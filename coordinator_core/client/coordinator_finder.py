@@ -36,7 +36,7 @@ class CoordinatorFinder:
             return
         self.deadline_ms = NEVER
         request = FindCoordinatorRequest(key=self._core.config.group_id)
-        self._core.send(self._core.metadata.any_node(), request, self._on_reply, now_ms=now_ms)
+        self._core.requests.send(self._core.metadata.any_node(), request, self._on_reply, now_ms=now_ms)
 
     def lose(self, *, now_ms: int) -> None:
         """Forget the coordinator; its pending requests fail (PROTOCOL 9.9)."""

@@ -10,7 +10,7 @@ from coordinator_core.client.config import ClientConfig
 from coordinator_core.client.generation import NO_MEMBERSHIP, Generation
 from coordinator_core.client.metadata import Metadata
 from coordinator_core.client.outcome import Effects, PositionSource
-from coordinator_core.client.requests import Completion, RequestQueue
+from coordinator_core.client.requests import RequestQueue
 from coordinator_core.client.subscription import Subscriptions, partition_map
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol.events import (
@@ -21,7 +21,6 @@ from coordinator_core.protocol.events import (
     Lost,
     Revoked,
 )
-from coordinator_core.protocol.messages import Request
 
 
 @dataclass(slots=True)
@@ -56,21 +55,6 @@ class Core:
     commits_as_member: bool = True
     failure: str | None = None
     is_open: bool = True
-
-    def send(
-        self,
-        node: int,
-        request: Request,
-        completion: Completion,
-        *,
-        now_ms: int,
-        timeout_ms: int | None = None,
-    ) -> int:
-        """Queue a request and return its id. The timeout is request.timeout.ms unless given."""
-        timeout_ms = self.config.request_timeout_ms if timeout_ms is None else timeout_ms
-        return self.requests.submit(
-            node, request, now_ms=now_ms, timeout_ms=timeout_ms, completion=completion
-        )
 
     def fail(self, error: Exception) -> None:
         """End the consumer and pass the error to the application."""

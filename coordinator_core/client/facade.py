@@ -13,18 +13,18 @@ from coordinator_core.client.coordinator_finder import CoordinatorFinder
 from coordinator_core.client.core import Core
 from coordinator_core.client.fetcher import Fetcher
 from coordinator_core.client.generation import Generation
-from coordinator_core.client.member import NO_GROUP, MakeMember
+from coordinator_core.client.member import NO_GROUP, MakeMember, Outlook
 from coordinator_core.client.metadata import Metadata
 from coordinator_core.client.offsets import CommitCallback, CommitResult, Offsets
 from coordinator_core.client.outcome import NOTHING, ClientOutcome, Effects, Listener, PositionSource
-from coordinator_core.client.periodic import PERIODIC_REQUESTS, Periodic
+from coordinator_core.client.periodic import Periodic
 from coordinator_core.client.positions import Positions
-from coordinator_core.client.requests import FOREVER_MS, NEVER, Failure, RequestQueue
+from coordinator_core.client.requests import NEVER, Failure, RequestQueue
 from coordinator_core.client.subscription import PartitionState, Subscriptions
 from coordinator_core.errors import InputError, ProtocolError
 from coordinator_core.model import Cluster, Partitions, TopicPartition
 from coordinator_core.protocol.error_codes import ErrorCode
-from coordinator_core.protocol.messages import MetadataResponse, OffsetCommitRequest, Response
+from coordinator_core.protocol.messages import Response
 
 
 class Client:
@@ -57,7 +57,7 @@ class Client:
         dice: Callable[[int], float] | None = None,
     ) -> None:
         effects = self._effects = Effects()
-        requests = self._requests = RequestQueue(effects)
+        requests = self._requests = RequestQueue(effects, config.request_timeout_ms)
         subscriptions = self._subscriptions = Subscriptions()
         metadata = self._metadata = Metadata(config, requests, subscriptions, random, bootstrap)
         callbacks = Callbacks(listener, effects)
@@ -95,8 +95,8 @@ class Client:
         """
         self.timer_ms = self.poll_ms = NEVER
         """The time at which `on_deadline` has work, and that from which `poll` is sure to make progress."""
-        self._agreed: tuple[MetadataResponse | None, int] = (None, -1)
-        """The last response that agreed with the metadata, and their version."""
+        self.periodic = Periodic(core, coordinator, self._member, offsets, self._positions)
+        """What the consumer sends again and again while nothing changes."""
 
     # --- views
 
@@ -158,7 +158,7 @@ class Client:
             return self.unsubscribe(now_ms=now_ms)
         self._subscriptions.subscribe(listed)
         self._metadata.request_update()
-        return self._finish(now_ms)
+        return self.look_ahead(now_ms=now_ms)
 
     def subscribe_pattern(self, pattern: str, *, now_ms: int) -> ClientOutcome:
         """Subscribe to every topic whose whole name matches a regular expression.
@@ -169,7 +169,7 @@ class Client:
         self._subscriptions.subscribe_pattern(pattern)
         self._subscriptions.match(self._metadata.external_topics)
         self._metadata.request_update()
-        return self._finish(now_ms)
+        return self.look_ahead(now_ms=now_ms)
 
     def resume_membership(
         self,
@@ -202,7 +202,7 @@ class Client:
             generation, positions, topics=topics, based_on=based_on, last_response_ms=last_response_ms
         )
         self._positions.resume(positions, now_ms=now_ms)
-        return self._finish(now_ms)
+        return self.look_ahead(now_ms=now_ms)
 
     def assign(self, partitions: Iterable[tuple[str, int]], *, now_ms: int) -> ClientOutcome:
         """Replace the assigned partitions, without a group.
@@ -212,7 +212,7 @@ class Client:
         """
         self._subscriptions.assign_by_user(partitions)
         self._metadata.request_update()
-        return self._finish(now_ms)
+        return self.look_ahead(now_ms=now_ms)
 
     def unsubscribe(self, *, now_ms: int) -> ClientOutcome:
         """Leave the group, give up all partitions and remove the subscription."""
@@ -220,7 +220,7 @@ class Client:
             self._closing.give_up()
             self._member.leave("the consumer unsubscribed", now_ms=now_ms)
         self._subscriptions.unsubscribe()
-        return self._finish(now_ms)
+        return self.look_ahead(now_ms=now_ms)
 
     def seek(self, topic: str, partition: int, offset: int, *, epoch: int = -1, now_ms: int) -> ClientOutcome:
         """Continue at an offset.
@@ -232,7 +232,7 @@ class Client:
         if offset < 0:
             raise InputError("seek", str(offset), "an offset of 0 or more")
         self._positions.seek(tp, offset, epoch)
-        return self._finish(now_ms)
+        return self.look_ahead(now_ms=now_ms)
 
     def seek_to(self, topic: str, partition: int, where: str, *, now_ms: int) -> ClientOutcome:
         """Continue at the "earliest" or the "latest" offset.
@@ -243,7 +243,7 @@ class Client:
         if where not in ("earliest", "latest"):
             raise InputError("seek_to", repr(where), "earliest or latest")
         self._positions.reset(self._assigned("seek_to", topic, partition), where)
-        return self._finish(now_ms)
+        return self.look_ahead(now_ms=now_ms)
 
     def pause(self, topic: str, partition: int, *, now_ms: int) -> ClientOutcome:
         """Return no records of a partition until `resume`.
@@ -252,7 +252,7 @@ class Client:
             InputError: if the partition is not assigned.
         """
         self._subscriptions.partitions[self._assigned("pause", topic, partition)].paused = True
-        return self._finish(now_ms)
+        return self.look_ahead(now_ms=now_ms)
 
     def resume(self, topic: str, partition: int, *, now_ms: int) -> ClientOutcome:
         """Continue with a paused partition.
@@ -261,7 +261,7 @@ class Client:
             InputError: if the partition is not assigned.
         """
         self._subscriptions.partitions[self._assigned("resume", topic, partition)].paused = False
-        return self._finish(now_ms)
+        return self.look_ahead(now_ms=now_ms)
 
     def commit(
         self,
@@ -284,7 +284,7 @@ class Client:
         self._offsets.commit_for_user(
             offsets, callback, now_ms=now_ms, metadata=metadata, retry_until_ms=retry_until_ms
         )
-        return self._finish(now_ms)
+        return self.look_ahead(now_ms=now_ms)
 
     def withdraw_commit(self, callback: CommitCallback) -> None:
         """Neither retry the commit of a callback nor call it."""
@@ -293,7 +293,7 @@ class Client:
     def finish_commits(self, *, now_ms: int) -> ClientOutcome:
         """Run the callbacks of completed commits, as the next `poll` would, and do nothing else."""
         self._offsets.run_callbacks()
-        return self._finish(now_ms)
+        return self.look_ahead(now_ms=now_ms)
 
     def poll(self, *, now_ms: int) -> ClientOutcome:
         """Make progress in the order of PROTOCOL 9.3 and return records."""
@@ -315,21 +315,23 @@ class Client:
             if self._effects.error is None:  # a call that raises cannot return records
                 self._effects.records += self._fetcher.collect()
             self._fetcher.send(now_ms=now_ms)
-        return self._finish(now_ms)
+        return self.look_ahead(now_ms=now_ms)
 
     def close(self, *, now_ms: int) -> ClientOutcome:
         """Start to commit, give up all partitions and leave. `closed` turns true when that is complete."""
         self._closing.begin(now_ms=now_ms)
-        return self._finish(now_ms)
+        return self.look_ahead(now_ms=now_ms)
 
     # --- calls of the driver
 
     def receive(self, request_id: int, response: Response, *, now_ms: int) -> ClientOutcome:
         """Process a response. A response to no pending request is dropped."""
-        if self._requests.received(request_id, response, now_ms=now_ms):
-            self._member.on_metadata(now_ms=now_ms)
-            return self._finish(now_ms)
-        return NOTHING
+        completion = self._requests.take(request_id)
+        if completion is None:
+            return NOTHING
+        completion(response, now_ms)
+        self._member.on_metadata(now_ms=now_ms)
+        return self.look_ahead(now_ms=now_ms)
 
     def on_disconnected(self, node: int, *, now_ms: int) -> ClientOutcome:
         """Fail all requests to a broker whose connection was closed."""
@@ -337,12 +339,12 @@ class Client:
             self._coordinator.lose(now_ms=now_ms)
         self._requests.fail_node(node, Failure.DISCONNECTED, now_ms=now_ms)
         self._metadata.request_update()
-        return self._finish(now_ms)
+        return self.look_ahead(now_ms=now_ms)
 
     def on_unknown_partition(self, *, now_ms: int) -> ClientOutcome:
         """Request metadata, as after a fetch of a partition that a broker does not have."""
         self._metadata.request_update()
-        return self._finish(now_ms)
+        return self.look_ahead(now_ms=now_ms)
 
     def on_deadline(self, *, now_ms: int) -> ClientOutcome:
         """Do the work that is due, whether the application polls or not."""
@@ -350,140 +352,54 @@ class Client:
             self._requests.expire(now_ms=now_ms)
             if self._coordinator.node in self._effects.disconnects:
                 self._coordinator.lose(now_ms=now_ms)
-        if self._core.failure is None and not self.closed:
-            self._find_brokers(now_ms)
-            self._offsets.retry(now_ms=now_ms)
+        if self._core.failure is None and not self._closing.is_done:
+            if self._metadata.deadline_ms <= now_ms or self._coordinator.deadline_ms <= now_ms:
+                self._find_brokers(now_ms)
+            if self._offsets.retry_ms <= now_ms:
+                self._offsets.retry(now_ms=now_ms)
         if self._core.is_open or self._stays_while_closing:
             self._member.on_deadline(now_ms=now_ms)
-        self._closing.step(now_ms=now_ms)
-        return self._finish(now_ms)
-
-    def periodic(self) -> Periodic | None:
-        """Return what the consumer sends while nothing changes; None if it does anything else now.
-
-        Requests of the periodic kinds may be in flight.
-        """
-        if not (self._core.is_open and self._subscriptions.is_group_managed):
-            return None
-        beats = self._member.heartbeats()
-        if beats is None or self._coordinator.node is None or not self._member.is_at_rest:
-            return None
-        if not (self._offsets.is_quiet and self._metadata.is_quiet and self._positions.all_known()):
-            return None
-        if self._fetcher is not None or not self._requests.holds_only(*PERIODIC_REQUESTS):
-            return None
-        return Periodic(
-            self._coordinator.node,
-            beats,
-            self._offsets.due_ms,
-            self._core.config.auto_commit_interval_ms,
-            bool(self._subscriptions.partitions),
-            self._metadata.due_ms,
-            self._metadata.age_ms,
-        )
-
-    @property
-    def waits_since_ms(self) -> int | None:
-        """The time of the first periodic request that has no response yet, or None."""
-        deadline_ms = self._requests.deadline_ms
-        return None if deadline_ms >= FOREVER_MS else deadline_ms - self._core.config.request_timeout_ms
-
-    def continue_heartbeats(self, count: int, due_ms: int, received_ms: int) -> None:
-        """Continue as if ``count`` heartbeats had been answered, the last one at ``received_ms``.
-
-        The next is due at ``due_ms``. A negative ``count`` takes back heartbeats. `look_ahead` afterwards.
-        """
-        self._member.continue_heartbeats(count, due_ms, received_ms)
-
-    def continue_polls(self, last_poll_ms: int, commit_due_ms: int | None) -> None:
-        """Continue as if polls had happened, the last one at ``last_poll_ms``, and commits were answered.
-
-        ``commit_due_ms`` is the time of the next commit. None: unchanged. `look_ahead` afterwards.
-        """
-        self._member.continue_polls(last_poll_ms)
-        self._offsets.continue_auto_commit(commit_due_ms)
-
-    @property
-    def coordinator_node(self) -> int:
-        """The coordinator of a consumer at rest."""
-        node = self._coordinator.node
-        assert node is not None
-        return node
-
-    @property
-    def commit_due_ms(self) -> int | None:
-        """The time of the next auto-commit, or None without auto-commit."""
-        return self._offsets.due_ms
-
-    def commit_request(self, *, now_ms: int) -> OffsetCommitRequest:
-        """Return the request of an auto-commit."""
-        return self._offsets.auto_commit_request(now_ms=now_ms)
-
-    @property
-    def metadata_due_ms(self) -> int:
-        """The time at which metadata are requested again."""
-        return self._metadata.due_ms
-
-    @property
-    def repeats_metadata(self) -> bool:
-        """Whether the next periodic request for metadata is for the topics of the last response."""
-        return self._metadata.repeats_request
-
-    def node_for_metadata(self) -> int:
-        """Return the broker of the next periodic request for metadata that is left out."""
-        return self._metadata.any_node()
-
-    def continue_metadata(self, received_ms: int) -> None:
-        """Continue as if periodic metadata without a change had been received."""
-        self._metadata.received_again(received_ms)
-
-    def agrees_with(self, response: MetadataResponse) -> bool:
-        """Return whether the consumer's metadata are those of a response."""
-        known, version = self._agreed
-        if known is not response or version != self._metadata.version:
-            if not self._metadata.agrees_with(response):
-                return False
-            self._agreed = response, self._metadata.version
-        return True
+        if self._closing.has_begun:
+            self._closing.step(now_ms=now_ms)
+        return self.look_ahead(now_ms=now_ms)
 
     def next_deadline_ms(self) -> int | None:
         """Return the time at which to call `on_deadline`, or None. Then polls may make progress, too."""
         due_ms = self.timer_ms if self.wants_poll else min(self.timer_ms, self.poll_ms)
         return None if due_ms == NEVER else due_ms
 
-    def look_ahead(self, *, now_ms: int) -> None:
+    def look_ahead(self, *, now_ms: int) -> ClientOutcome:
         """Note whether and when polls make progress, and when `on_deadline` has work.
 
-        Every call does so. A driver that does not poll at `poll_ms` calls this method then.
+        Every call ends so, and returns its outcome. A driver that does not poll at `poll_ms` calls this
+        method then, whose outcome is empty.
         """
-        if not self._core.is_open:
-            self._look_ahead_to_the_end(now_ms)
-            return
-        subscriptions, timer_ms, offsets = self._subscriptions, self._requests.deadline_ms, self._offsets
+        core, subscriptions, offsets = self._core, self._subscriptions, self._offsets
         outlook = self._member.outlook(now_ms=now_ms) if subscriptions.is_group_managed else NO_GROUP
-        poll_ms = outlook.poll_ms
-        if outlook.deadline_ms < timer_ms:
+        timer_ms, poll_ms = self._requests.deadline_ms, NEVER
+        if outlook.deadline_ms < timer_ms and (core.is_open or self._stays_while_closing):
             timer_ms = outlook.deadline_ms
-        if offsets.retry_ms < timer_ms:
-            timer_ms = offsets.retry_ms
-        if self._coordinator.deadline_ms < timer_ms and subscriptions.uses_coordinator:
-            timer_ms = self._coordinator.deadline_ms
-        if self._metadata.deadline_ms < timer_ms and self._metadata.has_interest():
-            timer_ms = self._metadata.deadline_ms
-        if offsets.finished:
-            poll_ms = now_ms
-        has_positions = self._positions.settled is subscriptions.partitions
-        if poll_ms > now_ms and not (has_positions and self._fetcher is None):
-            retry_ms = self._next_retry_ms(now_ms)
-            if retry_ms <= now_ms:
-                poll_ms = now_ms
-            elif retry_ms < timer_ms:
-                timer_ms = retry_ms
-        if poll_ms > now_ms and outlook.is_at_rest:
-            poll_ms = min(poll_ms, offsets.next_poll_ms(now_ms=now_ms))
+        if core.failure is None and not self._closing.is_done:
+            if offsets.retry_ms < timer_ms:
+                timer_ms = offsets.retry_ms
+            if self._coordinator.deadline_ms < timer_ms and subscriptions.uses_coordinator:
+                timer_ms = self._coordinator.deadline_ms
+            if self._metadata.deadline_ms < timer_ms and self._metadata.has_interest():
+                timer_ms = self._metadata.deadline_ms
+        if core.is_open:
+            poll_ms = outlook.poll_ms
+            settled = self._positions.settled is subscriptions.partitions and self._fetcher is None
+            if poll_ms > now_ms and (not settled or offsets.auto_commits or offsets.finished):
+                poll_ms, retry_ms = self._look_at_polls(outlook, now_ms)
+                timer_ms = min(timer_ms, retry_ms)
+        elif self._closing.has_begun:
+            timer_ms = min(timer_ms, self._closing.next_deadline_ms())
         self.is_at_rest, self.reads_in_poll = outlook.is_at_rest, outlook.reads_in_poll
         self.wants_poll = poll_ms <= now_ms
         self.timer_ms, self.poll_ms = timer_ms, poll_ms
+        effects = self._effects
+        has_any = effects.sends or effects.events or effects.records or effects.error or effects.disconnects
+        return effects.drain() if has_any else NOTHING
 
     # --- inside
 
@@ -513,43 +429,28 @@ class Client:
     def _on_commit_error(self, error: ErrorCode, sent: Generation, now_ms: int) -> CommitResult:
         return self._member.on_commit_error(error, sent, now_ms=now_ms)
 
-    def _finish(self, now_ms: int) -> ClientOutcome:
-        self.look_ahead(now_ms=now_ms)
-        return self._effects.drain()
-
     @property
     def _stays_while_closing(self) -> bool:
         """Whether the member goes on until it has left: its last commit may wait for a coordinator."""
         return self._closing.has_begun and not self.closed and not self._core.commits_as_member
 
-    def _look_ahead_to_the_end(self, now_ms: int) -> None:
-        """Note when `on_deadline` has work for a consumer that is closing or has failed. It is not polled."""
-        managed = self._subscriptions.is_group_managed
-        outlook = self._member.outlook(now_ms=now_ms) if managed else NO_GROUP
-        times = [self._requests.deadline_ms, self._closing.next_deadline_ms()]
-        if self._stays_while_closing:
-            times.append(outlook.deadline_ms)
-        if self._core.failure is None and not self.closed:
-            times.append(self._offsets.retry_ms)
-            if self._metadata.has_interest():
-                times.append(self._metadata.deadline_ms)
-            if self._subscriptions.uses_coordinator:
-                times.append(self._coordinator.deadline_ms)
-        self.is_at_rest, self.reads_in_poll = outlook.is_at_rest, outlook.reads_in_poll
-        self.wants_poll, self.timer_ms, self.poll_ms = False, min(times), NEVER
+    def _look_at_polls(self, outlook: Outlook, now_ms: int) -> tuple[int, int]:
+        """Return when a poll makes progress, and when it may: with commits, positions and records.
 
-    def _next_retry_ms(self, now_ms: int) -> int:
-        """Return when a poll can make progress with positions and records: now, later, or `NEVER`.
-
-        Times in the past are left out: a poll would not make progress now.
+        Times at which it may are later than now: a poll would not make progress now.
         """
-        fetcher, times = self._fetcher, []
+        offsets, fetcher, times = self._offsets, self._fetcher, [NEVER]
+        if offsets.finished:
+            return now_ms, NEVER
         if not self._positions.all_known():
             if self._positions.wants_poll(now_ms=now_ms):
-                return now_ms
+                return now_ms, NEVER
             times.append(self._positions.retry_ms())
         if fetcher is not None:
             if fetcher.has_records or fetcher.is_due(now_ms=now_ms):
-                return now_ms
+                return now_ms, NEVER
             times.append(fetcher.retry_ms())
-        return min((time_ms for time_ms in times if time_ms > now_ms), default=NEVER)
+        poll_ms = outlook.poll_ms
+        if outlook.is_at_rest and offsets.auto_commits and self._subscriptions.partitions:
+            poll_ms = min(poll_ms, offsets.next_poll_ms(now_ms=now_ms))
+        return poll_ms, min(time_ms for time_ms in times if time_ms > now_ms)

@@ -131,7 +131,7 @@ class Fetcher:
             max_wait_ms=self._core.config.fetch_max_wait_ms,
             isolation_level=self._core.config.isolation_level,
         )
-        self._core.send(
+        self._core.requests.send(
             node,
             request,
             lambda reply, at_ms: self._on_reply(node, wanted, reply, now_ms=at_ms),

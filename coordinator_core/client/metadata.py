@@ -44,6 +44,8 @@ class Metadata:
         self._cluster: tuple[tuple[int, tuple[str, ...]], Cluster] | None = None
         self.version = 0
         """The number of responses."""
+        self._agreed: tuple[MetadataResponse | None, int] = (None, -1)
+        """The last response that agreed with the metadata, and their version."""
         self.unauthorized: tuple[str, ...] = ()
         """The topics of the last response that this client may not read."""
 
@@ -84,6 +86,13 @@ class Metadata:
 
     def agrees_with(self, response: MetadataResponse) -> bool:
         """Return whether the last response was equal to this one, where it has the same topics."""
+        if self._agreed[0] is not response or self._agreed[1] != self.version:
+            if not self._is_equal(response):
+                return False
+            self._agreed = response, self.version
+        return True
+
+    def _is_equal(self, response: MetadataResponse) -> bool:
         known = {topic.name: topic for topic in response.topics}
         if self._requested is None and known.keys() != self.topics.keys():
             return False
@@ -97,10 +106,10 @@ class Metadata:
         """Whether the next request is for the topics of the last response."""
         return self._requested == self._topics_of_interest()
 
-    def received_again(self, at_ms: int) -> None:
-        """Note that a periodic request has been answered, without a change."""
+    def leave_out(self, received_ms: int) -> None:
+        """Continue as if a periodic request had been answered, without a change."""
         self.version += 1
-        self._received_ms, self.due_ms = at_ms, at_ms + self.age_ms
+        self._received_ms, self.due_ms = received_ms, received_ms + self.age_ms
         self._set_deadline()
 
     def knows(self, topics: Sequence[str]) -> bool:
@@ -117,12 +126,11 @@ class Metadata:
         if topics == ():
             return
         self._in_flight, self._wanted, self.deadline_ms = True, False, NEVER
-        self._requests.submit(
+        self._requests.send(
             self.any_node(),
             MetadataRequest(topics=topics),
+            lambda reply, at_ms: self._on_reply(reply, topics, at_ms),
             now_ms=now_ms,
-            timeout_ms=self._config.request_timeout_ms,
-            completion=lambda reply, at_ms: self._on_reply(reply, topics, at_ms),
         )
 
     def leader(self, partition: TopicPartition) -> int | None:

@@ -52,9 +52,11 @@ class Offsets:
     ) -> None:
         self._core, self._coordinator = core, coordinator
         self._may_commit, self._member_error = may_commit, member_error
-        self._auto_commits = core.config.enable_auto_commit
-        self._auto_due_ms: int | None = None
-        self._auto_in_flight = False
+        self.auto_commits = core.config.enable_auto_commit
+        """Whether polls commit the consumed offsets at intervals."""
+        self.due_ms: int | None = None
+        """The time of the next auto-commit, None before the interval has begun and without auto-commit."""
+        self._is_committing = False
         self.finished: list[tuple[CommitCallback, str]] = []
         """The callbacks that `run_callbacks` runs, with their arguments."""
         self._retries: list[_Retry] = []
@@ -94,7 +96,7 @@ class Offsets:
         elif self._core.subscriptions.is_group_managed and not self._may_commit():
             done(CommitResult(ErrorCode.REBALANCE_IN_PROGRESS.name), now_ms)
         else:
-            self._core.send(
+            self._core.requests.send(
                 node,
                 self._request(offsets, sent, metadata),
                 lambda reply, at_ms: done(self._result(reply, sent, at_ms), at_ms),
@@ -141,8 +143,6 @@ class Offsets:
 
     def retry(self, *, now_ms: int) -> None:
         """Send the commits again whose backoff is over."""
-        if now_ms < self.retry_ms:
-            return
         due = [entry for entry in self._retries if entry.due_ms <= now_ms]
         self._keep([entry for entry in self._retries if entry.due_ms > now_ms])
         for entry in due:
@@ -161,50 +161,38 @@ class Offsets:
 
     def auto_commit(self, *, now_ms: int) -> None:
         """Commit the consumed offsets, if an auto-commit is due."""
-        if not self._auto_commit_is_due(now_ms=now_ms):
+        if not self.auto_commits or self.next_poll_ms(now_ms=now_ms) > now_ms:
             return
-        self._auto_due_ms = now_ms + self._core.config.auto_commit_interval_ms
+        self.due_ms = now_ms + self._core.config.auto_commit_interval_ms
         offsets = self.all_consumed(now_ms=now_ms)
         if not offsets:
             return
-        self._auto_in_flight = True
+        self._is_committing = True
 
         def done(result: CommitResult, at_ms: int) -> None:
-            self._auto_in_flight = False
+            self._is_committing = False
             if result.error:
                 self.report(len(offsets), result)
             if result.retriable:
-                self._auto_due_ms = at_ms + self._core.config.retry_backoff_ms
+                self.due_ms = at_ms + self._core.config.retry_backoff_ms
 
         self.commit(offsets, done, now_ms=now_ms)
 
     def begin_auto_commit(self, *, now_ms: int) -> None:
-        """Begin the interval of auto-commit now, and not at the first assignment."""
-        self._auto_due_ms = now_ms + self._core.config.auto_commit_interval_ms
-
-    def _auto_commit_is_due(self, *, now_ms: int) -> bool:
-        """Return whether a poll would commit now. The first call starts the interval."""
-        if not self._auto_commits or self._auto_in_flight:
-            return False
-        if self._auto_due_ms is None:
-            self._auto_due_ms = now_ms + self._core.config.auto_commit_interval_ms
-        return now_ms >= self._auto_due_ms and self._coordinator.node is not None
+        """Begin the interval of auto-commit, if polls commit."""
+        if self.auto_commits:
+            self.due_ms = now_ms + self._core.config.auto_commit_interval_ms
 
     @property
     def is_quiet(self) -> bool:
         """Whether there is nothing to do besides periodic auto-commits, whose time is known."""
-        known = self._auto_due_ms is not None or not self._auto_commits
+        known = self.due_ms is not None or not self.auto_commits
         return known and not (self.finished or self._retries)
 
-    @property
-    def due_ms(self) -> int | None:
-        """The time of the next auto-commit, or None without auto-commit."""
-        return self._auto_due_ms if self._auto_commits else None
-
-    def continue_auto_commit(self, due_ms: int | None) -> None:
+    def leave_out(self, due_ms: int | None) -> None:
         """Continue as if auto-commits had been answered. The next is due at ``due_ms``, if not None."""
         if due_ms is not None:
-            self._auto_due_ms = due_ms
+            self.due_ms = due_ms
 
     def auto_commit_request(self, *, now_ms: int) -> OffsetCommitRequest:
         """Return the request of an auto-commit."""
@@ -212,11 +200,11 @@ class Offsets:
 
     def next_poll_ms(self, *, now_ms: int) -> int:
         """Return the time from which a poll auto-commits, or `NEVER`. The first call starts the interval."""
-        if self._auto_in_flight or not (self._auto_commits and self._core.subscriptions.partitions):
+        if self.due_ms is None:
+            self.begin_auto_commit(now_ms=now_ms)
+        if self.due_ms is None or self._is_committing or self._coordinator.node is None:
             return NEVER
-        if self._auto_due_ms is None:
-            self._auto_due_ms = now_ms + self._core.config.auto_commit_interval_ms
-        return NEVER if self._coordinator.node is None else self._auto_due_ms
+        return self.due_ms
 
     def report(self, partitions: int, result: CommitResult) -> None:
         """Report the result of a commit of some partitions."""

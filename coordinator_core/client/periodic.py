@@ -1,80 +1,71 @@
-"""What a consumer at rest sends again and again, as values: a simulator may leave such messages out."""
+"""What a consumer at rest sends again and again. A simulator may leave such messages out."""
 
-from collections.abc import Callable
-
-import msgspec
-
-from coordinator_core.client.requests import NEVER
-from coordinator_core.protocol.messages import (
-    HeartbeatRequest,
-    MetadataRequest,
-    OffsetCommitRequest,
-    Request,
-    Response,
-)
+from coordinator_core.client.beats import Beats, Heartbeats
+from coordinator_core.client.coordinator_finder import CoordinatorFinder
+from coordinator_core.client.core import Core
+from coordinator_core.client.member import MemberPart
+from coordinator_core.client.offsets import Offsets
+from coordinator_core.client.positions import Positions
+from coordinator_core.client.requests import FOREVER_MS
+from coordinator_core.protocol.messages import HeartbeatRequest, MetadataRequest, OffsetCommitRequest
 
 PERIODIC_REQUESTS = (HeartbeatRequest, OffsetCommitRequest, MetadataRequest)
 """The types of the requests that a consumer at rest sends, besides those of one family."""
 
 
-class Looks(msgspec.Struct, frozen=True):
-    """The looks of a member at rest for changes: ``count`` equal requests each, the next at ``due_ms``.
+class Periodic:
+    """The heartbeats, auto-commits and refreshes of metadata of one consumer.
 
-    Each request goes to one of ``nodes``, chosen by a random number: ``number`` is that of the next one, see
-    `chosen`. ``left_out`` is called with the number of looks that are left out, and the time of the next one.
+    Whoever leaves some of them out changes the parts as if they had been answered: `Beats.leave_out`,
+    `Offsets.leave_out`, `Metadata.leave_out`. `Client.look_ahead` afterwards.
     """
 
-    request: Request
-    due_ms: int
-    number: int
-    count: int
-    interval_ms: int
-    nodes: tuple[int, ...]
-    left_out: Callable[[int, int], None]
+    def __init__(
+        self,
+        core: Core,
+        coordinator: CoordinatorFinder,
+        member: MemberPart,
+        offsets: Offsets,
+        positions: Positions,
+    ) -> None:
+        self._core, self._coordinator, self._member = core, coordinator, member
+        self._positions = positions
+        self.offsets, self.metadata = offsets, core.metadata
 
+    @property
+    def beats(self) -> Beats:
+        """The timers of the member."""
+        return self._member.beats
 
-def chosen(unit: float, count: int) -> int:
-    """Return the place that a random number in [0, 1) chooses among ``count``."""
-    return int(unit * count)
+    @property
+    def node(self) -> int:
+        """The coordinator of a consumer at rest."""
+        node = self._coordinator.node
+        assert node is not None
+        return node
 
+    @property
+    def commits(self) -> bool:
+        """Whether there are partitions, so that auto-commits are sent."""
+        return self.offsets.due_ms is not None and bool(self._core.subscriptions.partitions)
 
-class Heartbeats(msgspec.Struct, frozen=True):
-    """The heartbeats of a member at rest. ``waits``: one has no response yet.
+    @property
+    def waits_since_ms(self) -> int | None:
+        """The time of the first periodic request that has no response yet, or None."""
+        deadline_ms = self._core.requests.deadline_ms
+        return None if deadline_ms >= FOREVER_MS else deadline_ms - self._core.config.request_timeout_ms
 
-    ``request``: the next one. ``due_ms``: its time. ``number``: the number of times at which a heartbeat was
-    due so far, this one included. The next is due ``interval_ms`` and the lateness of its number later;
-    without ``drifts`` after the interval. ``nodes`` receive them; if there are none, the coordinator does.
-    ``until_ms``: the time from which the member does something else.
+    def heartbeats(self) -> Heartbeats | None:
+        """Return the heartbeats of a consumer that sends nothing else but commits and refreshes, else None.
 
-    ``expects``: returns whether the response of a node to a heartbeat or a look changes nothing. None: a
-    coordinator that has the member in its generation answers without an error.
-    """
-
-    request: Request
-    due_ms: int
-    number: int
-    interval_ms: int
-    waits: bool
-    nodes: tuple[int, ...] = ()
-    drifts: bool = True
-    until_ms: int = NEVER
-    expects: Callable[[int, Response], bool] | None = None
-    looks: Looks | None = None
-
-
-class Periodic(msgspec.Struct, frozen=True):
-    """The periodic work of a consumer at rest.
-
-    ``node`` is the coordinator. ``commit_due_ms`` is the time of the next auto-commit, None without
-    auto-commit; the next one follows an interval after the poll that commits. ``commits``: whether there are
-    partitions, so that requests are sent. Metadata are due at ``metadata_due_ms``, and again
-    ``metadata_age_ms`` after each response.
-    """
-
-    node: int
-    heartbeats: Heartbeats
-    commit_due_ms: int | None
-    commit_interval_ms: int
-    commits: bool
-    metadata_due_ms: int
-    metadata_age_ms: int
+        Requests of the periodic kinds may be in flight.
+        """
+        core = self._core
+        if not (core.is_open and core.subscriptions.is_group_managed and core.source is not None):
+            return None
+        heartbeats = self._member.heartbeats()
+        if heartbeats is None or self._coordinator.node is None or not self._member.is_at_rest:
+            return None
+        if not (self.offsets.is_quiet and self.metadata.is_quiet and self._positions.all_known()):
+            return None
+        return heartbeats if core.requests.holds_only(*PERIODIC_REQUESTS) else None

@@ -1,7 +1,8 @@
 """The start position of a partition: committed offset, reset, or validated seek (PROTOCOL 9.2, 9.11)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from coordinator_core.client.coordinator_finder import CoordinatorFinder
 from coordinator_core.client.core import Core
@@ -22,6 +23,7 @@ from coordinator_core.protocol.messages import (
     OffsetFetchResponse,
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
+    Request,
 )
 
 TIMESTAMPS = {"latest": -1, "earliest": -2}
@@ -122,7 +124,7 @@ class Positions:
         node = self._coordinator.node
         if node is None:
             return
-        self._core.send(
+        self._core.requests.send(
             node,
             OffsetFetchRequest(
                 group_id=self._core.config.group_id, partitions=tuple(partitions), require_stable=True
@@ -162,78 +164,80 @@ class Positions:
         self._start(started, now_ms=now_ms)
         self.update(now_ms=now_ms)
 
-    # --- beginning and end
+    # --- offsets that leaders know
 
     def _list_offsets(self, partitions: list[TopicPartition], strategy: str, *, now_ms: int) -> None:
-        for node, led in self._by_leader(partitions, now_ms=now_ms).items():
-            self._core.send(
-                node,
-                ListOffsetsRequest(
-                    partitions=tuple(led),
-                    timestamp=TIMESTAMPS[strategy],
-                    isolation_level=self._core.config.isolation_level,
-                ),
-                partial(self._on_listed, _Requested(self._core.subscriptions, led), strategy),
-                now_ms=now_ms,
+        """Request the beginnings or the ends."""
+
+        def request(led: list[TopicPartition]) -> ListOffsetsRequest:
+            return ListOffsetsRequest(
+                partitions=tuple(led),
+                timestamp=TIMESTAMPS[strategy],
+                isolation_level=self._core.config.isolation_level,
             )
 
-    def _on_listed(self, requested: "_Requested", strategy: str, reply: Reply, now_ms: int) -> None:
-        requested.release()
-        if isinstance(reply, Failure):
-            self._retry_with_new_metadata(now_ms=now_ms)
-            return
-        assert isinstance(reply, ListOffsetsResponse)
-        started: dict[TopicPartition, int] = {}
-        for offset in reply.offsets:
-            tp = TopicPartition(offset.topic, offset.partition)
-            state = requested.current(tp, FetchState.AWAIT_RESET)
-            if state is None or state.reset_strategy != strategy:
-                continue
-            if self._usable(offset, now_ms=now_ms):
-                state.position, state.epoch, state.reset_strategy = offset.offset, offset.leader_epoch, None
-                state.move_to(FetchState.FETCHING)
-                started[tp] = offset.offset
-        self._start(started, now_ms=now_ms)
+        def take(state: PartitionState, listed: ListedOffset) -> None:
+            state.position, state.epoch, state.reset_strategy = listed.offset, listed.leader_epoch, None
 
-    # --- leader epochs
+        self._ask_leaders(partitions, FetchState.AWAIT_RESET, request, take, now_ms)
 
     def _check_epochs(self, partitions: list[TopicPartition], *, now_ms: int) -> None:
+        """Request the ends of the epochs in which the positions were read."""
         states = self._core.subscriptions.partitions
-        for node, led in self._by_leader(partitions, now_ms=now_ms).items():
-            checks = tuple(EpochToCheck(tp.topic, tp.partition, states[tp].epoch) for tp in led)
-            self._core.send(
-                node,
-                OffsetForLeaderEpochRequest(partitions=checks),
-                partial(self._on_epochs, _Requested(self._core.subscriptions, led)),
-                now_ms=now_ms,
-            )
 
-    def _on_epochs(self, requested: "_Requested", reply: Reply, now_ms: int) -> None:
-        requested.release()
-        if isinstance(reply, Failure):
-            self._retry_with_new_metadata(now_ms=now_ms)
-            return
-        assert isinstance(reply, OffsetForLeaderEpochResponse)
-        started: dict[TopicPartition, int] = {}
-        for end in reply.ends:
-            tp = TopicPartition(end.topic, end.partition)
-            state = requested.current(tp, FetchState.AWAIT_VALIDATION)
-            if state is None or not self._usable(end, now_ms=now_ms):
-                continue
+        def request(led: list[TopicPartition]) -> OffsetForLeaderEpochRequest:
+            checks = tuple(EpochToCheck(tp.topic, tp.partition, states[tp].epoch) for tp in led)
+            return OffsetForLeaderEpochRequest(partitions=checks)
+
+        def take(state: PartitionState, end: EpochEnd) -> None:
             if 0 <= end.end_offset < state.position:  # the log was truncated
                 state.position = end.end_offset
             state.epoch = max(state.epoch, end.leader_epoch)
-            state.move_to(FetchState.FETCHING)
+
+        self._ask_leaders(partitions, FetchState.AWAIT_VALIDATION, request, take, now_ms)
+
+    def _ask_leaders(
+        self,
+        partitions: list[TopicPartition],
+        waiting: FetchState,
+        request: Callable[[list[TopicPartition]], Request],
+        take: Callable[[PartitionState, Any], None],
+        now_ms: int,
+    ) -> None:
+        """Send a request to each leader. ``take`` is called for each partition that still waits for it."""
+        for node, led in self._by_leader(partitions, now_ms=now_ms).items():
+            requested = _Requested(self._core.subscriptions, led)
+            answered = partial(self._on_leader, requested, waiting, take)
+            self._core.requests.send(node, request(led), answered, now_ms=now_ms)
+
+    def _on_leader(
+        self,
+        requested: "_Requested",
+        waiting: FetchState,
+        take: Callable[[PartitionState, Any], None],
+        reply: Reply,
+        now_ms: int,
+    ) -> None:
+        requested.release()
+        if isinstance(reply, Failure):
+            self._retry_with_new_metadata(now_ms=now_ms)
+            return
+        assert isinstance(reply, ListOffsetsResponse | OffsetForLeaderEpochResponse)
+        started: dict[TopicPartition, int] = {}
+        entries: Sequence[ListedOffset | EpochEnd]
+        entries = reply.offsets if isinstance(reply, ListOffsetsResponse) else reply.ends
+        for entry in entries:
+            tp = TopicPartition(entry.topic, entry.partition)
+            state = requested.current(tp, waiting)
+            if state is None:
+                continue
+            if entry.error:
+                self._retry_with_new_metadata(now_ms=now_ms)
+                continue
+            take(state, entry)
+            state.move_to(_FETCHING)
             started[tp] = state.position
         self._start(started, now_ms=now_ms)
-
-    # --- shared
-
-    def _usable(self, listed: ListedOffset | EpochEnd, *, now_ms: int) -> bool:
-        if not listed.error:
-            return True
-        self._retry_with_new_metadata(now_ms=now_ms)
-        return False
 
     def _by_leader(self, partitions: list[TopicPartition], *, now_ms: int) -> dict[int, list[TopicPartition]]:
         led: dict[int, list[TopicPartition]] = {}
@@ -263,7 +267,7 @@ class _Requested:
     def __init__(self, subscriptions: Subscriptions, partitions: Iterable[TopicPartition]) -> None:
         self._subscriptions = subscriptions
         self._states = {tp: subscriptions.partitions[tp] for tp in partitions}
-        self._positions = {tp: (state.position, state.epoch) for tp, state in self._states.items()}
+        self._positions = {tp: _identity(state) for tp, state in self._states.items()}
         for state in self._states.values():
             state.busy = True
 
@@ -277,6 +281,11 @@ class _Requested:
         state = self._states.get(tp)
         if state is None or self._subscriptions.partitions.get(tp) is not state or state.pending_revocation:
             return None
-        if state.fetch_state is not expected or (state.position, state.epoch) != self._positions[tp]:
+        if state.fetch_state is not expected or _identity(state) != self._positions[tp]:
             return None
         return state
+
+
+def _identity(state: PartitionState) -> tuple[int, int, str | None]:
+    """Return what changes with the position that a partition waits for."""
+    return state.position, state.epoch, state.reset_strategy

@@ -45,23 +45,30 @@ class _Pending(msgspec.Struct):
 class RequestQueue:
     """The pending requests of a client. Above the limit for a node they wait for their turn.
 
-    ``deadline_ms`` is the time at which the next request times out, or `NEVER`.
+    ``timeout_ms`` is that of requests without one of their own. ``deadline_ms`` is the time at which the next
+    request times out, or `NEVER`.
     """
 
-    def __init__(self, effects: Effects) -> None:
-        self._effects = effects
+    def __init__(self, effects: Effects, timeout_ms: int) -> None:
+        self._effects, self._timeout_ms = effects, timeout_ms
         self._pending: dict[int, _Pending] = {}
         self._waiting: dict[int, deque[int]] = {}
         self._in_flight: dict[int, int] = {}
         self._last_id = 0
         self.deadline_ms = NEVER
 
-    def submit(
-        self, node: int, request: Request, *, now_ms: int, timeout_ms: int, completion: Completion
+    def send(
+        self,
+        node: int,
+        request: Request,
+        completion: Completion,
+        *,
+        now_ms: int,
+        timeout_ms: int | None = None,
     ) -> int:
         """Send a request, now or when the limit permits, and return its id."""
         request_id = self._last_id = self._last_id + 1
-        deadline_ms = now_ms + timeout_ms
+        deadline_ms = now_ms + (self._timeout_ms if timeout_ms is None else timeout_ms)
         if deadline_ms < self.deadline_ms:
             self.deadline_ms = deadline_ms
         in_flight = self._in_flight.get(node, 0)
@@ -74,26 +81,41 @@ class RequestQueue:
             self._waiting.setdefault(node, deque()).append(request_id)
         return request_id
 
-    def received(self, request_id: int, response: Response, *, now_ms: int) -> bool:
-        """Complete a request. Return False for a response to no pending request."""
-        pending = self._take(request_id)
-        if pending is None:
-            return False
-        pending.completion(response, now_ms)
-        return True
+    def tell(
+        self,
+        node: int,
+        request: Request,
+        told: Callable[[], None] | None,
+        *,
+        now_ms: int,
+        timeout_ms: int | None = None,
+    ) -> None:
+        """Send a request whose response does not matter. ``told`` is called after it or its failure."""
+        self.send(node, request, lambda *_: told and told(), now_ms=now_ms, timeout_ms=timeout_ms)
 
-    def forget(self, request_id: int) -> None:
-        """Drop a request: its response does not matter any longer."""
-        self._take(request_id)
+    def take(self, request_id: int) -> Completion | None:
+        """End a request, and return what to call with its response. None if it is not pending."""
+        pending = self._pending.pop(request_id, None)
+        if pending is None:
+            return None
+        if not self._pending:
+            self.deadline_ms = NEVER
+        elif pending.deadline_ms == self.deadline_ms:
+            self.deadline_ms = min([p.deadline_ms for p in self._pending.values()])
+        if pending.sent:
+            self._in_flight[pending.node] -= 1
+            if pending.node in self._waiting:
+                self._send_next(pending.node)
+        return pending.completion
 
     def fail_node(self, node: int, failure: Failure, *, now_ms: int) -> None:
         """Fail all requests to a node."""
         failed = [i for i, pending in self._pending.items() if pending.node == node]
         self._waiting.pop(node, None)
         for request_id in failed:
-            pending = self._take(request_id)
-            if pending is not None:
-                pending.completion(failure, now_ms)
+            completion = self.take(request_id)
+            if completion is not None:
+                completion(failure, now_ms)
 
     def expire(self, *, now_ms: int) -> None:
         """Fail all requests to every node that has not responded in time, and disconnect the node."""
@@ -108,20 +130,6 @@ class RequestQueue:
             if not isinstance(pending.request, kinds) and pending.deadline_ms < FOREVER_MS:
                 return False
         return True
-
-    def _take(self, request_id: int) -> _Pending | None:
-        pending = self._pending.pop(request_id, None)
-        if pending is None:
-            return None
-        if not self._pending:
-            self.deadline_ms = NEVER
-        elif pending.deadline_ms == self.deadline_ms:
-            self.deadline_ms = min([p.deadline_ms for p in self._pending.values()])
-        if pending.sent:
-            self._in_flight[pending.node] -= 1
-            if pending.node in self._waiting:
-                self._send_next(pending.node)
-        return pending
 
     def _send_next(self, node: int) -> None:
         waiting = self._waiting[node]

@@ -1,5 +1,6 @@
 """The states of a partition of a consumer, with the table of legal moves."""
 
+from collections.abc import Mapping
 from enum import Enum, StrEnum
 from typing import TypeVar
 
@@ -32,7 +33,7 @@ FETCH_MOVES: dict[FetchState, frozenset[FetchState]] = {
 _State = TypeVar("_State", bound=Enum)
 
 
-def check_move(moves: dict[_State, frozenset[_State]], before: _State, after: _State) -> None:
+def check_move(moves: Mapping[_State, frozenset[_State]], before: _State, after: _State) -> None:
     """Check a move against a table of legal moves.
 
     Raises:

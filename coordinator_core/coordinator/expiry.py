@@ -1,6 +1,6 @@
 """How offsets expire and groups are forgotten (PROTOCOL 2.1)."""
 
-import msgspec
+from functools import partial
 
 from coordinator_core.coordinator.records import (
     GenerationRecord,
@@ -26,7 +26,7 @@ def check_retention(step: Step, group: Group) -> None:
         delete_group(step, group, tuple(records), "no member and no offset is left")
         return
     if records:
-        step.append(tuple(records), Unattended())
+        step.append(tuple(records), unattended)
     step.schedule_retention(group)
 
 
@@ -53,29 +53,20 @@ def _expired(step: Step, group: Group, on_their_way: list[Record]) -> list[Parti
 def delete_group(step: Step, group: Group, offsets: tuple[Record, ...], cause: str) -> None:
     """Write tombstones for a group and its offsets; once they are written, forget the group."""
     records = (*offsets, GenerationRecord(group.group_id, None), GroupRecord(group.group_id, None))
-    step.append(records, ForgetGroup(group.group_id, cause))
+    step.append(records, partial(_forget, group.group_id, cause))
 
 
-class Unattended(msgspec.Struct, frozen=True):
-    """A write that no request waits for; the next write makes up for a failure."""
-
-    def completed(self, step: Step, error: ErrorCode) -> None:
-        """Do nothing."""
+def unattended(step: Step, error: ErrorCode) -> None:
+    """Do nothing after a write that no request waits for; the next write makes up for a failure."""
 
 
-class ForgetGroup(msgspec.Struct, frozen=True):
-    """Tombstones of a group under way to the log."""
-
-    group_id: str
-    cause: str
-
-    def completed(self, step: Step, error: ErrorCode) -> None:
-        """Forget the group, unless it has come back to life, or was written to, since the tombstones."""
-        group = step.shard.groups.get(self.group_id)
-        if group is None:
-            return
-        written_to = bool(step.on_their_way(self.group_id))
-        if not error and group.is_empty and not group.expects_members and not written_to:
-            step.forget(group, self.cause)
-        else:
-            step.schedule_retention(group)
+def _forget(group_id: str, cause: str, step: Step, error: ErrorCode) -> None:
+    """Forget the group, unless it has come back to life, or was written to, since the tombstones."""
+    group = step.shard.groups.get(group_id)
+    if group is None:
+        return
+    written_to = bool(step.on_their_way(group_id))
+    if not error and group.is_empty and not group.expects_members and not written_to:
+        step.forget(group, cause)
+    else:
+        step.schedule_retention(group)

@@ -12,11 +12,10 @@ from coordinator_core.coordinator.outcome import Outcome
 from coordinator_core.coordinator.parts import CoordinatorPart, Row
 from coordinator_core.coordinator.records import Partition, PendingOffsets, Record, StoredGroup, StoredOffset
 from coordinator_core.coordinator.shard import Group, Shard, Step, Writes
-from coordinator_core.coordinator.simple_group import SimpleGroup
 from coordinator_core.coordinator.timers import RETENTION, Timers
 from coordinator_core.errors import InputError
 from coordinator_core.protocol import messages as m
-from coordinator_core.protocol.error_codes import ErrorCode
+from coordinator_core.protocol.error_codes import NONE, ErrorCode
 
 HOMES_REMEMBERED = 100_000
 DEFAULT_TYPE = "classic"
@@ -24,7 +23,7 @@ DEFAULT_TYPE = "classic"
 
 OFFSET_ROWS: Mapping[type[Any], Row] = {
     m.OffsetCommitRequest: Row(offset_commit.handle, offset_commit.refused, needs_group_id=False),
-    m.TxnOffsetCommitRequest: Row(offset_commit.handle_in_transaction, offset_commit.refused_in_transaction),
+    m.TxnOffsetCommitRequest: Row(offset_commit.handle_in_transaction, offset_commit.refused),
     m.OffsetFetchRequest: Row(
         offset_fetch.handle, lambda _, error: m.OffsetFetchResponse(error=error), needs_group_id=False
     ),
@@ -49,7 +48,6 @@ class Coordinator:
     ) -> None:
         self.node = node
         self._config = config
-        self._random = random
         self._parts = {part.name: part for part in parts}
         self._rows: dict[type[Any], tuple[Row, CoordinatorPart | None]] = {
             kind: (row, None) for kind, row in OFFSET_ROWS.items()
@@ -60,8 +58,11 @@ class Coordinator:
                 raise InputError(f"the requests of {part.name!r}", taken, "no request of another family")
             self._rows |= {kind: (row, part) for kind, row in part.requests.items()}
         self._shards: dict[int, Shard] = {}
-        self._timers = Timers()
-        self._writes = Writes()
+        self._timers, self._writes = Timers(), Writes()
+        self.not_before_ms = self._timers.not_before_ms
+        """Returns a time before which no call of `on_deadline` is due, or None. It costs less than the exact
+        time, which a call of `on_deadline` at that time makes known."""
+        self._tools = config, self._timers, self._writes, random
         self._leaders: Mapping[int, int] = {}
         self._live_brokers = 0
         partitions = config.offsets_topic_partitions
@@ -96,7 +97,7 @@ class Coordinator:
             shard.groups[group_id] = restore(step, group_id, stored, shard.table.generations.get(group_id, 0))
         for group_id in (*shard.table.offsets, *shard.table.pending, *shard.table.generations):
             if group_id not in shard.groups:
-                group = shard.groups[group_id] = SimpleGroup(group_id)
+                group = shard.groups[group_id] = Group(group_id)
                 step.schedule_retention(group)
         return step.effects
 
@@ -133,7 +134,7 @@ class Coordinator:
             return effects
         if not error:
             pending.shard.table.apply_all(pending.records)
-        pending.write.completed(self._step(pending.shard, effects, now_ms), error)
+        pending.write(self._step(pending.shard, effects, now_ms), error)
         return effects
 
     def on_deadline(self, *, now_ms: int) -> Outcome:
@@ -173,7 +174,7 @@ class Coordinator:
         If the append fails, they stay in the transaction, and the call can be repeated. A call without such
         offsets changes nothing.
         """
-        effects, shard = Outcome(), self._shards.get(self._home(group_id))
+        effects, shard = Outcome(), self._shard_of(group_id)
         if shard is not None:
             step = self._step(shard, effects, now_ms)
             offset_commit.end_transaction(step, group_id, producer_id, committed=committed)
@@ -182,12 +183,6 @@ class Coordinator:
     def next_deadline_ms(self) -> int | None:
         """Return when to call `on_deadline` next, or None."""
         return self._timers.next_ms()
-
-    def not_before_ms(self) -> int | None:
-        """Return a time before which no call of `on_deadline` is due, or None. It costs less than the exact
-        time, which a call of `on_deadline` at that time makes known.
-        """
-        return self._timers.not_before_ms()
 
     def next_deadline_of_others_ms(self, alive_ms: Mapping[str, int]) -> int | None:
         """Return the next deadline that is neither moved in time nor of the retention of offsets, or None.
@@ -202,7 +197,7 @@ class Coordinator:
 
     def group(self, group_id: str) -> Group | None:
         """Return a group as it is now, to be read only."""
-        shard = self._shards.get(self._home(group_id))
+        shard = self._shard_of(group_id)
         return None if shard is None else shard.groups.get(group_id)
 
     def groups(self) -> Iterator[Group]:
@@ -211,13 +206,16 @@ class Coordinator:
 
     def offsets(self, group_id: str) -> Mapping[Partition, StoredOffset]:
         """Return the committed offsets of a group, to be read only."""
-        shard = self._shards.get(self._home(group_id))
+        shard = self._shard_of(group_id)
         return {} if shard is None else shard.table.offsets.get(group_id, {})
 
     def pending_offsets(self, group_id: str) -> Mapping[int, PendingOffsets]:
         """Return the offsets of a group in transactions, by producer id, to be read only."""
-        shard = self._shards.get(self._home(group_id))
+        shard = self._shard_of(group_id)
         return {} if shard is None else shard.table.pending.get(group_id, {})
+
+    def _shard_of(self, group_id: str) -> Shard | None:
+        return self._shards.get(self._home(group_id))
 
     def _part_of(self, group_id: str, stored: StoredGroup) -> CoordinatorPart:
         part = self._parts.get(stored.family)
@@ -230,17 +228,7 @@ class Coordinator:
     def _step(
         self, shard: Shard, effects: Outcome, now_ms: int, client_id: str = "", client_host: str = ""
     ) -> Step:
-        return Step(
-            shard,
-            self._config,
-            self._timers,
-            self._writes,
-            self._random,
-            now_ms,
-            effects,
-            client_id,
-            client_host,
-        )
+        return Step(shard, *self._tools, now_ms, effects, client_id, client_host)
 
     def _shard_for(self, request: Any, row: Row, owner: CoordinatorPart | None) -> Shard | ErrorCode:
         """Return the shard that handles a request to one group, or the error to answer."""
@@ -253,26 +241,12 @@ class Coordinator:
         if shard.loading:
             return row.while_loading
         group = shard.groups.get(group_id)
-        error = ErrorCode.NONE if group is None else self._refused(shard, group, request, row, owner)
-        return error or shard
-
-    def _refused(
-        self, shard: Shard, group: Group, request: Any, row: Row, owner: CoordinatorPart | None
-    ) -> ErrorCode:
-        """Return the error for a request to a group, if its family makes one."""
-        if owner is None:
-            part = self._parts.get(group.family)
-            if (
-                isinstance(request, m.OffsetFetchRequest)
-                and part is not None
-                and part.accept_fetch is not None
-            ):
-                return part.accept_fetch(group, request)
-        elif group.family not in (owner.name, ""):
-            is_free = group.is_empty and not self._writes.on_their_way(shard, group.group_id)
-            if not (is_free and row.joins(request)):
-                return owner.foreign_group if row.foreign_group is None else row.foreign_group
-        return ErrorCode.NONE
+        if group is None or owner is None or group.family in (owner.name, ""):
+            return shard
+        is_free = group.is_empty and not self._writes.on_their_way(shard, group_id)
+        if is_free and row.joins(request):
+            return shard
+        return owner.foreign_group if row.foreign_group is None else row.foreign_group
 
     def _type_of(self, group: Group) -> str:
         part = self._parts.get(group.family)
@@ -280,57 +254,40 @@ class Coordinator:
 
     def _answer(self, request_id: int, request: m.Request, effects: Outcome, now_ms: int) -> None:
         """Answer a request that is not to one group."""
+        response: m.Response
         if isinstance(request, m.FindCoordinatorRequest):
             home = self._home(request.key)
-            reply = finding.answer(home, self._config, self._leaders, self._live_brokers)
-            effects.reply(request_id, reply)
+            response = finding.answer(home, self._config, self._leaders, self._live_brokers)
         elif isinstance(request, m.DescribeGroupsRequest):
             groups = tuple(self._describe(group_id) for group_id in request.group_ids)
-            effects.reply(request_id, m.DescribeGroupsResponse(groups=groups))
+            response = m.DescribeGroupsResponse(groups=groups)
         elif isinstance(request, m.ListGroupsRequest):
-            effects.reply(request_id, self._list(request))
+            loading = any(shard.loading for shard in self._shards.values())
+            rows = tuple(admin.listed(group, self._type_of(group)) for group in self.groups())
+            error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if loading else NONE
+            response = m.ListGroupsResponse(error=error, groups=admin.wanted(rows, request))
         elif isinstance(request, m.DeleteGroupsRequest):
-            deleted = tuple(self._delete(g, effects, now_ms) for g in request.group_ids)
-            effects.reply(request_id, m.DeleteGroupsResponse(groups=deleted))
+            deleted = tuple(self._delete(group_id, effects, now_ms) for group_id in request.group_ids)
+            response = m.DeleteGroupsResponse(groups=deleted)
         else:
             raise TypeError(f"{type(request).__name__} is not a coordinator's request")
+        effects.reply(request_id, response)
 
-    def _unavailable(self, group_id: str) -> ErrorCode:
-        shard = self._shards.get(self._home(group_id))
+    def _ready(self, group_id: str) -> Shard | ErrorCode:
+        """Return the shard of a group, or the reason why it has none that knows its groups."""
+        shard = self._shard_of(group_id)
         if shard is None:
             return ErrorCode.NOT_COORDINATOR
-        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if shard.loading else ErrorCode.NONE
+        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if shard.loading else shard
 
     def _describe(self, group_id: str) -> m.DescribedGroup:
-        error = self._unavailable(group_id)
-        if error:
-            return m.DescribedGroup(error=error, group_id=group_id)
-        return admin.describe(self.group(group_id), group_id)
-
-    def _list(self, request: m.ListGroupsRequest) -> m.ListGroupsResponse:
-        loading = any(shard.loading for shard in self._shards.values())
-        states = {state.lower() for state in request.states}
-        types = {group_type.lower() for group_type in request.types}
-        rows = (
-            admin.listed(group, self._type_of(group))
-            for group in sorted(self.groups(), key=lambda group: group.group_id)
-        )
-        return m.ListGroupsResponse(
-            error=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if loading else ErrorCode.NONE,
-            groups=tuple(
-                row
-                for row in rows
-                if (not states or row.state.lower() in states)
-                and (not types or row.group_type.lower() in types)
-            ),
-        )
+        shard = self._ready(group_id)
+        if isinstance(shard, ErrorCode):
+            return m.DescribedGroup(error=shard, group_id=group_id)
+        return admin.describe(shard.groups.get(group_id), group_id)
 
     def _delete(self, group_id: str, effects: Outcome, now_ms: int) -> m.DeletedGroup:
-        error = self._unavailable(group_id)
-        group = self.group(group_id)
-        if not error:
-            error = admin.cannot_delete(group)
-        if not error and group is not None:
-            shard = self._shards[self._home(group_id)]
-            admin.delete(self._step(shard, effects, now_ms), group)
-        return m.DeletedGroup(group_id, error)
+        shard = self._ready(group_id)
+        if isinstance(shard, ErrorCode):
+            return m.DeletedGroup(group_id, shard)
+        return m.DeletedGroup(group_id, admin.delete(self._step(shard, effects, now_ms), group_id))

@@ -1,36 +1,18 @@
-"""The log of the offsets topic: its interface, and a log in memory."""
+"""The log of the offsets topic, in memory."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import chain
-from typing import Protocol
 
-from coordinator_core.coordinator.records import (
-    CommittedOffsets,
-    Record,
-    Records,
-    compact,
-    decode_records,
-    encode_record,
-)
+from coordinator_core.coordinator.records import CommittedOffsets, Record, Records, compact
 from coordinator_core.protocol.error_codes import NONE, ErrorCode
 
 COMPACT_AFTER = 200_000
 """Records between two compactions of a partition in memory, or as many as the last one kept, if more."""
 
 
-class Log(Protocol):
-    """The partitions of the offsets topic."""
-
-    def append(self, partition: int, records: Iterable[Record]) -> ErrorCode:
-        """Write all records (NONE) or no record (any other error)."""
-
-    def read(self, partition: int) -> Sequence[Record]:
-        """Return all records in order, without a torn last one."""
-
-
 class MemoryLog:
-    """A log in memory. It encodes records only where their bytes count."""
+    """A log in memory. It keeps records, not their bytes."""
 
     def __init__(self) -> None:
         self._appended: defaultdict[int, list[Records]] = defaultdict(list)
@@ -38,7 +20,7 @@ class MemoryLog:
         self._kept: defaultdict[int, int] = defaultdict(int)
 
     def append(self, partition: int, records: Iterable[Record]) -> ErrorCode:
-        """Write the records; never fails."""
+        """Write all records, and return NONE, as a log in memory never fails."""
         new = records if isinstance(records, CommittedOffsets) else tuple(records)
         self._appended[partition].append(new)
         self._size[partition] += len(new)
@@ -47,24 +29,11 @@ class MemoryLog:
         return NONE
 
     def read(self, partition: int) -> Sequence[Record]:
-        """Return all records of the partition."""
+        """Return all records of the partition in order."""
         return list(chain.from_iterable(self._appended.get(partition, ())))
 
     def compact(self, partition: int) -> None:
         """Keep only the newest record of each key."""
-        self._replace(partition, compact(self.read(partition)))
-        self._kept[partition] = self._size[partition]
-
-    def size(self, partition: int) -> int:
-        """Return the size of the partition in bytes."""
-        return len(self._bytes(partition))
-
-    def truncate(self, partition: int, size: int) -> None:
-        """Keep the records in the first ``size`` bytes, as after a crash in the middle of a write."""
-        self._replace(partition, decode_records(self._bytes(partition)[:size]))
-
-    def _replace(self, partition: int, records: Sequence[Record]) -> None:
-        self._appended[partition], self._size[partition] = [tuple(records)], len(records)
-
-    def _bytes(self, partition: int) -> bytes:
-        return b"".join(map(encode_record, self.read(partition)))
+        kept = tuple(compact(self.read(partition)))
+        self._appended[partition] = [kept]
+        self._size[partition] = self._kept[partition] = len(kept)

@@ -8,7 +8,7 @@ from coordinator_core.coordinator.records import StoredGroup
 from coordinator_core.coordinator.shard import Group, Step
 from coordinator_core.coordinator.timers import TimerKey
 from coordinator_core.protocol.error_codes import ErrorCode
-from coordinator_core.protocol.messages import OffsetFetchRequest, Response
+from coordinator_core.protocol.messages import Response
 
 Handler: TypeAlias = Callable[[Step, int, Any], None]
 """Takes the step, the request id and the request; responds now or in a later step."""
@@ -41,9 +41,9 @@ class CoordinatorPart:
     ``requests`` has a row for every type of request of the family. ``restore`` rebuilds a group from its
     stored form and sets its timers; its last argument is the highest generation that may have been handed
     out. ``on_timer`` carries out a timer of a group of the family. ``on_topics`` lets a group react to
-    changed topics, in a family whose coordinator computes the assignments. ``accept_fetch`` checks a request
-    for offsets by a member of a group. ``foreign_group`` is the error for a request to a group of another
-    family. ``group_type`` is the type of the groups as administrators see it, if it is not the name.
+    changed topics, in a family whose coordinator computes the assignments. ``foreign_group`` is the error for
+    a request to a group of another family. ``group_type`` is the type of the groups as administrators see
+    it, if it is not the name.
     """
 
     name: str
@@ -51,6 +51,5 @@ class CoordinatorPart:
     restore: Callable[[Step, str, StoredGroup, int], Group]
     on_timer: Callable[[Step, Any, TimerKey], None]
     on_topics: Callable[[Step, Any], None] | None = None
-    accept_fetch: Callable[[Any, OffsetFetchRequest], ErrorCode] | None = None
     foreign_group: ErrorCode = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     group_type: str = ""

@@ -8,7 +8,7 @@ import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import msgspec
 
@@ -129,6 +129,9 @@ RecordKey: TypeAlias = tuple[str] | tuple[str, str] | tuple[str, str, int] | tup
 Partition: TypeAlias = tuple[str, int]
 """A topic and the number of a partition: a plain pair, which a `TopicPartition` equals."""
 
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
 _HEADER_BYTES = 8
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Record)
@@ -136,15 +139,17 @@ _decoder = msgspec.msgpack.Decoder(Record)
 
 def record_key(record: Record) -> RecordKey:
     """Return the key of a record. Compaction keeps the newest record of a key."""
-    if isinstance(record, GroupRecord):
-        return (record.group_id,)
-    if isinstance(record, GenerationRecord):
-        return (record.group_id, "", -1)
-    if isinstance(record, PartRecord):
-        return (record.group_id, record.key)
-    if isinstance(record, PendingRecord):
-        return (record.group_id, record.producer_id, record.topic, record.partition)
-    return (record.group_id, record.topic, record.partition)
+    match record:
+        case GroupRecord(group_id):
+            return (group_id,)
+        case GenerationRecord(group_id):
+            return (group_id, "", -1)
+        case PartRecord(group_id, key):
+            return (group_id, key)
+        case PendingRecord(group_id, producer_id, _, topic, partition):
+            return (group_id, producer_id, topic, partition)
+        case OffsetRecord(group_id, topic, partition):
+            return (group_id, topic, partition)
 
 
 @dataclass(slots=True)
@@ -180,50 +185,41 @@ class GroupTable:
 
     def apply(self, record: Record) -> None:
         """Apply one record."""
-        if isinstance(record, OffsetRecord):
-            if record.value is None:
-                self._delete_offset(record)
-            else:
-                self.offsets[record.group_id][record.topic, record.partition] = record.value
-        elif isinstance(record, GroupRecord):
-            if record.value is None:
-                self.groups.pop(record.group_id, None)
-                self.parts.pop(record.group_id, None)
-            else:
-                self.groups[record.group_id] = record.value
-        elif isinstance(record, PartRecord):
-            if record.value is None:
-                self.parts[record.group_id].pop(record.key, None)
-            else:
-                self.parts[record.group_id][record.key] = record.value
-        elif isinstance(record, PendingRecord):
-            self._apply_pending(record)
-        elif record.value is None:
-            self.generations.pop(record.group_id, None)
-        else:
-            self.generations[record.group_id] = record.value
+        match record:
+            case OffsetRecord(group_id, topic, partition, stored):
+                _set_or_delete(self.offsets[group_id], (topic, partition), stored)
+                if not self.offsets[group_id]:
+                    del self.offsets[group_id]
+            case PendingRecord():
+                self._apply_pending(record)
+            case GroupRecord(group_id, group):
+                _set_or_delete(self.groups, group_id, group)
+                if group is None:
+                    self.parts.pop(group_id, None)
+            case PartRecord(group_id, key, value):
+                _set_or_delete(self.parts[group_id], key, value)
+            case GenerationRecord(group_id, generation):
+                _set_or_delete(self.generations, group_id, generation)
 
     def pending_partitions(self, group_id: str) -> set[Partition]:
         """Return the partitions of a group that have offsets in transactions."""
         return {partition for held in self.pending.get(group_id, {}).values() for partition in held.offsets}
 
     def _apply_pending(self, record: PendingRecord) -> None:
-        producers, partition = self.pending[record.group_id], (record.topic, record.partition)
+        producers = self.pending[record.group_id]
         held = producers.setdefault(record.producer_id, PendingOffsets(record.epoch))
-        if record.value is None:
-            held.offsets.pop(partition, None)
-        else:
-            held.offsets[partition] = record.value
+        _set_or_delete(held.offsets, (record.topic, record.partition), record.value)
         if not held.offsets:
             del producers[record.producer_id]
         if not producers:
             del self.pending[record.group_id]
 
-    def _delete_offset(self, record: OffsetRecord) -> None:
-        offsets = self.offsets[record.group_id]
-        offsets.pop((record.topic, record.partition), None)
-        if not offsets:
-            del self.offsets[record.group_id]
+
+def _set_or_delete(table: dict[Key, Value], key: Key, value: Value | None) -> None:
+    if value is None:
+        table.pop(key, None)
+    else:
+        table[key] = value
 
 
 def encode_record(record: Record) -> bytes:
@@ -258,13 +254,12 @@ def decode_records(data: bytes) -> list[Record]:
     records: list[Record] = []
     at = 0
     while at + _HEADER_BYTES <= len(data):
-        size = int.from_bytes(data[at : at + 4], "big")
-        checksum = int.from_bytes(data[at + 4 : at + _HEADER_BYTES], "big")
-        body = data[at + _HEADER_BYTES : at + _HEADER_BYTES + size]
-        if len(body) < size or zlib.crc32(body) != checksum:
+        begin = at + _HEADER_BYTES
+        body = data[begin : begin + int.from_bytes(data[at : at + 4], "big")]
+        if data[at:begin] != _header(body):
             break
         records.append(_decoder.decode(body))
-        at += _HEADER_BYTES + size
+        at = begin + len(body)
     return records
 
 

@@ -1,9 +1,10 @@
 """One partition of the offsets topic on its leader, its groups, and the step that changes them."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from random import Random
-from typing import Protocol
+from types import MappingProxyType
+from typing import Any, TypeAlias, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -12,9 +13,13 @@ from coordinator_core.coordinator.config import CoordinatorConfig
 from coordinator_core.coordinator.outcome import Append, Outcome
 from coordinator_core.coordinator.records import GroupTable, Record, Records
 from coordinator_core.coordinator.timers import RETENTION, Timers
-from coordinator_core.protocol.error_codes import ErrorCode
-from coordinator_core.protocol.events import GroupStateChanged
-from coordinator_core.protocol.messages import DescribedGroup, OffsetCommitRequest, TxnOffsetCommitRequest
+from coordinator_core.protocol.error_codes import NONE, ErrorCode
+from coordinator_core.protocol.messages import (
+    DescribedGroup,
+    OffsetCommitRequest,
+    OffsetFetchRequest,
+    TxnOffsetCommitRequest,
+)
 
 EMPTY, DEAD = "Empty", "Dead"
 """The states that every family has: a group without members, and one that is forgotten."""
@@ -23,65 +28,92 @@ GROUP_BYTES, MEMBER_BYTES = 2_000, 2_000
 """The approximate memory of a group and of a member, without their texts."""
 
 
-class Group(Protocol):
-    """A group of any protocol family."""
+class Group:
+    """A group of any protocol family. By itself it is one without a member: it has only committed offsets.
 
-    group_id: str
-    """The id under which clients know the group."""
+    The first family that a member joins with takes such a group over. Families override what differs.
+    """
 
-    family: str
+    family: str = ""
     """The protocol family that the group belongs to; "" before the first member joins."""
 
-    @property
-    def state(self) -> str:
-        """The name of the state, as administrators see it."""
+    moves: Mapping[Any, Collection[str]] = {}
+    """The states of the family's groups, and those that may follow each."""
 
-    @property
-    def generation(self) -> int:
-        """The number of the current generation, or the family's equivalent of it."""
+    state: str = EMPTY
+    """The state, whose text administrators see."""
 
-    protocol_type: str | None
+    generation: int = 0
+    """The number of the current generation, or the family's equivalent of it."""
+
+    protocol_type: str | None = None
     """The kind of members in the group: "consumer", "connect", ..."""
 
-    @property
-    def members(self) -> Mapping[str, object]:
-        """The members by member id, in the order in which they joined."""
+    members: Mapping[str, object] = MappingProxyType({})
+    """The members by member id, in the order in which they joined."""
+
+    emptied_at_ms: int = 0
+    """When the last member left; 0 if the group never had one."""
+
+    def __init__(self, group_id: str) -> None:
+        """``group_id`` is the id under which clients know the group."""
+        self.group_id = group_id
 
     @property
     def is_empty(self) -> bool:
         """Whether the group is Empty: its offsets expire, and administrators may delete it."""
+        return self.state == EMPTY
 
     @property
     def expects_members(self) -> bool:
         """Whether a client has announced that it will join. An Empty group is then kept."""
+        return False
 
-    @property
-    def emptied_at_ms(self) -> int:
-        """When the last member left; 0 if the group never had one."""
+    def check_move(self, before: str, after: str) -> None:
+        """Check a change of the state.
+
+        Raises:
+            AssertionError: if the move is not in `moves`, which is a bug of the coordinator.
+        """
+        if after not in self.moves[before]:
+            raise AssertionError(f"illegal move of a group from {before} to {after}")
 
     def describe(self) -> DescribedGroup:
         """Return the group as administrators see it."""
+        return DescribedGroup(error=NONE, group_id=self.group_id, state=str(self.state))
 
     def subscribed_topics(self) -> Collection[str] | None:
         """Return the topics that members subscribe to; None if the coordinator cannot read them."""
+        return ()
 
     def topics_in_use(self) -> Collection[str] | None:
         """Return the topics whose offsets do not expire now; None if no offset expires.
 
         The offsets of an Empty group expire in any case.
         """
+        return self.subscribed_topics()
 
-    def accept_commit(self, step: "Step", request: OffsetCommitRequest) -> ErrorCode:
+    def accept_commit(self, step: "Step", request: OffsetCommitRequest) -> ErrorCode:  # noqa: ARG002
         """Check a commit. A commit by a member is a sign of life of that member."""
+        return NONE if request.generation_id < 0 else ErrorCode.UNKNOWN_MEMBER_ID
 
-    def accept_in_transaction(self, request: TxnOffsetCommitRequest) -> ErrorCode:
+    def accept_in_transaction(self, request: TxnOffsetCommitRequest) -> ErrorCode:  # noqa: ARG002
         """Check a commit in a transaction that names a member or a generation. It is no heartbeat."""
+        return ErrorCode.UNKNOWN_MEMBER_ID
+
+    def accept_fetch(self, request: OffsetFetchRequest) -> ErrorCode:  # noqa: ARG002
+        """Check a request for offsets, which may come from outside the group."""
+        return NONE
 
     def forget_expected(self) -> None:
         """Forget the clients that have announced that they will join, because the group is being deleted."""
 
     def size_bytes(self) -> int:
         """Return about how much memory the group takes, without its offsets."""
+        return GROUP_BYTES + 2 * len(self.group_id)
+
+
+AnyGroup = TypeVar("AnyGroup", bound=Group)
 
 
 @dataclass(slots=True)
@@ -94,11 +126,8 @@ class Shard:
     groups: dict[str, Group] = field(default_factory=dict)
 
 
-class Write(Protocol):
-    """The continuation of an append that has succeeded or failed."""
-
-    def completed(self, step: "Step", error: ErrorCode) -> None:
-        """Continue after the records were applied (NONE), or after the append failed."""
+Write: TypeAlias = Callable[["Step", ErrorCode], None]
+"""Continues after the records of an append were applied (NONE), or after it has failed."""
 
 
 class PendingWrite(msgspec.Struct, frozen=True):
@@ -163,7 +192,12 @@ class Step(msgspec.Struct, frozen=True):
         """Cancel a deadline."""
         self.timers.cancel(kind, group.group_id, member_id)
 
-    def found(self, group: Group) -> None:
+    def find(self, group_id: str, family: type[AnyGroup]) -> AnyGroup | None:
+        """Return a group of a family; None if it is unknown, or not of the family."""
+        group = self.shard.groups.get(group_id)
+        return group if isinstance(group, family) else None
+
+    def found(self, group: AnyGroup) -> AnyGroup:
         """Put a new group in its place, or in that of a group without members, whose offsets stay."""
         before = self.shard.groups.get(group.group_id)
         if before is not None and before.family:
@@ -172,14 +206,11 @@ class Step(msgspec.Struct, frozen=True):
         if before is None or before.family:
             self.schedule_retention(group)
         self.shard.groups[group.group_id] = group
+        return group
 
     def moved(self, group: Group, before: str, after: str, cause: str) -> None:
         """Report that a group's state has changed."""
-        self.effects.events.append(
-            GroupStateChanged(
-                group=group.group_id, before=before, after=after, generation=group.generation, cause=cause
-            )
-        )
+        self.effects.report_move(group.group_id, before, after, group.generation, cause)
 
     def forget(self, group: Group, cause: str) -> None:
         """Remove a group and its timers."""

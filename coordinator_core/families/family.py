@@ -1,19 +1,16 @@
 """A protocol family with its settings, as one strategy uses it."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any
 
 from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.assigning.delaying import DEFAULT_DELAY_MS
 from coordinator_core.client.config import ClientConfig
-from coordinator_core.client.facade import Client
 from coordinator_core.client.member import MakeMember
-from coordinator_core.client.outcome import ClientOutcome
 from coordinator_core.coordinator.config import CoordinatorConfig
 from coordinator_core.coordinator.parts import CoordinatorPart
-from coordinator_core.coordinator.records import Record
 from coordinator_core.errors import PluginError
 from coordinator_core.model import Cluster
 from coordinator_core.protocol.messages import DescribedMember, LeaveGroupRequest, MemberIdentity
@@ -41,17 +38,15 @@ class Surroundings:
     assignors: Mapping[str, Callable[[], Assignor]] = field(default_factory=dict)
     may_describe: Callable[[str, str], bool] = lambda _principal, _topic: True
 
+    def partitions_of(self, names: Iterable[str]) -> dict[str, int]:
+        """Return the numbers of partitions of those of the topics that exist."""
+        known = self.cluster().topics
+        return {name: known[name].partitions for name in names if name in known}
 
-class RunningGroup(Protocol):
-    """A group that runs already at time 0, as a family makes it."""
-
-    def records(self, make: Callable[[str], Assignor]) -> Iterator[Record]:
-        """Yield the records of the group in the log. ``make`` returns an assignor for a member by name."""
-        ...
-
-    def resume(self, client: Client, name: str, *, last_response_ms: int, now_ms: int) -> ClientOutcome:
-        """Let the client of a member continue its membership."""
-        ...
+    def cluster_of(self, names: Iterable[str]) -> Cluster:
+        """Return those of the topics that exist, in sorted order."""
+        known = self.cluster().topics
+        return Cluster({name: known[name] for name in sorted(dict.fromkeys(names)) if name in known})
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,12 +13,12 @@ from coordinator_core.assigning.computing import compute_assignment, unassigned
 from coordinator_core.client.reconcile import ReconcileMember
 from coordinator_core.coordinator.parts import CoordinatorPart
 from coordinator_core.coordinator.reconcile import reconcile_part
-from coordinator_core.coordinator.reconcile.group import MOVES, State
-from coordinator_core.coordinator.reconcile.heartbeat import Computing, Subscriber
+from coordinator_core.coordinator.reconcile.group import MOVES, Computing, State, Subscriber
 from coordinator_core.coordinator.reconcile.settings import SESSION, ReconcileSettings
 from coordinator_core.coordinator.reconcile.state import Listed
 from coordinator_core.families.family import Surroundings
-from coordinator_core.families.running_reconciled import reconciled_group
+from coordinator_core.families.running_group import running_group
+from coordinator_core.families.running_reconciled import ReconciledGroup
 from coordinator_core.model import Cluster, GroupAssignment, GroupSubscription, Partitions, Subscription
 from coordinator_core.reading.patterns import topic_pattern
 from coordinator_core.registry.hookspecs import ProtocolSpec, hookimpl
@@ -40,18 +40,12 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def _part(surroundings: Surroundings) -> CoordinatorPart:
-    def topics(names: Iterable[str]) -> dict[str, int]:
-        known = surroundings.cluster().topics
-        return {name: known[name].partitions for name in names if name in known}
-
     def matching(pattern: str) -> tuple[str, ...]:
         compiled = _compiled(pattern)
         return tuple(name for name in surroundings.cluster().topics if compiled.fullmatch(name))
 
     def assign(name: str, members: Mapping[str, Subscriber]) -> Mapping[str, Listed]:
-        cluster = surroundings.cluster()
-        wanted = topics(dict.fromkeys(topic for member in members.values() for topic in member.topics))
-        known = Cluster({name: cluster.topics[name] for name in sorted(wanted)})
+        known = surroundings.cluster_of(topic for member in members.values() for topic in member.topics)
         group = {
             member_id: _subscription(m.topics, Partitions.of(m.share), m.rack, m.instance_id)
             for member_id, m in members.items()
@@ -61,7 +55,9 @@ def _part(surroundings: Surroundings) -> CoordinatorPart:
 
     make_only = surroundings.make_assignor
     assignors = surroundings.assignors or {make_only().name: make_only}
-    computing = Computing(tuple(assignors), topics, matching, assign, surroundings.may_describe)
+    computing = Computing(
+        tuple(assignors), surroundings.partitions_of, matching, assign, surroundings.may_describe
+    )
     return reconcile_part(computing, surroundings.settings)
 
 
@@ -118,7 +114,7 @@ RECONCILE = ProtocolSpec(
     coordinator=_part,
     member=lambda settings: partial(ReconcileMember, interval_ms=settings.heartbeat_interval_ms),
     settings=ReconcileSettings,
-    running_group=reconciled_group,
+    running_group=partial(running_group, kind=ReconciledGroup),
     own_epochs=True,
     unowned=_unowned,
     stops=_STOPS,

@@ -153,8 +153,12 @@ def running_group(
     generation: int,
     infos: Mapping[str, TopicInfo],
     random: Random,
+    kind: type[RunningGroup] = RunningGroup,
 ) -> RunningGroup:
-    """Return the group of at least one member. Ids are drawn as a coordinator does."""
+    """Return the group of at least one member. Ids are drawn as a coordinator does.
+
+    ``kind``: that of a family with records of its own.
+    """
     named: dict[str, RunningMember] = {}
     for member in members:
         prefix = member.config.group_instance_id or member.config.client_id
@@ -162,4 +166,4 @@ def running_group(
         topics = tuple(java_order(member.topics))
         named[member.name] = replace(member, member_id=member_id, topics=topics)
     wanted = java_order(dict.fromkeys(topic for member in named.values() for topic in member.topics))
-    return RunningGroup(protocol, generation, named, Cluster({topic: infos[topic] for topic in wanted}))
+    return kind(protocol, generation, named, Cluster({topic: infos[topic] for topic in wanted}))

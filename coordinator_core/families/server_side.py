@@ -10,29 +10,24 @@ from coordinator_core.client.server_side import ServerSideMember
 from coordinator_core.client.server_side.member import ServerSideState
 from coordinator_core.coordinator.parts import CoordinatorPart
 from coordinator_core.coordinator.server_side import server_side_part
-from coordinator_core.coordinator.server_side.group import MOVES, State
-from coordinator_core.coordinator.server_side.rounds import Compute, Computed
+from coordinator_core.coordinator.server_side.group import MOVES, Compute, Computed, State
 from coordinator_core.families.family import Surroundings, remove_members
-from coordinator_core.model import Cluster, GroupSubscription, Subscription
+from coordinator_core.model import GroupSubscription, Subscription
 from coordinator_core.protocol.consumer_protocol import encode_assignments
 from coordinator_core.registry.hookspecs import ProtocolSpec, hookimpl
 
 
 def _part(surroundings: Surroundings) -> CoordinatorPart:
-    def topics(names: Iterable[str]) -> dict[str, int]:
-        known = surroundings.cluster().topics
-        return {name: known[name].partitions for name in names if name in known}
-
     def assign(members: Mapping[str, tuple[str, ...]]) -> Computed:
-        assignor, cluster = surroundings.make_assignor(), surroundings.cluster()
-        wanted = topics(dict.fromkeys(topic for listed in members.values() for topic in listed))
-        known = Cluster({name: cluster.topics[name] for name in sorted(wanted)})
+        assignor = surroundings.make_assignor()
+        wanted = dict.fromkeys(topic for topics in members.values() for topic in topics)
+        known = surroundings.cluster_of(wanted)
         group = GroupSubscription({member: Subscription(listed) for member, listed in members.items()})
         assignment = compute_assignment(assignor, known, group)
-        encoded = encode_assignments(assignment, members)
-        return Computed(assignor.name, wanted, dict(zip(members, encoded, strict=True)))
+        shares = dict(zip(members, encode_assignments(assignment, members), strict=True))
+        return Computed(assignor.name, surroundings.partitions_of(wanted), shares)
 
-    return server_side_part(Compute(topics, assign))
+    return server_side_part(Compute(surroundings.partitions_of, assign))
 
 
 SERVER_SIDE = ProtocolSpec(

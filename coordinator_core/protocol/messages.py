@@ -7,7 +7,7 @@ them checks.
 """
 
 from functools import cached_property
-from typing import ClassVar, TypeAlias
+from typing import ClassVar
 
 import msgspec
 
@@ -20,15 +20,19 @@ READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 """Isolation levels: all records, or those of ended transactions without the aborted ones (KIP-98)."""
 
 
-class _Message(msgspec.Struct, frozen=True, kw_only=True):
-    """Common settings of all messages."""
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """The base of all requests."""
 
 
-class FindCoordinatorRequest(_Message, frozen=True):
+class Response(msgspec.Struct, frozen=True, kw_only=True):
+    """The base of all responses."""
+
+
+class FindCoordinatorRequest(Request, frozen=True):
     key: str
 
 
-class FindCoordinatorResponse(_Message, frozen=True):
+class FindCoordinatorResponse(Response, frozen=True):
     error: ErrorCode
     node: int = -1
 
@@ -40,7 +44,7 @@ class JoinGroupProtocol(msgspec.Struct, frozen=True):
     metadata: bytes
 
 
-class JoinGroupRequest(_Message, frozen=True):
+class JoinGroupRequest(Request, frozen=True):
     group_id: str
     session_timeout_ms: int
     rebalance_timeout_ms: int
@@ -58,7 +62,7 @@ class JoinGroupMember(msgspec.Struct, frozen=True):
     metadata: bytes
 
 
-class JoinGroupResponse(_Message, frozen=True):
+class JoinGroupResponse(Response, frozen=True):
     error: ErrorCode
     generation_id: int = -1
     protocol_type: str | None = None
@@ -74,7 +78,7 @@ class SyncGroupAssignment(msgspec.Struct, frozen=True):
     assignment: bytes
 
 
-class SyncGroupRequest(_Message, frozen=True):
+class SyncGroupRequest(Request, frozen=True):
     group_id: str
     generation_id: int
     member_id: str
@@ -84,21 +88,21 @@ class SyncGroupRequest(_Message, frozen=True):
     assignments: tuple[SyncGroupAssignment, ...] = ()
 
 
-class SyncGroupResponse(_Message, frozen=True):
+class SyncGroupResponse(Response, frozen=True):
     error: ErrorCode
     protocol_type: str | None = None
     protocol_name: str | None = None
     assignment: bytes = b""
 
 
-class HeartbeatRequest(_Message, frozen=True):
+class HeartbeatRequest(Request, frozen=True):
     group_id: str
     generation_id: int
     member_id: str
     group_instance_id: str | None = None
 
 
-class HeartbeatResponse(_Message, frozen=True):
+class HeartbeatResponse(Response, frozen=True):
     error: ErrorCode
 
 
@@ -110,7 +114,7 @@ class MemberIdentity(msgspec.Struct, frozen=True):
     reason: str = ""
 
 
-class LeaveGroupRequest(_Message, frozen=True):
+class LeaveGroupRequest(Request, frozen=True):
     group_id: str
     members: tuple[MemberIdentity, ...]
 
@@ -121,7 +125,7 @@ class LeaveGroupMemberResponse(msgspec.Struct, frozen=True):
     error: ErrorCode
 
 
-class LeaveGroupResponse(_Message, frozen=True):
+class LeaveGroupResponse(Response, frozen=True):
     error: ErrorCode
     members: tuple[LeaveGroupMemberResponse, ...] = ()
 
@@ -134,7 +138,7 @@ class OffsetToCommit(msgspec.Struct, frozen=True):
     metadata: str = ""
 
 
-class OffsetCommitRequest(_Message, frozen=True):
+class OffsetCommitRequest(Request, frozen=True):
     group_id: str
     generation_id: int = -1
     member_id: str = NO_MEMBER
@@ -149,11 +153,11 @@ class PartitionError(msgspec.Struct, frozen=True):
     error: ErrorCode
 
 
-class OffsetCommitResponse(_Message, frozen=True):
+class OffsetCommitResponse(Response, frozen=True):
     partitions: tuple[PartitionError, ...] = ()
 
 
-class TxnOffsetCommitRequest(_Message, frozen=True):
+class TxnOffsetCommitRequest(Request, frozen=True):
     """A commit in the transaction of a producer. A member may name itself and its generation (KIP-447)."""
 
     transactional_id: str
@@ -166,11 +170,11 @@ class TxnOffsetCommitRequest(_Message, frozen=True):
     offsets: tuple[OffsetToCommit, ...] = ()
 
 
-class TxnOffsetCommitResponse(_Message, frozen=True):
+class TxnOffsetCommitResponse(Response, frozen=True):
     partitions: tuple[PartitionError, ...] = ()
 
 
-class OffsetFetchRequest(_Message, frozen=True):
+class OffsetFetchRequest(Request, frozen=True):
     """``partitions``: None for all offsets of the group. A member may name itself and its epoch (KIP-848).
 
     ``require_stable``: an offset that a transaction may still change is an error (KIP-447).
@@ -192,12 +196,12 @@ class FetchedOffset(msgspec.Struct, frozen=True):
     error: ErrorCode = ErrorCode.NONE
 
 
-class OffsetFetchResponse(_Message, frozen=True):
+class OffsetFetchResponse(Response, frozen=True):
     error: ErrorCode
     offsets: tuple[FetchedOffset, ...] = ()
 
 
-class DescribeGroupsRequest(_Message, frozen=True):
+class DescribeGroupsRequest(Request, frozen=True):
     group_ids: tuple[str, ...]
 
 
@@ -210,7 +214,7 @@ class DescribedMember(msgspec.Struct, frozen=True):
     assignment: bytes
 
 
-class DescribedGroup(_Message, frozen=True):
+class DescribedGroup(msgspec.Struct, frozen=True, kw_only=True):
     error: ErrorCode
     group_id: str
     state: str = ""
@@ -219,11 +223,11 @@ class DescribedGroup(_Message, frozen=True):
     members: tuple[DescribedMember, ...] = ()
 
 
-class DescribeGroupsResponse(_Message, frozen=True):
+class DescribeGroupsResponse(Response, frozen=True):
     groups: tuple[DescribedGroup, ...]
 
 
-class ListGroupsRequest(_Message, frozen=True):
+class ListGroupsRequest(Request, frozen=True):
     """``states`` and ``types``: the names of the states and types of groups to list; empty for all."""
 
     states: tuple[str, ...] = ()
@@ -237,12 +241,12 @@ class ListedGroup(msgspec.Struct, frozen=True):
     group_type: str = ""
 
 
-class ListGroupsResponse(_Message, frozen=True):
+class ListGroupsResponse(Response, frozen=True):
     error: ErrorCode
     groups: tuple[ListedGroup, ...] = ()
 
 
-class DeleteGroupsRequest(_Message, frozen=True):
+class DeleteGroupsRequest(Request, frozen=True):
     group_ids: tuple[str, ...]
 
 
@@ -251,21 +255,21 @@ class DeletedGroup(msgspec.Struct, frozen=True):
     error: ErrorCode
 
 
-class DeleteGroupsResponse(_Message, frozen=True):
+class DeleteGroupsResponse(Response, frozen=True):
     groups: tuple[DeletedGroup, ...]
 
 
-class OffsetDeleteRequest(_Message, frozen=True):
+class OffsetDeleteRequest(Request, frozen=True):
     group_id: str
     partitions: tuple[TopicPartition, ...]
 
 
-class OffsetDeleteResponse(_Message, frozen=True):
+class OffsetDeleteResponse(Response, frozen=True):
     error: ErrorCode
     partitions: tuple[PartitionError, ...] = ()
 
 
-class MetadataRequest(_Message, frozen=True):
+class MetadataRequest(Request, frozen=True):
     """``topics``: None for all topics."""
 
     topics: tuple[str, ...] | None = None
@@ -296,12 +300,12 @@ class TopicMetadata(msgspec.Struct, frozen=True, dict=True):
         return TopicInfo(len(self.partitions), racks if any(racks) else None)
 
 
-class MetadataResponse(_Message, frozen=True):
+class MetadataResponse(Response, frozen=True):
     topics: tuple[TopicMetadata, ...]
     nodes: tuple[int, ...] = ()
 
 
-class ListOffsetsRequest(_Message, frozen=True):
+class ListOffsetsRequest(Request, frozen=True):
     """``timestamp``: -1 for the end of the log (latest), -2 for its beginning (earliest)."""
 
     partitions: tuple[TopicPartition, ...]
@@ -317,7 +321,7 @@ class ListedOffset(msgspec.Struct, frozen=True):
     error: ErrorCode = ErrorCode.NONE
 
 
-class ListOffsetsResponse(_Message, frozen=True):
+class ListOffsetsResponse(Response, frozen=True):
     offsets: tuple[ListedOffset, ...]
 
 
@@ -329,7 +333,7 @@ class EpochToCheck(msgspec.Struct, frozen=True):
     leader_epoch: int
 
 
-class OffsetForLeaderEpochRequest(_Message, frozen=True):
+class OffsetForLeaderEpochRequest(Request, frozen=True):
     partitions: tuple[EpochToCheck, ...]
 
 
@@ -343,7 +347,7 @@ class EpochEnd(msgspec.Struct, frozen=True):
     error: ErrorCode = ErrorCode.NONE
 
 
-class OffsetForLeaderEpochResponse(_Message, frozen=True):
+class OffsetForLeaderEpochResponse(Response, frozen=True):
     ends: tuple[EpochEnd, ...]
 
 
@@ -355,7 +359,7 @@ class FetchPartition(msgspec.Struct, frozen=True):
     partition_max_bytes: int = 1_048_576
 
 
-class FetchRequest(_Message, frozen=True):
+class FetchRequest(Request, frozen=True):
     """A request of a fetch session (KIP-227): the partitions added or changed, and those forgotten.
 
     ``session_id`` 0 with ``session_epoch`` 0 opens a session; epoch -1 closes a session.
@@ -398,13 +402,13 @@ class FetchedPartition(msgspec.Struct, frozen=True):
     error: ErrorCode = ErrorCode.NONE
 
 
-class FetchResponse(_Message, frozen=True):
+class FetchResponse(Response, frozen=True):
     error: ErrorCode
     session_id: int = 0
     partitions: tuple[FetchedPartition, ...] = ()
 
 
-class FamilyRequest(_Message, frozen=True):
+class FamilyRequest(Request, frozen=True):
     """The base of the requests that only one protocol family has.
 
     ``waits``: the request is answered when something changes. ``is_periodic``: members at rest send such
@@ -420,51 +424,10 @@ class FamilyRequest(_Message, frozen=True):
         return self.is_periodic
 
 
-class FamilyResponse(_Message, frozen=True):
+class FamilyResponse(Response, frozen=True):
     """The base of the responses that only one protocol family has."""
 
     @property
     def changes_nothing(self) -> bool:
         """Whether the response changes nothing at a member at rest, which waits for none of its family."""
         return True
-
-
-Request: TypeAlias = (
-    FindCoordinatorRequest
-    | JoinGroupRequest
-    | SyncGroupRequest
-    | HeartbeatRequest
-    | LeaveGroupRequest
-    | OffsetCommitRequest
-    | TxnOffsetCommitRequest
-    | OffsetFetchRequest
-    | DescribeGroupsRequest
-    | ListGroupsRequest
-    | DeleteGroupsRequest
-    | OffsetDeleteRequest
-    | MetadataRequest
-    | ListOffsetsRequest
-    | OffsetForLeaderEpochRequest
-    | FetchRequest
-    | FamilyRequest
-)
-
-Response: TypeAlias = (
-    FindCoordinatorResponse
-    | JoinGroupResponse
-    | SyncGroupResponse
-    | HeartbeatResponse
-    | LeaveGroupResponse
-    | OffsetCommitResponse
-    | TxnOffsetCommitResponse
-    | OffsetFetchResponse
-    | DescribeGroupsResponse
-    | ListGroupsResponse
-    | DeleteGroupsResponse
-    | OffsetDeleteResponse
-    | MetadataResponse
-    | ListOffsetsResponse
-    | OffsetForLeaderEpochResponse
-    | FetchResponse
-    | FamilyResponse
-)

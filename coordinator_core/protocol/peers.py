@@ -80,10 +80,7 @@ class PeersSettings(msgspec.Struct, frozen=True, kw_only=True):
     expired_ms: int = msgspec.field(default=120_000, name="channel.expired.timeout")
 
     def __post_init__(self) -> None:
-        for where, value in (
-            ("heartbeat.broker.interval", self.heartbeat_ms),
-            ("rocketmq.client.rebalance.waitInterval", self.look_ms),
-            ("channel.expired.timeout", self.expired_ms),
-        ):
+        for field in msgspec.structs.fields(self):
+            value = getattr(self, field.name)
             if value < 1:
-                raise InputError(where, f"{value}", "1 or more")
+                raise InputError(field.encode_name, f"{value}", "1 or more")

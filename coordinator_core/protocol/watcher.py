@@ -23,6 +23,12 @@ def owners_path(group: str) -> str:
     return f"/consumers/{group}/owners"
 
 
+class RequestInSession(FamilyRequest, frozen=True):
+    """A request of a session, which continues it."""
+
+    session: int
+
+
 class SessionAnswer(FamilyResponse, frozen=True):
     """The response to a request of a session."""
 
@@ -39,11 +45,10 @@ class SessionResponse(FamilyResponse, frozen=True):
     session: int
 
 
-class PingRequest(FamilyRequest, frozen=True):
+class PingRequest(RequestInSession, frozen=True):
     """Continue a session. ``parents``: the nodes whose versions are of interest."""
 
     is_periodic: ClassVar[bool] = True
-    session: int
     parents: tuple[str, ...] = ()
 
 
@@ -53,10 +58,9 @@ class PingResponse(SessionAnswer, frozen=True):
     versions: Mapping[str, int] = {}
 
 
-class CreateRequest(FamilyRequest, frozen=True):
+class CreateRequest(RequestInSession, frozen=True):
     """Create ephemeral nodes with their data, all or none."""
 
-    session: int
     nodes: Mapping[str, str]
 
 
@@ -66,10 +70,9 @@ class CreateResponse(SessionAnswer, frozen=True):
     existing: tuple[str, ...] = ()
 
 
-class DeleteRequest(FamilyRequest, frozen=True):
+class DeleteRequest(RequestInSession, frozen=True):
     """Delete those of the nodes that the session has created."""
 
-    session: int
     paths: tuple[str, ...]
 
 
@@ -77,10 +80,9 @@ class DeleteResponse(SessionAnswer, frozen=True):
     pass
 
 
-class ReadRequest(FamilyRequest, frozen=True):
+class ReadRequest(RequestInSession, frozen=True):
     """Read the children of nodes."""
 
-    session: int
     parents: tuple[str, ...]
 
 
@@ -94,11 +96,10 @@ class ReadResponse(SessionAnswer, frozen=True):
     versions: Mapping[str, int] = {}
 
 
-class WatchRequest(FamilyRequest, frozen=True):
+class WatchRequest(RequestInSession, frozen=True):
     """Wait until the children of a node are newer than a version. The response is the only notice."""
 
     waits: ClassVar[bool] = True
-    session: int
     parent: str
     version: int
 
@@ -107,10 +108,8 @@ class WatchResponse(SessionAnswer, frozen=True):
     version: int = 0
 
 
-class CloseSessionRequest(FamilyRequest, frozen=True):
+class CloseSessionRequest(RequestInSession, frozen=True):
     """End a session. Its ephemeral nodes end at once."""
-
-    session: int
 
 
 class CloseSessionResponse(FamilyResponse, frozen=True):

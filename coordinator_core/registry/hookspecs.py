@@ -133,7 +133,7 @@ class ProtocolSpec:
     ``member(settings)`` the factory of the member's part (`client.member.MakeMember`). ``settings`` is the
     msgspec Struct of the protocol's own settings, with dotted names as `client.config.ClientConfig` has them;
     ``member`` gets one, or None if the protocol has no settings of its own. ``running_group`` makes the group
-    that runs already at time 0 (`families.family.RunningGroup`); None if the protocol cannot begin so.
+    that runs already at time 0 (`families.running_group.RunningGroup`); None if the protocol cannot begin so.
     ``remove_members(group_id, members)`` returns the request with which an administrator removes members
     (`protocol.messages.DescribedMember`); None if there is no such request.
 

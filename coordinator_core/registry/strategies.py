@@ -9,9 +9,9 @@ An alias stands for the beginning of a text: ``eager`` is an alias of ``range+cl
 means ``range+classic+static``. A strategy keeps the name that was written.
 """
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, suppress
-from typing import Any, Protocol
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
 
 from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.assigning.delaying import DEFAULT_DELAY_MS, with_delay
@@ -28,34 +28,14 @@ from coordinator_core.assigning.loading import (
 )
 from coordinator_core.errors import InputError, PluginError
 from coordinator_core.reading.suggestions import unknown_name
-from coordinator_core.registry.hookspecs import (
-    DELAY_OF_SETTINGS,
-    AssignorSpec,
-    ModifierSpec,
-    ProtocolSpec,
-    ProviderSpec,
-    Strategy,
-)
+from coordinator_core.registry.catalog import Catalog
+from coordinator_core.registry.hookspecs import DELAY_OF_SETTINGS, AssignorSpec, Strategy
 from coordinator_core.registry.host import Host
 from coordinator_core.registry.options import read_option
 from coordinator_core.registry.providers.informed import Informed
 
 ASSIGNOR = "assignor"
 """The kind of a text of which only the assignor is used."""
-
-
-class Catalog(Protocol):
-    """The records that strategies are made of, by name. A `Registry` is one."""
-
-    def assignors(self) -> Mapping[str, AssignorSpec]: ...
-    def assignor_name(self, name: str, *, what: str = ...) -> str: ...
-    def protocols(self) -> Mapping[str, ProtocolSpec]: ...
-    def modifiers(self) -> Mapping[str, ModifierSpec]: ...
-    def providers(self) -> Mapping[str, ProviderSpec]: ...
-    def aliases(self) -> Mapping[str, str]: ...
-    def blaming(
-        self, kind: str, name: str, *, passing: tuple[type[Exception], ...] = ...
-    ) -> AbstractContextManager[None]: ...
 
 
 def strategy_of(anything: Any, catalog: Catalog, *, what: str = "strategy") -> Strategy:

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable, Mapping
 from time import monotonic
 from typing import Any, NamedTuple
 
+from coordinator_core.assigning.problem import is_capacity
+from coordinator_core.errors import InputError
 from coordinator_core.model import TopicPartition
 from coordinator_core.registry.host import Load, Seen
 
@@ -39,9 +41,14 @@ class MeasuredLoads:
 
     ``capacity``: the records/s that the consumer can handle, None if unknown. It counts only if all members
     of the group have one.
+
+    Raises:
+        InputError: if the capacity is none.
     """
 
     def __init__(self, *, capacity: float | None = None, clock: Callable[[], int] = now_ms) -> None:
+        if capacity is not None and not is_capacity(capacity):
+            raise InputError("capacity", repr(capacity), "records/s above 0, or None")
         self._capacity, self._clock = capacity, clock
         self._marks: dict[TopicPartition, _Mark] = {}
 

@@ -105,5 +105,5 @@ def _whole(options: Mapping[str, str], name: str, default: int | None) -> int:
         return default
     if text is None or not text.isdecimal() or len(text) > 18:
         found = "nothing" if text is None else repr(text)
-        raise InputError(f"{FORMAT}: {name}", found, "a whole number")
+        raise InputError(f"{FORMAT}: {name}", found, "a whole number of at most 18 digits")
     return int(text)

@@ -6,8 +6,10 @@ from operator import add
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from coordinator_core.errors import InputError
+from coordinator_core.reading.checks import whole
 from coordinator_core.reading.suggestions import one_of
 from coordinator_core.registry.registry import Registry
+from rebalance_lab.scenarios.fields import LAST_SEED
 from rebalance_lab.scenarios.variants import expanded, variants
 from rebalance_lab.simulation.planning.counting import counting
 from rebalance_lab.simulation.planning.planned_run import check_planned
@@ -91,6 +93,8 @@ def checked_job(
         raise InputError("strategies", repr(strategies), "a list of at least one strategy")
     if not timeout >= 0:
         raise InputError("timeout", f"{timeout}", "seconds, 0 for ever")
+    if seed is not None:
+        whole(seed, "seed", low=0, high=LAST_SEED)
     registry = registry_with(plugins)
     names = _labels(strategies, settings, registry)
     if fidelity == Fidelity.PLAN.value:

@@ -277,8 +277,18 @@ def test_weights_that_are_no_amounts_are_named_by_topic(name, weight):
 @pytest.mark.parametrize("capacity", [0.0, -2.0, float("nan"), float("inf")])
 def test_capacities_that_are_no_amounts_are_named_by_member(name, capacity):
     members = group(a=member("t", capacity=1.0), odd=member("t", capacity=capacity))
-    with pytest.raises(InputError, match=r"members\.odd\.capacity.*a finite number above 0"):
+    with pytest.raises(InputError, match=r"members\.odd\.capacity.*a number of 1e-50 or more"):
         assign(name, Cluster({"t": 2}), members)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", ["optimal", "optimal+strict", "lag-aware"])
+@pytest.mark.parametrize("capacity", [None, 1e-50, 9e99])
+def test_the_largest_weights_and_the_least_capacity_leave_every_figure_finite(name, capacity):
+    cluster = Cluster({"t": TopicInfo(6, None, (9e99, 9e99, 1e99, 1.0, 5e-324, 0.0))})
+    given = assign(name, cluster, group(a=member("t", capacity=capacity), b=member("t", capacity=capacity)))
+    assert sorted(p for partitions in given.values() for _, p in partitions) == [0, 1, 2, 3, 4, 5]
+    assert {p for p in (0, 1) if ("t", p) in given["a"]} in ({0}, {1})
 
 
 # --- the same answer every time

@@ -258,19 +258,23 @@ def test_what_happens_to_the_group_is_above_the_answer():
 
 
 def test_what_members_can_handle_takes_their_polls_into_account():
-    """Each record takes 2.5 ms. With their polls, batches of 2 take 12.5 ms and batches of 4 take 20 ms."""
+    """Each record takes 2.5 ms. With their polls, batches of 2 take 12.5 ms and batches of 4 take 20 ms.
+
+    The records of c3 take no time, its polls do.
+    """
     document = """
 name: polls
 topics: {t: {partitions: 2, rate: 150}}
 members:
   - {id: c1, topics: [t], process_rate: 400, batch_overhead: [7ms, 8ms], config: {max.poll.records: 2}}
   - {id: c2, topics: [t], process_rate: 400, batch_overhead: 10ms, config: {max.poll.records: 4}}
+  - {id: c3, topics: [t], batch_overhead: 20ms, config: {max.poll.records: 2}}
 duration: 1m
 """
     trace = run(document, "range")
-    assert compare_view([trace]).figures["workload"].endswith("2 members can handle 360.")
+    assert compare_view([trace]).figures["workload"].endswith("3 members can handle 460.")
     members = view_model(trace).document["members"]
-    assert [member["process_rate"] for member in members] == [[[0, 160]], [[0, 200]]]
+    assert [member["process_rate"] for member in members] == [[[0, 160]], [[0, 200]], [[0, 100]]]
 
 
 def test_the_scatter_begins_with_metrics_that_differ():

@@ -247,6 +247,8 @@ def test_a_partition_that_was_given_up_long_ago_is_forgotten():
 def test_an_invalid_capacity_is_refused(capacity):
     with pytest.raises(InputError, match=r"capacity: found .*, expected records/s above 0, or None"):
         member("127.0.0.1:9", capacity=capacity)
+    with pytest.raises(InputError, match=r"capacity: found .*, expected records/s above 0, or None"):
+        MeasuredLoads(capacity=capacity)
 
 
 def test_a_consumer_refuses_an_assignor_of_two_distributions():

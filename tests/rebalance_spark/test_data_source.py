@@ -80,6 +80,10 @@ def test_a_profile_of_a_module_that_workers_were_sent_is_known(spark, tmp_path):
             "profile: found 'microservice', expected one of .*did you mean 'microservices'",
         ),
         ({"profile": "skewed"}, "rebalance_workload: rows: found nothing, expected a whole number"),
+        (
+            {"profile": "skewed", "rows": 1, "seed": 10**18},
+            "rebalance_workload: seed: found '1000000000000000000', expected a whole number of at most 18",
+        ),
     ],
 )
 def test_what_is_wrong_with_the_options_is_said_by_whoever_reads(spark, options, problem):

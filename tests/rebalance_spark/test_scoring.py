@@ -262,6 +262,8 @@ def test_what_a_row_costs_is_derived_where_a_workload_does_not_say(spark):
         ({"fidelity": "plann"}, r"fidelity: found 'plann', .*did you mean 'plan'"),
         ({"timeout": -1}, r"timeout: found -1"),
         ({"timeout": float("nan")}, r"timeout: found nan"),
+        ({"seed": -1}, r"seed: found -1, expected a whole number from 0 to 9,223,372,036,854,775,807"),
+        ({"seed": 2**63}, r"seed: found 9223372036854775808, expected a whole number"),
     ],
 )
 def test_what_there_is_not_is_refused_without_a_look_at_the_workload(asked, problem):

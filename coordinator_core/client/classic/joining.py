@@ -6,15 +6,16 @@ from functools import partial
 
 from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.assigning.computing import user_data_of
-from coordinator_core.client.classic.error_actions import JOIN, SYNC, Action, action
-from coordinator_core.client.classic.heartbeat import Heartbeat
+from coordinator_core.client.beats import Beats
+from coordinator_core.client.classic.error_actions import JOIN, SYNC
 from coordinator_core.client.classic.leading import Leader
-from coordinator_core.client.classic.membership import Membership
 from coordinator_core.client.classic.states import MemberState
 from coordinator_core.client.classic.takeover import Takeover
 from coordinator_core.client.coordinator_finder import CoordinatorFinder
 from coordinator_core.client.core import Core
+from coordinator_core.client.error_actions import Action, action
 from coordinator_core.client.generation import NO_MEMBERSHIP, Generation
+from coordinator_core.client.membership import Membership
 from coordinator_core.client.preparation import Preparation
 from coordinator_core.client.requests import NEVER, Completion, Failure, Reply
 from coordinator_core.client.subscription import SubscriptionMode
@@ -58,15 +59,15 @@ class Joining:
         self,
         core: Core,
         coordinator: CoordinatorFinder,
-        membership: Membership,
-        heartbeat: Heartbeat,
+        membership: Membership[MemberState],
+        beats: Beats,
         preparation: Preparation,
         leader: Leader,
         takeover: Takeover,
         assignors: Mapping[str, Assignor],
     ) -> None:
         self._core, self._coordinator, self._membership = core, coordinator, membership
-        self._heartbeat, self._preparation = heartbeat, preparation
+        self._beats, self._preparation = beats, preparation
         self._leader, self._takeover, self._assignors = leader, takeover, assignors
         self.phase = Phase.NOTHING
         self._has_renewed = False
@@ -74,12 +75,8 @@ class Joining:
 
     def must_rejoin(self) -> bool:
         """Return whether the consumer has to join again (PROTOCOL 9.4)."""
-        membership = self._membership
-        if membership.rejoin_requested:
-            return True
-        if membership.joined_topics != self._core.subscriptions.topics:
-            membership.request_rejoin("the subscription changed")
-        elif self._leader.is_elected and self._leader.cluster_has_changed():
+        membership, leader = self._membership, self._leader
+        if not membership.must_rejoin() and leader.is_elected and leader.cluster_has_changed():
             membership.request_rejoin("partitions of a subscribed topic changed")
         return membership.rejoin_requested
 
@@ -182,7 +179,7 @@ class Joining:
         timeout_ms = config.request_timeout_ms
         if phase is _JOIN:
             timeout_ms = max(config.max_poll_interval_ms + JOIN_SLACK_MS, timeout_ms)
-        self._core.send(node, request, completion, now_ms=now_ms, timeout_ms=timeout_ms)
+        self._core.requests.send(node, request, completion, now_ms=now_ms, timeout_ms=timeout_ms)
 
     def _subscription_for(self, assignor: Assignor, sent: Generation) -> JoinGroupProtocol:
         """Return the encoded subscription for an assignor. Equal state gives equal bytes (PITFALLS C-21).
@@ -223,7 +220,7 @@ class Joining:
         leads = response.leader == response.member_id
         self._core.generation = Generation(response.generation_id, response.member_id, chosen)
         self._membership.move_to(MemberState.COMPLETING_REBALANCE)
-        self._heartbeat.joined(now_ms=now_ms)
+        self._beats.joined(now_ms=now_ms)
         self._core.report_joined(leader=leads)
         if not leads:
             self._leader.resign()  # it may have led a round that failed

@@ -63,7 +63,8 @@ class Leader:
         self._members: dict[str, Subscription] = {}
         self._skips_assignment = False
         self._based_on: tuple[tuple[str, TopicInfo], ...] | None = None
-        self._based_on_version = 0
+        self.based_on_version = 0
+        """The version of the metadata that were compared last."""
 
     def elect(self, response: JoinGroupResponse) -> None:
         """Lead the generation of a response to JoinGroup."""
@@ -79,7 +80,7 @@ class Leader:
         self.is_elected = True
         self._core.subscriptions.group_topics = topics
         self._based_on = tuple((topic, compared(based_on.topics[topic])) for topic in topics)
-        self._based_on_version = self._core.metadata.version
+        self.based_on_version = self._core.metadata.version
 
     def resign(self) -> None:
         """Stop leading and watching the topics of other members."""
@@ -99,9 +100,9 @@ class Leader:
         if self._based_on is None:
             return False
         version = self._core.metadata.version
-        if self._based_on_version == version:
+        if self.based_on_version == version:
             return False
-        self._based_on_version = version
+        self.based_on_version = version
         return self._based_on != self._snapshot()
 
     def assign(self) -> tuple[SyncGroupAssignment, ...]:
@@ -111,7 +112,7 @@ class Leader:
             RebalanceLabError: if the assignor raises or returns an invalid assignment.
         """
         core, members, unreadable = self._core, self._members, self._codec.unreadable
-        self._based_on, self._based_on_version = self._snapshot(), core.metadata.version
+        self._based_on, self.based_on_version = self._snapshot(), core.metadata.version
         self._members = {}
         if self._skips_assignment:
             return ()

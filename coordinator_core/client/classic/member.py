@@ -1,55 +1,49 @@
 """The member of a classic group: its parts behind the interface that a client drives."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from coordinator_core.assigning.assignor import Assignor
-from coordinator_core.client.classic.error_actions import COMMIT, Action, action
-from coordinator_core.client.classic.heartbeat import Heartbeat
+from coordinator_core.client.classic.error_actions import COMMIT, HEARTBEAT
 from coordinator_core.client.classic.joining import Joining, Phase
 from coordinator_core.client.classic.leading import Leader
-from coordinator_core.client.classic.membership import Membership
 from coordinator_core.client.classic.rebalance_protocol import rebalance_protocol
-from coordinator_core.client.classic.states import MemberState
+from coordinator_core.client.classic.states import MEMBER_MOVES, MemberState
 from coordinator_core.client.classic.takeover import Takeover
 from coordinator_core.client.coordinator_finder import CoordinatorFinder
 from coordinator_core.client.core import Core
+from coordinator_core.client.error_actions import Action, action
 from coordinator_core.client.generation import Generation
 from coordinator_core.client.member import Outlook
 from coordinator_core.client.offsets import CommitResult, Offsets
-from coordinator_core.client.periodic import Heartbeats
 from coordinator_core.client.preparation import Preparation
 from coordinator_core.client.requests import NEVER
+from coordinator_core.client.session_member import SessionMember
 from coordinator_core.errors import InputError
 from coordinator_core.model import Cluster, TopicPartition
 from coordinator_core.protocol.error_codes import ErrorCode
 
 _NOTHING, _JOIN, _METADATA = Phase.NOTHING, Phase.JOIN, Phase.METADATA
 _STABLE = MemberState.STABLE
+_BEATING = (_STABLE, MemberState.COMPLETING_REBALANCE)
 _REBALANCING = (MemberState.PREPARING_REBALANCE, MemberState.COMPLETING_REBALANCE)
 
 
-class ClassicMember:
-    """A `MemberPart` that joins, syncs and sends heartbeats (PROTOCOL 9.4-9.9)."""
+class ClassicMember(SessionMember[MemberState]):
+    """A member that joins, syncs and sends heartbeats (PROTOCOL 9.4-9.9)."""
 
     def __init__(
         self, core: Core, coordinator: CoordinatorFinder, offsets: Offsets, assignors: Sequence[Assignor]
     ) -> None:
         protocol = rebalance_protocol(assignors)
         self._assignors = {assignor.name: assignor for assignor in assignors}
-        self._core = core
-        membership = self._membership = Membership(core, coordinator)
-        heartbeat = self._heartbeat = Heartbeat(core, coordinator, membership)
+        super().__init__(core, coordinator, MEMBER_MOVES, _BEATING, HEARTBEAT)
+        membership, beats = self._membership, self.beats
         preparation = Preparation(core, offsets, protocol)
         leader = self._leader = Leader(core, self._assignors)
-        takeover = self._takeover = Takeover(core, membership, heartbeat, self._assignors, protocol)
+        takeover = self._takeover = Takeover(core, membership, beats, self._assignors, protocol)
         self._joining = Joining(
-            core, coordinator, membership, heartbeat, preparation, leader, takeover, self._assignors
+            core, coordinator, membership, beats, preparation, leader, takeover, self._assignors
         )
-
-    @property
-    def state(self) -> MemberState:
-        """The state of the member."""
-        return self._membership.state
 
     @property
     def is_leader(self) -> bool:
@@ -72,14 +66,9 @@ class ClassicMember:
         """Whether the member has a generation and no round is in progress (PITFALLS C-57)."""
         return not self._core.generation.is_lost and self.state not in _REBALANCING
 
-    @property
-    def may_commit(self) -> bool:
-        """Whether no round is in progress: only Stable members commit (PITFALLS C-35)."""
-        return self._membership.state is _STABLE
-
     def poll(self, *, now_ms: int) -> None:
         """Take over an assignment, prepare and join, as far as possible without a response."""
-        self._heartbeat.polled(now_ms=now_ms)
+        self.beats.polled(now_ms=now_ms)
         self._joining.step(now_ms=now_ms)
 
     def outlook(self, *, now_ms: int) -> Outlook:
@@ -87,11 +76,16 @@ class ClassicMember:
 
         Only polls read responses while a JoinGroup is in flight, as no heartbeat is due then.
         """
-        deadline_ms, joining = self._heartbeat.next_deadline_ms(), self._joining
+        deadline_ms, joining = self._next_deadline_ms(), self._joining
         if joining.phase is not _NOTHING:
             return Outlook(False, deadline_ms, NEVER, joining.phase is _JOIN)
-        deadline_ms = min(deadline_ms, self._membership.rejoin_at_ms)
-        if not self._takeover.is_due and not joining.must_rejoin():
+        membership, leader, core = self._membership, self._leader, self._core
+        may_rejoin = (
+            membership.rejoin_requested
+            or membership.joined_topics != core.subscriptions.topics
+            or (leader.is_elected and leader.based_on_version != core.metadata.version)
+        )
+        if not self._takeover.is_due and not (may_rejoin and joining.must_rejoin()):
             return Outlook(True, deadline_ms, NEVER)
         if joining.wants_poll(now_ms=now_ms):
             return Outlook(False, deadline_ms, now_ms)
@@ -100,27 +94,6 @@ class ClassicMember:
             deadline_ms = retry_ms
         return Outlook(False, deadline_ms, NEVER)
 
-    def on_deadline(self, *, now_ms: int) -> None:
-        """Send a heartbeat, give up the coordinator, or leave, where that is due."""
-        self._heartbeat.on_deadline(now_ms=now_ms)
-        self._membership.rejoin_if_due(now_ms=now_ms)
-
-    def heartbeats(self) -> Heartbeats | None:
-        """Return the heartbeats of a member that is at rest, or None."""
-        return self._heartbeat.periodic()
-
-    def continue_heartbeats(self, count: int, due_ms: int, received_ms: int) -> None:
-        """Continue as if ``count`` heartbeats had been answered, the last one at ``received_ms``."""
-        self._heartbeat.continue_after(count, due_ms, received_ms)
-
-    def continue_polls(self, last_poll_ms: int) -> None:
-        """Continue as if polls had happened, the last one at ``last_poll_ms``."""
-        self._heartbeat.polled(now_ms=last_poll_ms)
-
-    def on_coordinator(self, *, now_ms: int) -> None:
-        """Restart the timer of the session."""
-        self._heartbeat.received(now_ms=now_ms)
-
     def on_metadata(self, *, now_ms: int) -> None:
         """Compute the assignments, if the leader waits for metadata."""
         if self._joining.phase is _METADATA:
@@ -128,17 +101,12 @@ class ClassicMember:
 
     def on_commit_error(self, error: ErrorCode, sent: Generation, *, now_ms: int) -> CommitResult:
         """Carry out the action for an error of OffsetCommit (PITFALLS C-35, C-36)."""
-        todo = action(COMMIT, error)
-        unchanged = sent == self._core.generation
-        if todo is Action.BACK_OFF:
-            return CommitResult(error.name, retriable=True)
-        self._membership.act_on("OffsetCommit", todo, error, sent, now_ms=now_ms)
-        if todo is Action.REJOIN:
-            return CommitResult(error.name)
-        moved_on = not unchanged and self.state is MemberState.PREPARING_REBALANCE
-        if moved_on and todo in (Action.RESET_GENERATION, Action.RESET_MEMBER, Action.FATAL):
-            return CommitResult(ErrorCode.REBALANCE_IN_PROGRESS.name)
-        return CommitResult(error.name, retriable=todo is Action.REDISCOVER)
+        result = self._membership.commit_refused(COMMIT, error, sent, now_ms=now_ms)
+        if sent != self._core.generation and self.state is MemberState.PREPARING_REBALANCE:
+            todo = action(COMMIT, error)
+            if todo in (Action.RESET_GENERATION, Action.RESET_MEMBER, Action.FATAL):  # it has moved on
+                return CommitResult(ErrorCode.REBALANCE_IN_PROGRESS.name)
+        return result
 
     def resume(
         self,
@@ -156,17 +124,14 @@ class ClassicMember:
                 assignor is not configured.
         """
         self._check_resumable(generation)
-        self._heartbeat.joined(now_ms=last_response_ms)
+        self.beats.joined(now_ms=last_response_ms)
         self._joining.resume(topics)
-        self._membership.resume(generation)
+        self._core.generation, self._membership.rejoin_requested = generation, False
+        self._membership.move_to(_STABLE)
         if based_on is not None:
             self._leader.resume(based_on)
         self._core.report_joined(leader=based_on is not None)
         self._takeover.resume(generation, owned)
-
-    def leave(self, reason: str, left: Callable[[], None] | None = None, *, now_ms: int) -> bool:
-        """Leave the group; a static member sends no request (PROTOCOL 6.1)."""
-        return self._membership.leave(reason, left, now_ms=now_ms)
 
     def _check_resumable(self, generation: Generation) -> None:
         call = "resume_membership"

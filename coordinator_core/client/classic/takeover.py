@@ -5,10 +5,11 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from coordinator_core.assigning.assignor import Assignor
-from coordinator_core.client.classic.heartbeat import Heartbeat
-from coordinator_core.client.classic.membership import Membership
+from coordinator_core.client.beats import Beats
+from coordinator_core.client.classic.states import MemberState
 from coordinator_core.client.core import Core
 from coordinator_core.client.generation import Generation
+from coordinator_core.client.membership import Membership
 from coordinator_core.client.requests import NEVER
 from coordinator_core.client.subscription import SubscriptionMode
 from coordinator_core.errors import ProtocolError
@@ -49,12 +50,12 @@ class Takeover:
     def __init__(
         self,
         core: Core,
-        membership: Membership,
-        heartbeat: Heartbeat,
+        membership: Membership[MemberState],
+        beats: Beats,
         assignors: Mapping[str, Assignor],
         protocol: RebalanceProtocol,
     ) -> None:
-        self._core, self._membership, self._heartbeat = core, membership, heartbeat
+        self._core, self._membership, self._beats = core, membership, beats
         self._assignors, self._protocol = assignors, protocol
         self._received: tuple[Generation, bytes] | None = None
         self.is_due = False
@@ -89,7 +90,7 @@ class Takeover:
         assignor = self._assignors[generation.protocol or ""]
         after_ms = assignor.rejoin_after_ms(assigned.user_data)
         self._membership.rejoin_at_ms = NEVER if after_ms is None else now_ms + after_ms
-        self._heartbeat.polled(now_ms=now_ms)
+        self._beats.polled(now_ms=now_ms)
 
     def resume(self, generation: Generation, owned: Iterable[TopicPartition]) -> None:
         """Own partitions since before, after a call to the assignor of the generation."""

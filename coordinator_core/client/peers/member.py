@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.assigning.computing import compute_assignment
+from coordinator_core.client.beats import Beats, Heartbeats, Looks, chosen
 from coordinator_core.client.coordinator_finder import CoordinatorFinder
 from coordinator_core.client.core import Core
 from coordinator_core.client.generation import NO_MEMBERSHIP, Generation
-from coordinator_core.client.member import Outlook, cannot_resume, commit_refused
+from coordinator_core.client.member import MemberPart, Outlook, commit_refused
 from coordinator_core.client.offsets import CommitResult, Offsets
-from coordinator_core.client.periodic import Heartbeats, Looks, chosen
 from coordinator_core.client.requests import FOREVER_MS, NEVER, Reply
 from coordinator_core.errors import InputError, RebalanceLabError
 from coordinator_core.model import GroupSubscription, Subscription, TopicInfo, TopicPartition
@@ -56,12 +56,9 @@ class _Share(NamedTuple):
     partitions: list[TopicPartition]
 
 
-class PeersMember:
-    """A `MemberPart` that takes its share by itself. ``settings``: the times."""
+class PeersMember(MemberPart):
+    """A member that takes its share by itself. ``settings``: the times."""
 
-    is_leader = False
-    resume = staticmethod(cannot_resume)
-    calls_listener = False
     may_revoke = True
     may_commit = True
 
@@ -75,12 +72,12 @@ class PeersMember:
     ) -> None:
         if len(assignors) != 1:
             raise InputError("assignors", f"{len(assignors)} of them", "one: members do not agree on it")
-        self._settings, self._core, self._coordinator, self._offsets = settings, core, coordinator, offsets
+        super().__init__(core, coordinator, PeerState.STARTING)
+        self._settings, self._offsets = settings, offsets
         self._assignor, self._member_id = assignors[0], core.config.client_id
-        self.state = PeerState.STARTING
         self._has_begun = self._looks_again = False
         self._topics: tuple[str, ...] = ()
-        self._beat_ms = self._look_ms = 0
+        self.beats, self._look_ms = Beats(core, settings.heartbeat_ms, drifts=False), 0
         self._lists: dict[str, MemberListResponse] = {}
         self._waiting_for = self._asked = 0
         self._seen: frozenset[str] = frozenset()
@@ -106,21 +103,18 @@ class PeersMember:
         """Whether the member has its share."""
         return self.state is PeerState.RESTING
 
-    def poll(self, *, now_ms: int) -> None:
-        """Do nothing: the member does not need polls."""
-
     def on_deadline(self, *, now_ms: int) -> None:
         """Send heartbeats, or look, where that is due."""
         if not self._has_begun:
             return
-        if now_ms >= self._beat_ms:
+        if now_ms >= self.beats.due_ms:
             self._send_heartbeats(now_ms=now_ms)
         if now_ms >= self._look_ms:
             self._look(now_ms=now_ms)
 
     def outlook(self, *, now_ms: int) -> Outlook:  # noqa: ARG002 - the interface's
         """Return when a heartbeat or a look is due. Polls do nothing."""
-        deadline_ms = min(self._beat_ms, self._look_ms) if self._has_begun else NEVER
+        deadline_ms = min(self.beats.due_ms, self._look_ms) if self._has_begun else NEVER
         return Outlook(self.is_at_rest, deadline_ms, NEVER)
 
     def heartbeats(self) -> Heartbeats | None:
@@ -139,12 +133,8 @@ class PeersMember:
             return None
         return Heartbeats(
             MemberHeartbeatRequest(group_id=group_id, member_id=self._member_id),
-            self._beat_ms,
-            0,
-            self._settings.heartbeat_ms,
-            waits=False,
+            self.beats,
             nodes=nodes,
-            drifts=False,
             expects=self._expects,
             looks=Looks(
                 MemberListRequest(group_id=group_id),
@@ -157,16 +147,6 @@ class PeersMember:
             ),
         )
 
-    def continue_heartbeats(self, count: int, due_ms: int, received_ms: int) -> None:  # noqa: ARG002
-        """Continue as if heartbeats had been answered. The next is due at ``due_ms``."""
-        self._beat_ms = due_ms
-
-    def continue_polls(self, last_poll_ms: int) -> None:
-        """Do nothing: the member does not need polls."""
-
-    def on_coordinator(self, *, now_ms: int) -> None:
-        """Do nothing: the coordinator only stores offsets."""
-
     def on_metadata(self, *, now_ms: int) -> None:
         """Begin when the topics are known, greet new brokers, and look when the topics have changed."""
         subscriptions = self._core.subscriptions
@@ -176,7 +156,7 @@ class PeersMember:
             return
         if not self._has_begun:
             self._has_begun = True
-            self._beat_ms = now_ms + self._settings.heartbeat_ms
+            self.beats.begin_interval(now_ms)
             self._look_ms = now_ms + self._settings.look_ms
         self._brokers.update(dict.fromkeys(self._core.metadata.nodes))
         self._greet(self._core.metadata.nodes, now_ms=now_ms)
@@ -203,7 +183,7 @@ class PeersMember:
 
         request = MemberGoneRequest(group_id=self._core.config.group_id, member_id=self._member_id)
         for node in nodes:
-            self._core.send(node, request, answered, now_ms=now_ms)
+            self._core.requests.send(node, request, answered, now_ms=now_ms)
         return bool(nodes)
 
     # --- heartbeats and notices
@@ -216,14 +196,14 @@ class PeersMember:
                 self._send_heartbeat(node, now_ms=now_ms)
 
     def _send_heartbeats(self, *, now_ms: int) -> None:
-        self._beat_ms = now_ms + self._settings.heartbeat_ms
+        self.beats.begin_interval(now_ms)
         for node in list(self._asked_from):
             self._send_heartbeat(node, now_ms=now_ms)
         self._greet(self._brokers, now_ms=now_ms)
 
     def _send_heartbeat(self, node: int, *, now_ms: int) -> None:
         request = MemberHeartbeatRequest(group_id=self._core.config.group_id, member_id=self._member_id)
-        self._core.send(
+        self._core.requests.send(
             node, request, lambda reply, at_ms: self._on_heartbeat(node, reply, at_ms), now_ms=now_ms
         )
 
@@ -247,9 +227,9 @@ class PeersMember:
         """Let a broker tell of the next change of its list, in place of a notice that it owes."""
         before = self._notices.pop(node, None)
         if before is not None:
-            self._core.requests.forget(before[0])
+            self._core.requests.take(before[0])
         request = MemberNoticeRequest(group_id=self._core.config.group_id, revision=revision)
-        request_id = self._core.send(
+        request_id = self._core.requests.send(
             node,
             request,
             lambda reply, at_ms: self._on_notice(node, reply, at_ms),
@@ -314,7 +294,7 @@ class PeersMember:
 
     def _ask(self, node: int, topic: str, *, now_ms: int) -> None:
         request = MemberListRequest(group_id=self._core.config.group_id)
-        self._core.send(
+        self._core.requests.send(
             node, request, lambda reply, at_ms: self._on_list(node, topic, reply, at_ms), now_ms=now_ms
         )
 
@@ -396,7 +376,3 @@ class PeersMember:
                 now_ms=now_ms,
             )
         core.give_up(dropped)
-
-    def _move_to(self, state: PeerState) -> None:
-        self._core.report_state(self.state, state)
-        self.state = state

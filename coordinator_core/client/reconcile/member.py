@@ -10,12 +10,13 @@ from typing import NamedTuple
 from uuid import UUID
 
 from coordinator_core.assigning.assignor import Assignor
+from coordinator_core.client.beats import Beats, Heartbeats
 from coordinator_core.client.coordinator_finder import CoordinatorFinder
 from coordinator_core.client.core import Core
+from coordinator_core.client.error_actions import LATER, Action
 from coordinator_core.client.generation import NO_MEMBERSHIP, Generation
-from coordinator_core.client.member import Outlook
+from coordinator_core.client.member import MemberPart, Outlook
 from coordinator_core.client.offsets import CommitResult, Offsets
-from coordinator_core.client.periodic import Heartbeats
 from coordinator_core.client.preparation import Preparation
 from coordinator_core.client.requests import NEVER, Reply
 from coordinator_core.errors import InputError, ProtocolError
@@ -31,12 +32,6 @@ from coordinator_core.protocol.reconcile import (
 
 API = "ConsumerGroupHeartbeat"
 
-_OF_COORDINATOR = (
-    ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_COORDINATOR,
-    ErrorCode.REQUEST_TIMED_OUT,
-)
-_LATER = (*_OF_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.UNKNOWN_SERVER_ERROR)
 _FENCED = (ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID)
 _OUTSIDE = (*_FENCED, ErrorCode.GROUP_ID_NOT_FOUND)
 """Errors of a member that has to join again. A join has none of them."""
@@ -68,15 +63,13 @@ class _Subscription(NamedTuple):
     pattern: str | None
 
 
-class ReconcileMember:
-    """A `MemberPart` that goes on by itself, as the responses to its heartbeats say.
+class ReconcileMember(MemberPart):
+    """A member that goes on by itself, as the responses to its heartbeats say.
 
     The id of the member is made by itself, and stays the same while the process lives. The coordinator runs
     the assignor of ``assignors``, or without one that which it knows as ``server_assignor``, None for its
     default. ``interval_ms`` is the interval of heartbeats until the coordinator gives one.
     """
-
-    is_leader = False
 
     def __init__(
         self,
@@ -90,10 +83,9 @@ class ReconcileMember:
     ) -> None:
         if len(assignors) > 1:
             raise InputError("assignors", f"{len(assignors)} of them", "one: that of the coordinator")
-        self._core, self._coordinator = core, coordinator
+        super().__init__(core, coordinator, ReconcileState.UNJOINED)
         self._assignor = assignors[0].name if assignors else server_assignor
         self._preparation = Preparation(core, offsets, RebalanceProtocol.COOPERATIVE, self._unwanted)
-        self.state = ReconcileState.UNJOINED
         self._member_id = ""
         self._assigned: frozenset[TopicPartition] = frozenset()
         """What the coordinator lets the member own, as of the last response."""
@@ -102,14 +94,12 @@ class ReconcileMember:
         self._told = _Subscription((), None)
         self._is_full = True
         """Whether the next heartbeat has all fields: the coordinator may not know them."""
-        self._must_report = self._in_flight = False
+        self._must_report = False
         self._attempt = 0
         """The number of memberships so far. Responses to an earlier one are ignored."""
-        self._interval_ms = interval_ms
-        self._beat_ms = self._retry_ms = self._poll_ms = 0
-        self._number = 0
-        """How often a heartbeat was due after its interval."""
-        self._compared: tuple[object, ...] = ()
+        self.beats = Beats(core, interval_ms)
+        self._retry_ms = 0
+        self._compared: tuple[object, object, object, object] = (None, None, None, None)
         self._differs = False
 
     # --- the interface of a client
@@ -138,12 +128,17 @@ class ReconcileMember:
 
     def poll(self, *, now_ms: int) -> None:
         """Give up and take over partitions, or join."""
-        self._poll_ms = now_ms
+        self.beats.polled(now_ms=now_ms)
         if self._core.generation.is_lost:
             if self._core.subscriptions.partitions and not self._preparation.run(now_ms=now_ms):
                 return
             node = self._coordinator.node
-            if node is not None and not self._in_flight and now_ms >= self._retry_ms and self._is_subscribed:
+            if (
+                node is not None
+                and not self.beats.is_waiting
+                and now_ms >= self._retry_ms
+                and self._is_subscribed
+            ):
                 self._move_to(ReconcileState.JOINING)
                 self._send(node, now_ms=now_ms)
         elif self._must_reconcile:
@@ -157,7 +152,7 @@ class ReconcileMember:
         if self._core.generation.is_lost:
             if self._core.subscriptions.partitions:
                 return self._prepared_ms(now_ms)
-            cannot_join = self._in_flight or self._coordinator.node is None or not self._is_subscribed
+            cannot_join = self.beats.is_waiting or self._coordinator.node is None or not self._is_subscribed
             return NEVER if cannot_join else self._retry_ms
         return self._prepared_ms(now_ms) if self._must_reconcile else NEVER
 
@@ -168,52 +163,41 @@ class ReconcileMember:
     def _next_deadline_ms(self, now_ms: int) -> int:
         if self._core.generation.is_lost or self._coordinator.node is None:
             return NEVER
-        missed_ms = self._poll_ms + self._core.config.max_poll_interval_ms
-        return missed_ms if self._in_flight else min(missed_ms, self._due_ms(now_ms))
+        missed_ms = self.beats.missed_ms
+        return missed_ms if self.beats.is_waiting else min(missed_ms, self._due_ms(now_ms))
 
     def _due_ms(self, now_ms: int) -> int:
         """Return when the next heartbeat is due: after the interval, or at once if there are news."""
-        return max(min(now_ms, self._beat_ms), self._retry_ms) if self._has_news else self._beat_ms
+        due_ms = self.beats.due_ms
+        return max(min(now_ms, due_ms), self._retry_ms) if self._has_news else due_ms
 
     def on_deadline(self, *, now_ms: int) -> None:
         """Leave after a missed poll, or send a heartbeat."""
         node = self._coordinator.node
         if self._core.generation.is_lost or node is None:
             return
-        if now_ms - self._poll_ms >= self._core.config.max_poll_interval_ms:
+        if now_ms >= self.beats.missed_ms:
             self.leave("max.poll.interval.ms has passed without a poll", now_ms=now_ms)
-        elif not self._in_flight and now_ms >= self._due_ms(now_ms):
+        elif not self.beats.is_waiting and now_ms >= self._due_ms(now_ms):
             self._send(node, now_ms=now_ms)
 
     def heartbeats(self) -> Heartbeats | None:
         """Return the heartbeats of a member at rest, or None."""
         if not self.is_at_rest or self._coordinator.node is None:
             return None
-        return Heartbeats(self._request(), self._beat_ms, self._number, self._interval_ms, self._in_flight)
-
-    def continue_heartbeats(self, count: int, due_ms: int, received_ms: int) -> None:  # noqa: ARG002
-        """Continue as if ``count`` heartbeats had been answered. The session is the coordinator's."""
-        self._number += count
-        self._beat_ms = due_ms
-
-    def continue_polls(self, last_poll_ms: int) -> None:
-        """Continue as if polls had happened, the last one at ``last_poll_ms``."""
-        self._poll_ms = last_poll_ms
+        return Heartbeats(self._request(), self.beats)
 
     def on_coordinator(self, *, now_ms: int) -> None:
         """Send a heartbeat with all fields: this coordinator may not have answered the last one."""
-        self._is_full, self._beat_ms = True, now_ms
-
-    def on_metadata(self, *, now_ms: int) -> None:
-        """Do nothing: the coordinator knows the topics."""
+        self._is_full, self.beats.due_ms = True, now_ms
 
     def on_commit_error(self, error: ErrorCode, sent: Generation, *, now_ms: int) -> CommitResult:
         """Return the result of a commit. One with an old epoch can be sent again with the present one."""
-        if error in _OF_COORDINATOR:
+        if LATER.get(error) is Action.REDISCOVER:
             self._coordinator.lose(now_ms=now_ms)
         if error in _OUTSIDE and sent == self._core.generation:
             self._reset()
-        later = error in (*_LATER, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.STALE_MEMBER_EPOCH)
+        later = error in (*LATER, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.STALE_MEMBER_EPOCH)
         return CommitResult(error.name, retriable=later and not self._core.generation.is_lost)
 
     def resume(
@@ -238,7 +222,7 @@ class ReconcileMember:
         core.subscriptions.assign_by_group(sorted(owned))
         self._assigned = frozenset(core.subscriptions.partitions)
         self._told, self._is_full = self._subscription, False
-        self._beat_after(last_response_ms)
+        self.beats.begin_interval(last_response_ms)
         core.report_joined()
         core.report_assigned([], list(core.subscriptions.partitions))
         self._update_state()
@@ -247,10 +231,6 @@ class ReconcileMember:
         """Leave the group and forget the membership. A static member leaves for a while."""
         node, config = self._coordinator.node, self._core.config
         sends = node is not None and self.state is not ReconcileState.UNJOINED
-
-        def answered(reply: Reply, at_ms: int) -> None:  # noqa: ARG001 - the interface's
-            if left is not None:
-                left()
 
         if sends and node is not None:
             instance_id = config.group_instance_id
@@ -261,7 +241,7 @@ class ReconcileMember:
                 member_epoch=epoch,
                 instance_id=instance_id,
             )
-            self._core.send(node, request, answered, now_ms=now_ms)
+            self._core.requests.tell(node, request, left, now_ms=now_ms)
         self._reset()
         return sends
 
@@ -281,13 +261,13 @@ class ReconcileMember:
     @property
     def _must_reconcile(self) -> bool:
         """Whether the member owns other partitions than it was assigned of its topics."""
-        subscriptions = self._core.subscriptions
-        compared = self._assigned, subscriptions.topics, subscriptions.partitions, subscriptions.pattern
-        if len(self._compared) != len(compared) or any(
-            a is not b for a, b in zip(self._compared, compared, strict=True)
-        ):
-            self._compared = compared
-            self._differs = self._wanted() != subscriptions.partitions.keys()
+        subscriptions, assigned = self._core.subscriptions, self._assigned
+        topics, owned, pattern = subscriptions.topics, subscriptions.partitions, subscriptions.pattern
+        known_assigned, known_topics, known_owned, known_pattern = self._compared
+        is_known = assigned is known_assigned and topics is known_topics and owned is known_owned
+        if not is_known or pattern is not known_pattern:
+            self._compared = assigned, topics, owned, pattern
+            self._differs = self._wanted() != owned.keys()
         return self._differs or self._preparation.has_begun
 
     def _wanted(self) -> set[TopicPartition]:
@@ -358,26 +338,22 @@ class ReconcileMember:
         request, attempt = self._request(), self._attempt
         if request.topic_partitions is not None:
             self._must_report = False
-        self._told, self._is_full, self._in_flight = self._subscription, False, True
-        self._beat_after(now_ms)
+        self._told, self._is_full, self.beats.is_waiting = self._subscription, False, True
+        self.beats.begin_interval(now_ms)
 
         def answered(reply: Reply, at_ms: int) -> None:
             if attempt == self._attempt:
-                self._in_flight = False
+                self.beats.is_waiting = False
                 self._answered(reply, at_ms)
 
-        core.send(node, request, answered, now_ms=now_ms)
-
-    def _beat_after(self, at_ms: int) -> None:
-        self._number += 1
-        late_ms = 0 if self._core.lateness is None else self._core.lateness(self._number)
-        self._beat_ms = at_ms + self._interval_ms + late_ms
+        core.requests.send(node, request, answered, now_ms=now_ms)
 
     def _answered(self, reply: Reply, now_ms: int) -> None:
-        if not isinstance(reply, ConsumerGroupHeartbeatResponse) or reply.error in _LATER:
-            self._retry_ms = self._beat_ms = now_ms + self._core.config.retry_backoff_ms
+        if not isinstance(reply, ConsumerGroupHeartbeatResponse) or reply.error in LATER:
+            self._retry_ms = now_ms + self._core.config.retry_backoff_ms
+            self.beats.back_off(now_ms=now_ms)
             self._is_full = True
-            if isinstance(reply, ConsumerGroupHeartbeatResponse) and reply.error in _OF_COORDINATOR:
+            if isinstance(reply, ConsumerGroupHeartbeatResponse) and LATER[reply.error] is Action.REDISCOVER:
                 self._coordinator.lose(now_ms=now_ms)
         elif reply.error in _FENCED or (reply.error in _OUTSIDE and not self._core.generation.is_lost):
             self._reset()
@@ -390,10 +366,9 @@ class ReconcileMember:
     def _take_note(self, reply: ConsumerGroupHeartbeatResponse, *, now_ms: int) -> None:
         """Take over the epoch and the assignment. The next poll carries the assignment out."""
         core, before = self._core, self._core.generation
+        self.beats.interval_ms = reply.heartbeat_interval_ms
         if before.is_lost:
-            self._interval_ms, self._poll_ms = reply.heartbeat_interval_ms, now_ms
-            self._beat_after(now_ms)
-        self._interval_ms = reply.heartbeat_interval_ms
+            self.beats.joined(now_ms=now_ms)
         core.generation = Generation(reply.member_epoch, self._member_id, self._assignor or "")
         if reply.assignment is not None:
             self._assigned = frozenset(reply.assignment)
@@ -409,7 +384,7 @@ class ReconcileMember:
         """Forget the membership. The next poll loses the partitions, and joins again."""
         self._core.generation = NO_MEMBERSHIP
         self._assigned, self._taken_epoch = frozenset(), -1
-        self._is_full, self._must_report, self._in_flight = True, False, False
+        self._is_full, self._must_report, self.beats.is_waiting = True, False, False
         self._attempt += 1
         self._move_to(ReconcileState.UNJOINED)
 
@@ -420,7 +395,3 @@ class ReconcileMember:
             self._move_to(ReconcileState.ACKNOWLEDGING)
         else:
             self._move_to(ReconcileState.STABLE)
-
-    def _move_to(self, state: ReconcileState) -> None:
-        self._core.report_state(self.state, state)
-        self.state = state

@@ -13,12 +13,12 @@ from uuid import UUID
 
 from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.assigning.computing import compute_assignment
+from coordinator_core.client.beats import Beats, Heartbeats
 from coordinator_core.client.coordinator_finder import CoordinatorFinder
 from coordinator_core.client.core import Core
 from coordinator_core.client.generation import NO_MEMBERSHIP, Generation
-from coordinator_core.client.member import Outlook, cannot_resume, commit_refused
+from coordinator_core.client.member import MemberPart, Outlook, commit_refused
 from coordinator_core.client.offsets import CommitResult, Offsets
-from coordinator_core.client.periodic import Heartbeats
 from coordinator_core.client.requests import FOREVER_MS, NEVER, Completion, Reply
 from coordinator_core.client.subscription import partition_map
 from coordinator_core.client.watcher.events import ClaimFailed
@@ -52,12 +52,8 @@ class WatcherState(StrEnum):
     """All attempts have failed. It owns nothing until the next notice."""
 
 
-class WatcherMember:
-    """A `MemberPart` that claims its share in a registry. ``nodes`` are the numbers of its servers."""
-
-    is_leader = False
-    resume = staticmethod(cannot_resume)
-    calls_listener = False
+class WatcherMember(MemberPart):
+    """A member that claims its share in a registry. ``nodes`` are the numbers of its servers."""
 
     def __init__(
         self,
@@ -70,17 +66,17 @@ class WatcherMember:
     ) -> None:
         if len(assignors) != 1:
             raise InputError("assignors", f"{len(assignors)} of them", "one: members do not agree on it")
-        self._settings, self._core, self._coordinator, self._offsets = settings, core, coordinator, offsets
+        super().__init__(core, coordinator, WatcherState.CONNECTING)
+        self._settings, self._offsets = settings, offsets
         self._assignor, self._name = assignors[0], core.config.client_id
         self._member_id = f"{self._name}-{UUID(int=core.random.getrandbits(128), version=4)}"
         self._node = nodes[core.random.randrange(len(nodes))]
         group_id = core.config.group_id
         self._members, self._owners = m.members_path(group_id), m.owners_path(group_id)
         self._watched = (self._members, m.BROKERS, m.TOPICS)
-        self.state = WatcherState.CONNECTING
         self._session: int | None = None
         self._connects = self._is_told = False
-        self._ping_ms = 0
+        self.beats = Beats(core, settings.ping_ms, drifts=False)
         self._retry_ms = NEVER
         self._retries = 0
         self._attempt = 0
@@ -110,12 +106,9 @@ class WatcherMember:
         """Whether commits are sent now: always."""
         return True
 
-    def poll(self, *, now_ms: int) -> None:
-        """Do nothing: the member does not need polls."""
-
     def on_deadline(self, *, now_ms: int) -> None:
         """Send a ping, or try again, where that is due."""
-        if self._session is not None and now_ms >= self._ping_ms:
+        if self._session is not None and now_ms >= self.beats.due_ms:
             self._ping(now_ms=now_ms)
         if now_ms >= self._retry_ms:
             self._retry_ms = NEVER
@@ -123,7 +116,7 @@ class WatcherMember:
 
     def outlook(self, *, now_ms: int) -> Outlook:  # noqa: ARG002 - the interface's
         """Return when a ping or the next attempt is due. Polls do nothing."""
-        ping_ms = NEVER if self._session is None else self._ping_ms
+        ping_ms = NEVER if self._session is None else self.beats.due_ms
         return Outlook(self.is_at_rest, min(ping_ms, self._retry_ms), NEVER)
 
     def heartbeats(self) -> Heartbeats | None:
@@ -133,24 +126,10 @@ class WatcherMember:
             return None
         return Heartbeats(
             m.PingRequest(session=self._session, parents=self._watched),
-            self._ping_ms,
-            0,
-            self._settings.ping_ms,
-            waits=False,
+            self.beats,
             nodes=(self._node,),
-            drifts=False,
             expects=self._expects,
         )
-
-    def continue_heartbeats(self, count: int, due_ms: int, received_ms: int) -> None:  # noqa: ARG002
-        """Continue as if pings had been answered. The next is due at ``due_ms``."""
-        self._ping_ms = due_ms
-
-    def continue_polls(self, last_poll_ms: int) -> None:
-        """Do nothing: the member does not need polls."""
-
-    def on_coordinator(self, *, now_ms: int) -> None:
-        """Do nothing: the coordinator only stores offsets."""
 
     def on_metadata(self, *, now_ms: int) -> None:
         """Connect when the topics are known, and register again when the subscription has changed."""
@@ -174,12 +153,10 @@ class WatcherMember:
         session = self._forget_session()
         if session is None:
             return False
-
-        def answered(reply: Reply, at_ms: int) -> None:  # noqa: ARG001 - the interface's
-            if left is not None:
-                left()
-
-        self._send(m.CloseSessionRequest(session=session), answered, now_ms=now_ms)
+        timeout_ms = self._settings.read_timeout_ms
+        self._core.requests.tell(
+            self._node, m.CloseSessionRequest(session=session), left, now_ms=now_ms, timeout_ms=timeout_ms
+        )
         return True
 
     # --- the session
@@ -195,7 +172,8 @@ class WatcherMember:
             if not isinstance(reply, m.SessionResponse):
                 self._try_again(self._core.config.retry_backoff_ms, now_ms=at_ms)
                 return
-            self._session, self._ping_ms = reply.session, at_ms + self._settings.ping_ms
+            self._session = reply.session
+            self.beats.begin_interval(at_ms)
             self._register(now_ms=at_ms)
 
         self._send(request, answered, now_ms=now_ms)
@@ -223,7 +201,7 @@ class WatcherMember:
         self._ask(request, m.DeleteResponse, lambda _, at_ms: self._register(now_ms=at_ms), now_ms)
 
     def _ping(self, *, now_ms: int) -> None:
-        self._ping_ms = now_ms + self._settings.ping_ms
+        self.beats.begin_interval(now_ms)
         request = m.PingRequest(session=self._live, parents=self._watched)
         session = self._session
 
@@ -234,7 +212,7 @@ class WatcherMember:
                 self._expired(now_ms=at_ms)
                 return
             for parent in self._missed(reply):
-                self._core.requests.forget(self._watches.pop(parent))  # its notice was lost
+                self._core.requests.take(self._watches.pop(parent))  # its notice was lost
                 self._told(parent, now_ms=at_ms)
 
         self._send(request, answered, now_ms=now_ms)
@@ -265,7 +243,7 @@ class WatcherMember:
         session, self._session = self._session, None
         self._core.generation, self._retry_ms, self._is_told = NO_MEMBERSHIP, NEVER, False
         for request_id in self._watches.values():
-            self._core.requests.forget(request_id)
+            self._core.requests.take(request_id)
         self._topics, self._claimed, self._owned_before = None, (), ()
         self._watches, self._seen = {}, {}
         self._attempt += 1
@@ -296,7 +274,7 @@ class WatcherMember:
             else:
                 self._told(parent, now_ms=at_ms)
 
-        self._watches[parent] = self._core.send(
+        self._watches[parent] = self._core.requests.send(
             self._node, request, answered, now_ms=now_ms, timeout_ms=FOREVER_MS
         )
 
@@ -466,7 +444,7 @@ class WatcherMember:
     def _send(self, request: Request, answered: Completion, *, now_ms: int) -> None:
         """Send a request to the server. One that is not answered in time fails those that wait, too."""
         timeout_ms = self._settings.read_timeout_ms
-        self._core.send(self._node, request, answered, now_ms=now_ms, timeout_ms=timeout_ms)
+        self._core.requests.send(self._node, request, answered, now_ms=now_ms, timeout_ms=timeout_ms)
 
     def _answered(
         self,
@@ -492,7 +470,3 @@ class WatcherMember:
     def _try_again(self, after_ms: int, *, now_ms: int) -> None:
         self._attempt += 1
         self._retry_ms = now_ms + after_ms
-
-    def _move_to(self, state: WatcherState) -> None:
-        self._core.report_state(self.state, state)
-        self.state = state

@@ -2,7 +2,7 @@
 
 Where Kafka leaves a tie to a hash map, this coordinator decides it by rule:
 
-- equal deadlines fire in the order of `group.TimerKind`, then by group id, then by member id;
+- equal deadlines fire in the order of `round_group.TimerKind`, then by group id, then by member id;
 - a tie of votes for an assignor goes to the assignor that the leader lists first, then to the lower name
   (C-07);
 - "the first member", who becomes the leader when the leader has left or did not rejoin, is the member that
@@ -10,9 +10,10 @@ Where Kafka leaves a tie to a hash map, this coordinator decides it by rule:
 """
 
 from coordinator_core.coordinator.classic import expiry, heartbeat, join_group, leave_group, sync_group
-from coordinator_core.coordinator.classic.group import FAMILY, ClassicGroup, TimerKind, restored
+from coordinator_core.coordinator.classic.group import FAMILY, ClassicGroup, restored
 from coordinator_core.coordinator.parts import CoordinatorPart, Row
 from coordinator_core.coordinator.records import StoredGroup
+from coordinator_core.coordinator.round_group import TimerKind
 from coordinator_core.coordinator.shard import Step
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode

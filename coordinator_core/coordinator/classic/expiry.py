@@ -1,8 +1,9 @@
 """What happens when a deadline of a classic group passes (PROTOCOL 3.4, 3.11, 5.2, 5.3)."""
 
 from coordinator_core.coordinator.classic import rebalance
-from coordinator_core.coordinator.classic.group import ClassicGroup, TimerKind
+from coordinator_core.coordinator.classic.group import ClassicGroup
 from coordinator_core.coordinator.classic.states import GroupState
+from coordinator_core.coordinator.round_group import TimerKind
 from coordinator_core.coordinator.shard import Step
 from coordinator_core.coordinator.timers import TimerKey
 
@@ -35,7 +36,7 @@ def _session_expired(step: Step, group: ClassicGroup, member_id: str) -> None:
     if parked and not member.is_new:
         return  # its session restarts when the request is answered (PROTOCOL 5.2)
     cause = f"{member_id} did not come back in time" if member.is_new else f"session of {member_id} expired"
-    rebalance.drop_member(step, group, member, "session expired")
+    group.drop(step, member, "session expired")
     if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
         rebalance.start(step, group, cause)
     elif group.state is GroupState.PREPARING_REBALANCE:
@@ -43,7 +44,7 @@ def _session_expired(step: Step, group: ClassicGroup, member_id: str) -> None:
 
 
 def _complete_after_expiry(step: Step, group: ClassicGroup) -> None:
-    cut_short = step.config.expiry_cuts_initial_delay and rebalance.in_initial_delay(group)
+    cut_short = step.config.expiry_cuts_initial_delay and group.is_in_initial_delay()
     if cut_short and group.all_have_joined():
         group.join_is_due = True
         rebalance.complete_join(step, group)

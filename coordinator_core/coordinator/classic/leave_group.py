@@ -1,7 +1,7 @@
 """LeaveGroup, versions 0-5: one member or many (PROTOCOL 5.4; KIP-345, 800)."""
 
 from coordinator_core.coordinator.classic import rebalance
-from coordinator_core.coordinator.classic.group import ClassicGroup, TimerKind, find
+from coordinator_core.coordinator.classic.group import ClassicGroup
 from coordinator_core.coordinator.classic.states import GroupState
 from coordinator_core.coordinator.shard import Step
 from coordinator_core.protocol.error_codes import ErrorCode
@@ -15,7 +15,7 @@ from coordinator_core.protocol.messages import (
 
 def handle(step: Step, request_id: int, request: LeaveGroupRequest) -> None:
     """Remove the members. Each gets its own error code; the whole batch starts at most one round."""
-    group = find(step, request.group_id)
+    group = step.find(request.group_id, ClassicGroup)
     if group is not None and group.state is GroupState.DEAD:
         step.effects.reply(request_id, LeaveGroupResponse(error=ErrorCode.COORDINATOR_NOT_AVAILABLE))
         return
@@ -47,11 +47,9 @@ def _leave(step: Step, group: ClassicGroup, identity: MemberIdentity) -> ErrorCo
     member_id = identity.member_id
     if not member_id and identity.group_instance_id is not None:
         member_id = group.static_members.get(identity.group_instance_id, "")
-    elif member_id in group.pending:
-        del group.pending[member_id]
-        step.cancel(TimerKind.PENDING_MEMBER, group, member_id)
+    elif group.take_back_id(step, member_id):
         return ErrorCode.NONE
     error = group.check_identity(member_id, identity.group_instance_id)
     if not error:
-        rebalance.drop_member(step, group, group.members[member_id], identity.reason or "left")
+        group.drop(step, group.members[member_id], identity.reason or "left")
     return error

@@ -53,13 +53,3 @@ REFUSED: Mapping[tuple[GroupState, type[Any]], ErrorCode] = {
     (GroupState.COMPLETING_REBALANCE, OffsetCommitRequest): ErrorCode.REBALANCE_IN_PROGRESS,
 }
 """The error code that a state returns to a valid member; NONE without an entry."""
-
-
-def check_move(before: GroupState, after: GroupState) -> None:
-    """Check a move against the table.
-
-    Raises:
-        AssertionError: if the move is not in the table, which is a bug of the coordinator.
-    """
-    if after not in LEGAL_MOVES[before]:
-        raise AssertionError(f"illegal move of a group from {before.value} to {after.value}")

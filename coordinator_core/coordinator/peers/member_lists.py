@@ -5,35 +5,26 @@ been silent for the expiry time. The version counts the changes of the group as 
 are on any list. A list has the version of the group if it has all of its members.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from coordinator_core.coordinator.outcome import Outcome
-from coordinator_core.coordinator.servers import Site
-from coordinator_core.protocol import events as ev
+from coordinator_core.coordinator.servers import Servers, Site, View, Views, Watch
 from coordinator_core.protocol import peers as m
 from coordinator_core.protocol.messages import Request, Response
 from coordinator_core.protocol.peers import PeersSettings
 
 
-class _View(NamedTuple):
-    """A broker's list at a time."""
+class _List(NamedTuple):
+    """The members that a broker lists. ``version``: that of the group when the list had all its members."""
 
-    at_ms: int
-    members: tuple[str, ...]
-    revision: int
-    version: int
+    members: tuple[str, ...] = ()
+    version: int = 0
 
 
-def _listed(view: _View) -> m.MemberListResponse:
-    return m.MemberListResponse(members=view.members, revision=view.revision, version=view.version)
-
-
-class _Notice(NamedTuple):
-    """A request that waits for a list newer than a revision."""
-
-    request_id: int
-    revision: int
+def _response(view: View[_List]) -> m.MemberListResponse:
+    listing = view.listing
+    return m.MemberListResponse(members=listing.members, revision=view.number, version=listing.version)
 
 
 class _Broker:
@@ -42,30 +33,23 @@ class _Broker:
     def __init__(self) -> None:
         self.heard_ms: dict[str, int] = {}
         self.clients: dict[str, str] = {}
-        self.views = [_View(0, (), 0, 0)]
-        self.notices: dict[str, _Notice] = {}
-
-    def view(self, at_ms: int) -> _View:
-        """Return the list as it was at a time."""
-        return next((view for view in reversed(self.views) if view.at_ms <= at_ms), self.views[0])
+        self.views = Views(_List())
 
 
-class MemberLists:
-    """The lists of all brokers (`coordinator.servers.Servers`)."""
+class MemberLists(Servers):
+    """The lists of all brokers."""
 
-    requests: frozenset[type[Any]] = frozenset(
+    requests = frozenset(
         (m.MemberHeartbeatRequest, m.MemberListRequest, m.MemberNoticeRequest, m.MemberGoneRequest)
     )
-    nodes = range(0)
 
     def __init__(self, site: Site) -> None:
+        super().__init__(site)
         assert isinstance(site.settings, PeersSettings)
         self._expired_ms = site.settings.expired_ms
-        self._group, self._protocol = site.group, site.protocol
         self._brokers = {node: _Broker() for node in site.brokers}
         self._members: dict[str, None] = {}
         self._version = 0
-        self._late_ms: dict[str, int] = {}
 
     def receive(self, request_id: int, request: Request, *, node: int, client: str, now_ms: int) -> Outcome:
         """Receive a request of a consumer at a broker."""
@@ -77,19 +61,36 @@ class MemberLists:
                 if is_new:
                     broker.clients[request.member_id] = client
                     self._changed(broker, outcome, now_ms)
-                revision = self._view(broker, client, now_ms).revision
+                revision = self._seen(broker.views, client, now_ms).number
                 outcome.reply(request_id, m.MemberHeartbeatResponse(is_new=is_new, revision=revision))
             case m.MemberListRequest():
-                outcome.reply(request_id, _listed(self._view(broker, client, now_ms)))
+                outcome.reply(request_id, _response(self._seen(broker.views, client, now_ms)))
             case m.MemberNoticeRequest():
-                before = broker.notices.get(client)
-                outcome.supersede(None if before is None else before.request_id)
-                broker.notices[client] = _Notice(request_id, request.revision)
-                self._tell(broker, outcome, now_ms)
+                self._stop_notice(broker, client, outcome)
+                self._watches[request_id] = Watch(client, broker.views, request.revision)
+                self._notify(outcome, now_ms)
             case m.MemberGoneRequest():
                 self._drop(broker, request.member_id, "left", outcome, now_ms)
                 outcome.reply(request_id, m.MemberGoneResponse())
         return outcome
+
+    def answer(self, request: Request, *, node: int, client: str, now_ms: int) -> Response | None:
+        """Return the response to a heartbeat or a look, unless the consumer's view is late now."""
+        broker = self._brokers[node]
+        view = self._seen(broker.views, client, now_ms)
+        if view is not broker.views.last:
+            return None
+        match request:
+            case m.MemberHeartbeatRequest():
+                is_new = request.member_id not in broker.heard_ms
+                return m.MemberHeartbeatResponse(is_new=is_new, revision=view.number)
+            case m.MemberListRequest():
+                return _response(view)
+        return None
+
+    def notice(self, number: int) -> Response:
+        """Return the notice that a list has changed."""
+        return m.MemberNoticeResponse(revision=number)
 
     def closed(self, node: int, client: str, *, now_ms: int) -> Outcome:
         """Drop the members of a consumer at once."""
@@ -99,116 +100,52 @@ class MemberLists:
         return outcome
 
     def brokers_changed(self, alive: Sequence[int], *, now_ms: int) -> Outcome:
-        """Forget the lists of brokers that are gone."""
+        """Forget the lists of brokers that are gone, and the requests that wait there."""
         outcome = Outcome()
         for node, broker in self._brokers.items():
-            if node not in alive and (broker.heard_ms or broker.notices):
+            waits = any(watch.views is broker.views for watch in self._watches.values())
+            if node not in alive and (broker.heard_ms or waits):
+                self._stop_notice(broker, None, outcome)
                 self._brokers[node] = _Broker()
                 self._changed(self._brokers[node], outcome, now_ms)
         return outcome
 
-    def topics_changed(self, topics: Mapping[str, int], *, now_ms: int) -> Outcome:  # noqa: ARG002
-        """Do nothing: members see topics in their metadata."""
-        return Outcome()
+    def expiries(self) -> Iterator[tuple[str, int]]:
+        """Yield each entry of a list with the time at which it expires."""
+        for broker in self._brokers.values():
+            for member_id, heard_ms in broker.heard_ms.items():
+                yield member_id, heard_ms + self._expired_ms
 
-    def lag_view(self, client: str, by_ms: int) -> None:
-        """Show a consumer lists, and tell it of changes, ``by_ms`` late from now on."""
-        self._late_ms[client] = by_ms
-
-    def on_deadline(self, *, now_ms: int) -> Outcome:
-        """Drop the members that are silent, and send the notices that are late."""
-        outcome = Outcome()
+    def expire(self, outcome: Outcome, now_ms: int) -> None:
+        """Drop the members that are silent."""
+        why = f"silent for {self._expired_ms // 1_000} s"
         for broker in self._brokers.values():
             for member_id, heard_ms in list(broker.heard_ms.items()):
                 if now_ms - heard_ms >= self._expired_ms:
-                    self._drop(
-                        broker, member_id, f"silent for {self._expired_ms // 1_000} s", outcome, now_ms
-                    )
-            self._tell(broker, outcome, now_ms)
-        return outcome
-
-    def next_deadline_ms(self) -> int | None:
-        """Return the time at which a member expires or a late notice is due, or None."""
-        return self.next_deadline_of_others_ms({})
-
-    def next_deadline_of_others_ms(self, alive_ms: Mapping[str, int]) -> int | None:
-        """Return the next such time, without the expiry of members that send heartbeats in time."""
-        times = []
-        for broker in self._brokers.values():
-            times += [
-                expires_ms
-                for member_id, heard_ms in broker.heard_ms.items()
-                if (expires_ms := heard_ms + self._expired_ms) <= alive_ms.get(member_id, expires_ms)
-            ]
-            for client, notice in broker.notices.items():
-                if broker.views[-1].revision > notice.revision:  # revisions count the views
-                    newer = broker.views[notice.revision + 1]
-                    times.append(newer.at_ms + self._late_ms.get(client, 0))
-        return min(times, default=None)
-
-    def answer(self, request: Request, *, node: int, client: str, now_ms: int) -> Response | None:
-        """Return the response to a heartbeat or a look, unless the consumer's view is late now."""
-        broker = self._brokers[node]
-        view = self._view(broker, client, now_ms)
-        if view is not broker.views[-1]:
-            return None
-        match request:
-            case m.MemberHeartbeatRequest():
-                is_new = request.member_id not in broker.heard_ms
-                return m.MemberHeartbeatResponse(is_new=is_new, revision=view.revision)
-            case m.MemberListRequest():
-                return _listed(view)
-        return None
+                    self._drop(broker, member_id, why, outcome, now_ms)
 
     # --- inside
 
-    def _view(self, broker: _Broker, client: str, now_ms: int) -> _View:
-        return broker.view(now_ms - self._late_ms.get(client, 0))
+    def _stop_notice(self, broker: _Broker, client: str | None, outcome: Outcome) -> None:
+        """Give up the request for a notice that waits at a broker, of one consumer or of all."""
+        self._give_up(lambda w: w.views is broker.views and client in (None, w.client), outcome)
 
     def _drop(self, broker: _Broker, member_id: str, why: str, outcome: Outcome, now_ms: int) -> None:
-        if broker.heard_ms.pop(member_id, None) is None:
-            return
-        notice = broker.notices.pop(broker.clients.pop(member_id), None)
-        outcome.supersede(None if notice is None else notice.request_id)
-        self._changed(broker, outcome, now_ms, why)
+        if broker.heard_ms.pop(member_id, None) is not None:
+            self._stop_notice(broker, broker.clients.pop(member_id), outcome)
+            self._changed(broker, outcome, now_ms, why)
 
-    def _changed(self, broker: _Broker, outcome: Outcome, now_ms: int, why: str = "") -> None:
+    def _changed(
+        self, broker: _Broker, outcome: Outcome, now_ms: int, why: str = "no broker lists it"
+    ) -> None:
         """Take over the change of one list: the group's members, the list's version, notices."""
-        before, last = self._members, broker.views[-1]
+        before, version = self._members, broker.views.last.listing.version
         self._members = {member: None for b in self._brokers.values() for member in b.heard_ms}
-        broker.views.append(_View(now_ms, tuple(broker.heard_ms), last.revision + 1, last.version))
+        broker.views.change(_List(tuple(broker.heard_ms), version), now_ms)
         if before.keys() != self._members.keys():
             self._version += 1
-            outcome.events += [
-                ev.MemberAdded(group=self._group, member_id=member)
-                for member in self._members
-                if member not in before
-            ]
-            outcome.events += [
-                ev.MemberRemoved(group=self._group, member_id=member, reason=why or "no broker lists it")
-                for member in before
-                if member not in self._members
-            ]
-            members = list(self._members)
-            if members:
-                outcome.events.append(
-                    ev.GenerationStarted(
-                        group=self._group,
-                        generation=self._version,
-                        protocol=self._protocol,
-                        leader="",
-                        members=members,
-                    )
-                )
-        for listing in self._brokers.values():
-            if listing.heard_ms.keys() == self._members.keys():
-                listing.views[-1] = listing.views[-1]._replace(version=self._version)
-        self._tell(broker, outcome, now_ms)
-
-    def _tell(self, broker: _Broker, outcome: Outcome, now_ms: int) -> None:
-        """Answer the notices of the members that may see the broker's last list."""
-        for client, notice in list(broker.notices.items()):
-            view = self._view(broker, client, now_ms)
-            if view.revision > notice.revision:
-                del broker.notices[client]
-                outcome.reply(notice.request_id, m.MemberNoticeResponse(revision=view.revision))
+            self._report(outcome, self._version, before, self._members, why)
+        for other in self._brokers.values():
+            if other.heard_ms.keys() == self._members.keys():
+                other.views.correct(other.views.last.listing._replace(version=self._version))
+        self._notify(outcome, now_ms)

@@ -9,8 +9,7 @@ from functools import partial
 from coordinator_core.coordinator.parts import CoordinatorPart, Row
 from coordinator_core.coordinator.reconcile import describe, heartbeat
 from coordinator_core.coordinator.reconcile.expiry import on_timer
-from coordinator_core.coordinator.reconcile.group import FAMILY, accept_fetch, restored
-from coordinator_core.coordinator.reconcile.heartbeat import Computing
+from coordinator_core.coordinator.reconcile.group import FAMILY, Computing, restored
 from coordinator_core.coordinator.reconcile.settings import ReconcileSettings
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.reconcile import (
@@ -33,10 +32,9 @@ def reconcile_part(computing: Computing, settings: ReconcileSettings) -> Coordin
             ),
             ConsumerGroupDescribeRequest: Row(describe.handle, describe.refused),
         },
-        restore=partial(restored, settings),
+        restore=partial(restored, computing, settings),
         on_timer=on_timer,
-        on_topics=partial(heartbeat.on_topics, computing),
-        accept_fetch=accept_fetch,
+        on_topics=heartbeat.on_topics,
         foreign_group=ErrorCode.GROUP_ID_NOT_FOUND,
         group_type="consumer",
     )

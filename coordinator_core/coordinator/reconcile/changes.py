@@ -5,33 +5,15 @@ written wait until then, so that no task sees a state that may not become durabl
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeAlias
 
-import msgspec
-
-from coordinator_core.coordinator.outcome import Reply
-from coordinator_core.coordinator.reconcile.group import (
-    MOVES,
-    ReconcileGroup,
-    State,
-    TimerKind,
-    find,
-    state_of,
-)
+from coordinator_core.coordinator.outcome import Outcome
+from coordinator_core.coordinator.reconcile.group import ReconcileGroup, State, TimerKind, state_of
 from coordinator_core.coordinator.reconcile.state import CURRENT, MEMBER, SHARE, TARGET, apply, part_record
 from coordinator_core.coordinator.records import GroupRecord, PartRecord, StoredGroup
 from coordinator_core.coordinator.shard import Step
-from coordinator_core.protocol.consumer_protocol import PROTOCOL_TYPE
 from coordinator_core.protocol.error_codes import ErrorCode
-from coordinator_core.protocol.events import (
-    Event,
-    GenerationStarted,
-    GroupStateChanged,
-    MemberAdded,
-    MemberRemoved,
-    MemberReplaced,
-)
-from coordinator_core.protocol.messages import Response
 from coordinator_core.protocol.reconcile import ConsumerGroupHeartbeatResponse
 
 RETRY_MS = 500
@@ -41,16 +23,15 @@ RETRY_MS = 500
 class Changes:
     """The state of a group with the changes of some tasks, and what follows once their records are written.
 
-    ``state`` is that of the group, and a copy of it from the first record on. ``follow`` are calls with the
-    step that carries them out: they set timers.
+    ``state`` is that of the group, and a copy of it from the first record on. ``effects`` are the replies and
+    events, and ``follow`` are calls with the step that carries them out: they set timers.
     """
 
     def __init__(self, group: ReconcileGroup, now_ms: int) -> None:
         self.group, self.now_ms = group, now_ms
         self.state = group.durable
         self.records: list[GroupRecord | PartRecord] = []
-        self.replies: list[Reply] = []
-        self.events: list[Event] = []
+        self.effects = Outcome()
         self.follow: list[Callable[[Step], None]] = []
         self._shown = group.state
 
@@ -66,10 +47,9 @@ class Changes:
 
     def bump(self, cause: str) -> None:
         """Raise the epoch of the group, because it has changed."""
-        stored = StoredGroup(
-            PROTOCOL_TYPE, None, self.state.epoch + 1, None, (), self.now_ms, self.group.family
-        )
-        self._put(GroupRecord(self.group.group_id, stored))
+        group, epoch = self.group, self.state.epoch + 1
+        stored = StoredGroup(group.protocol_type, None, epoch, None, (), self.now_ms, group.family)
+        self._put(GroupRecord(group.group_id, stored))
         self.show(cause, begins=True)
 
     def show(self, cause: str, *, begins: bool = False) -> None:
@@ -77,49 +57,10 @@ class Changes:
         before, after = self._shown, state_of(self.state)
         if after is before and not (begins and after is State.ASSIGNING):
             return
-        if after is not before and after not in MOVES[before]:
-            raise AssertionError(f"illegal move of a group from {before.value} to {after.value}")
+        if after is not before:
+            self.group.check_move(before, after)
         self._shown = after
-        self.events.append(
-            GroupStateChanged(
-                group=self.group.group_id,
-                before=before.value,
-                after=after.value,
-                generation=self.state.epoch,
-                cause=cause,
-            )
-        )
-
-    def targeted(self) -> None:
-        """Report that the shares of the epoch are computed."""
-        self.events.append(
-            GenerationStarted(
-                group=self.group.group_id,
-                generation=self.state.epoch,
-                protocol=self.state.target.assignor,
-                leader="",
-                members=list(self.state.members),
-            )
-        )
-        self.show("the shares are computed")
-
-    def reply(self, request_id: int, response: Response) -> None:
-        """Answer a request."""
-        self.replies.append(Reply(request_id, response))
-
-    def added(self, member_id: str, instance_id: str | None) -> None:
-        """Report a new member."""
-        self.events.append(
-            MemberAdded(group=self.group.group_id, member_id=member_id, instance_id=instance_id)
-        )
-
-    def replaced(self, instance_id: str, old: str, new: str) -> None:
-        """Report that a static member came back under a new id."""
-        self.events.append(
-            MemberReplaced(
-                group=self.group.group_id, instance_id=instance_id, old_member_id=old, new_member_id=new
-            )
-        )
+        self.effects.report_move(self.group.group_id, before, after, self.state.epoch, cause)
 
     def delete(self, member_id: str) -> None:
         """Delete the parts of a member, and its deadlines."""
@@ -137,7 +78,7 @@ class Changes:
     def remove(self, member_id: str, reason: str, cause: str) -> None:
         """Remove a member from the group. Its partitions are free."""
         self.delete(member_id)
-        self.events.append(MemberRemoved(group=self.group.group_id, member_id=member_id, reason=reason))
+        self.effects.report_removed(self.group.group_id, member_id, reason)
         if not self.state.members:
             self.put(TARGET, "", None)
             self.follow.append(lambda step: step.schedule_retention(self.group))
@@ -173,38 +114,31 @@ def _run(step: Step, group: ReconcileGroup) -> None:
         task(changes)
     if changes.records:
         group.is_writing = True
-        again = tuple(task for task, again in tasks if again)
-        step.append(tuple(changes.records), StoreChanges(group.group_id, changes, again))
+        again = [task for task, again in tasks if again]
+        step.append(tuple(changes.records), partial(_stored, changes, again))
     else:
         _carry_out(step, changes)
 
 
 def _carry_out(step: Step, changes: Changes) -> None:
-    changes.group.durable = changes.state
+    changes.group.become(changes.state)
     for follow in changes.follow:
         follow(step)
-    step.effects.events += changes.events
-    step.effects.replies += changes.replies
+    step.effects.events += changes.effects.events
+    step.effects.replies += changes.effects.replies
 
 
-class StoreChanges(msgspec.Struct, frozen=True):
-    """The records of changes under way to the log."""
-
-    group_id: str
-    changes: Changes
-    again: tuple[Task, ...]
-
-    def completed(self, step: Step, error: ErrorCode) -> None:
-        """Carry the changes out. If the write failed, the group stays as it was; requests get the error."""
-        group = find(step, self.group_id)
-        if group is not self.changes.group:
-            return
-        group.is_writing = False
-        if error:
-            response = ConsumerGroupHeartbeatResponse(error=error)
-            step.effects.replies += [Reply(reply.request_id, response) for reply in self.changes.replies]
-            group.failed += self.again
-            step.schedule(TimerKind.RETRY, group, RETRY_MS)
-        else:
-            _carry_out(step, self.changes)
-        _run(step, group)
+def _stored(changes: Changes, again: list[Task], step: Step, error: ErrorCode) -> None:
+    """Carry the changes out. If the write failed, the group stays as it was; requests get the error."""
+    group = changes.group
+    if step.shard.groups.get(group.group_id) is not group:
+        return
+    group.is_writing = False
+    if error:
+        for reply in changes.effects.replies:
+            step.effects.reply(reply.request_id, ConsumerGroupHeartbeatResponse(error=error))
+        group.failed += again
+        step.schedule(TimerKind.RETRY, group, RETRY_MS)
+    else:
+        _carry_out(step, changes)
+    _run(step, group)

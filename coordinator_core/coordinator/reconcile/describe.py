@@ -1,6 +1,6 @@
 """ConsumerGroupDescribe: a group and its members, as administrators see them."""
 
-from coordinator_core.coordinator.reconcile.group import ReconcileGroup, find
+from coordinator_core.coordinator.reconcile.group import ReconcileGroup
 from coordinator_core.coordinator.reconcile.heartbeat import not_found, not_reconciled
 from coordinator_core.coordinator.shard import Step
 from coordinator_core.protocol.error_codes import ErrorCode
@@ -13,7 +13,7 @@ from coordinator_core.protocol.reconcile import (
 
 def handle(step: Step, request_id: int, request: ConsumerGroupDescribeRequest) -> None:
     """Describe a group. A group of another family is none."""
-    group_id, group = request.group_id, find(step, request.group_id)
+    group_id, group = request.group_id, step.find(request.group_id, ReconcileGroup)
     if group is not None:
         response = _described(group)
     else:

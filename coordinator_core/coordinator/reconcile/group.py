@@ -1,14 +1,22 @@
 """A group that the coordinator reconciles, as the coordinator runs it."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum, StrEnum
-from typing import Any
+from typing import Any, NamedTuple
+
+import msgspec
 
 from coordinator_core.coordinator.offset_commit import WITH_EPOCHS
 from coordinator_core.coordinator.reconcile.settings import ReconcileSettings
-from coordinator_core.coordinator.reconcile.state import GroupState, Member, MemberState, restored_state
+from coordinator_core.coordinator.reconcile.state import (
+    GroupState,
+    Listed,
+    Member,
+    MemberState,
+    restored_state,
+)
 from coordinator_core.coordinator.records import StoredGroup
-from coordinator_core.coordinator.shard import DEAD, EMPTY, GROUP_BYTES, MEMBER_BYTES, Step
+from coordinator_core.coordinator.shard import DEAD, EMPTY, MEMBER_BYTES, Group, Step
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol.consumer_protocol import PROTOCOL_TYPE
 from coordinator_core.protocol.error_codes import ErrorCode
@@ -29,6 +37,31 @@ HELD_BYTES = 200
 def topic_bytes(topic: str) -> int:
     """Return about how much memory a topic takes that a member lists, with the table of the log."""
     return 100 + 2 * len(topic)
+
+
+class Subscriber(NamedTuple):
+    """A member as an assignor sees it: its topics, the share that it had, and its names."""
+
+    topics: tuple[str, ...]
+    share: Listed
+    instance_id: str | None
+    rack: str | None
+
+
+class Computing(msgspec.Struct, frozen=True):
+    """How a coordinator computes shares.
+
+    ``assignors`` are the names of the assignors on the wire, the default one first. ``topics`` returns the
+    partitions of the existing ones among some topics. ``matching`` returns the topics that match a regular
+    expression as a whole; it raises ValueError if that is none. ``assign`` runs the assignor of a name.
+    ``may_describe`` returns whether a principal may describe a topic: patterns match no other topics.
+    """
+
+    assignors: tuple[str, ...]
+    topics: Callable[[Iterable[str]], dict[str, int]]
+    matching: Callable[[str], tuple[str, ...]]
+    assign: Callable[[str, Mapping[str, Subscriber]], Mapping[str, Listed]]
+    may_describe: Callable[[str, str], bool] = lambda _principal, _topic: True
 
 
 class State(StrEnum):
@@ -76,7 +109,7 @@ def state_of(state: GroupState) -> State:
     return State.RECONCILING if state.behind else State.STABLE
 
 
-class ReconcileGroup:
+class ReconcileGroup(Group):
     """A group: its durable state, and the work that waits while records are being written.
 
     ``tasks`` wait until records are written, each with whether it is run again if that fails; ``failed`` are
@@ -84,47 +117,32 @@ class ReconcileGroup:
     without an entry owns what it was assigned.
     """
 
-    family = FAMILY
-    protocol_type: str | None = PROTOCOL_TYPE
+    family, moves = FAMILY, MOVES
+    protocol_type: str = PROTOCOL_TYPE
+    state: State
+    members: Mapping[str, Member]
 
-    def __init__(self, group_id: str, settings: ReconcileSettings, durable: GroupState | None = None) -> None:
-        self.group_id, self.settings = group_id, settings
-        self.durable = durable or GroupState()
+    def __init__(
+        self, group_id: str, computing: Computing, settings: ReconcileSettings, durable: GroupState
+    ) -> None:
+        super().__init__(group_id)
+        self.computing, self.settings = computing, settings
         # a task takes Changes, whose module imports this one
         self.tasks: list[tuple[Callable[[Any], None], bool]] = []
         self.failed: list[Callable[[Any], None]] = []
         self.is_writing = False
         self.reported: dict[str, frozenset[TopicPartition]] = {}
+        self.become(durable)
 
-    @property
-    def state(self) -> State:
-        """The state of the group."""
-        return state_of(self.durable)
-
-    @property
-    def generation(self) -> int:
-        """The epoch of the group."""
-        return self.durable.epoch
-
-    @property
-    def members(self) -> Mapping[str, Member]:
-        """The members by id, in the order in which they joined."""
-        return self.durable.members
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether the group is Empty."""
-        return not self.durable.members
+    def become(self, durable: GroupState) -> None:
+        """Take over a state whose records are written."""
+        self.durable, self.state, self.members = durable, state_of(durable), durable.members
+        self.generation, self.emptied_at_ms = durable.epoch, durable.changed_at_ms
 
     @property
     def expects_members(self) -> bool:
         """Whether requests wait until records are written."""
         return bool(self.tasks) or self.is_writing
-
-    @property
-    def emptied_at_ms(self) -> int:
-        """When the last member left; 0 if the group never had one."""
-        return self.durable.changed_at_ms
 
     def describe(self) -> DescribedGroup:
         """Return that the group is none of the classic protocol. ConsumerGroupDescribe describes it."""
@@ -134,10 +152,6 @@ class ReconcileGroup:
         """Return the topics that members list, and those that the shares were computed for."""
         listed = {topic: None for member in self.members.values() for topic in member.topics}
         return {**listed, **dict.fromkeys(self.durable.target.topics)}
-
-    def topics_in_use(self) -> Collection[str] | None:
-        """Return the topics whose offsets do not expire now."""
-        return self.subscribed_topics()
 
     def accept_commit(self, step: Step, request: OffsetCommitRequest) -> ErrorCode:  # noqa: ARG002 - the interface's
         """Check a commit: it names the epoch of its member. It is no heartbeat."""
@@ -152,6 +166,12 @@ class ReconcileGroup:
         error = self.check_epoch(request.member_id, request.generation_id)
         return ErrorCode.ILLEGAL_GENERATION if error is ErrorCode.STALE_MEMBER_EPOCH else error
 
+    def accept_fetch(self, request: OffsetFetchRequest) -> ErrorCode:
+        """Check a request for offsets, which may come from outside the group."""
+        if request.member_id is None and request.member_epoch < 0:
+            return ErrorCode.NONE
+        return self.check_epoch(request.member_id or "", request.member_epoch)
+
     def check_epoch(self, member_id: str, epoch: int) -> ErrorCode:
         """Check the epoch that a request for offsets names."""
         current = self.durable.currents.get(member_id)
@@ -159,12 +179,9 @@ class ReconcileGroup:
             return ErrorCode.UNKNOWN_MEMBER_ID
         return ErrorCode.NONE if current.epoch == epoch else ErrorCode.STALE_MEMBER_EPOCH
 
-    def forget_expected(self) -> None:
-        """Do nothing: requests that wait are answered."""
-
     def size_bytes(self) -> int:
         """Return about how much memory the group takes, without its offsets."""
-        size = GROUP_BYTES + 2 * len(self.group_id) + MEMBER_BYTES * len(self.members)
+        size = super().size_bytes() + MEMBER_BYTES * len(self.members)
         for member in self.members.values():
             size += sum(map(topic_bytes, member.topics)) + 2 * len(member.pattern or "")
         return size + HELD_BYTES * len(self.durable.holders)
@@ -174,32 +191,20 @@ class ReconcileGroup:
         step.schedule(TimerKind.SESSION, self, self.settings.session_timeout_ms, member_id)
 
 
-def accept_fetch(group: ReconcileGroup, request: OffsetFetchRequest) -> ErrorCode:
-    """Check a request for offsets, which may come from outside the group."""
-    if request.member_id is None and request.member_epoch < 0:
-        return ErrorCode.NONE
-    return group.check_epoch(request.member_id or "", request.member_epoch)
-
-
 def restored(
+    computing: Computing,
     settings: ReconcileSettings,
     step: Step,
     group_id: str,
     stored: StoredGroup,
-    handed_out: int,  # noqa: ARG001
+    _: int,
 ) -> ReconcileGroup:
     """Return the group of its records, with sessions and times to give up partitions that begin now."""
     state = restored_state(stored, step.shard.table.parts.get(group_id, {}))
-    group = ReconcileGroup(group_id, settings, state)
+    group = ReconcileGroup(group_id, computing, settings, state)
     for member_id, member in state.members.items():
         group.begin_session(step, member_id)
         if state.currents[member_id].state is MemberState.UNREVOKED:
             step.schedule(TimerKind.REBALANCE, group, member.rebalance_timeout_ms, member_id)
     step.schedule_retention(group)
     return group
-
-
-def find(step: Step, group_id: str) -> ReconcileGroup | None:
-    """Return the group; None if it is unknown or has never had a member."""
-    group = step.shard.groups.get(group_id)
-    return group if isinstance(group, ReconcileGroup) else None

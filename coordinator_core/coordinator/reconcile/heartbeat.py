@@ -1,12 +1,11 @@
 """ConsumerGroupHeartbeat: joins, reports and leaves (PROTOCOL 11.8)."""
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
+from typing import TypeAlias
 
 import msgspec
 
 from coordinator_core.coordinator.reconcile.changes import Changes, submit
-from coordinator_core.coordinator.reconcile.group import ReconcileGroup, TimerKind, find
+from coordinator_core.coordinator.reconcile.group import Computing, ReconcileGroup, Subscriber, TimerKind
 from coordinator_core.coordinator.reconcile.reconciliation import advanced
 from coordinator_core.coordinator.reconcile.settings import ReconcileSettings
 from coordinator_core.coordinator.reconcile.state import (
@@ -16,56 +15,27 @@ from coordinator_core.coordinator.reconcile.state import (
     TARGET,
     Current,
     GroupState,
-    Listed,
     Member,
     MemberState,
     Target,
 )
 from coordinator_core.coordinator.shard import Step
-from coordinator_core.protocol.error_codes import ErrorCode
-from coordinator_core.protocol.reconcile import (
-    JOINS,
-    LEAVES_FOR_A_WHILE,
-    ConsumerGroupHeartbeatRequest,
-    ConsumerGroupHeartbeatResponse,
-)
+from coordinator_core.protocol import reconcile as m
+from coordinator_core.protocol.error_codes import NONE, ErrorCode
+from coordinator_core.protocol.reconcile import JOINS, LEAVES_FOR_A_WHILE
+
+Request: TypeAlias = m.ConsumerGroupHeartbeatRequest
+Response: TypeAlias = m.ConsumerGroupHeartbeatResponse
 
 MEMBER_MAKES_ID = 1
 """The version from which on a member makes its id itself."""
 
 
-class Subscriber(NamedTuple):
-    """A member as an assignor sees it: its topics, the share that it had, and its names."""
-
-    topics: tuple[str, ...]
-    share: Listed
-    instance_id: str | None
-    rack: str | None
-
-
-class Computing(msgspec.Struct, frozen=True):
-    """How a coordinator computes shares.
-
-    ``assignors`` are the names of the assignors on the wire, the default one first. ``topics`` returns the
-    partitions of the existing ones among some topics. ``matching`` returns the topics that match a regular
-    expression as a whole; it raises ValueError if that is none. ``assign`` runs the assignor of a name.
-    ``may_describe`` returns whether a principal may describe a topic: patterns match no other topics.
-    """
-
-    assignors: tuple[str, ...]
-    topics: Callable[[Iterable[str]], dict[str, int]]
-    matching: Callable[[str], tuple[str, ...]]
-    assign: Callable[[str, Mapping[str, Subscriber]], Mapping[str, Listed]]
-    may_describe: Callable[[str, str], bool] = lambda _principal, _topic: True
-
-
-def refused(
-    request: ConsumerGroupHeartbeatRequest, error: ErrorCode, message: str | None = None
-) -> ConsumerGroupHeartbeatResponse:
+def refused(request: Request, error: ErrorCode, message: str | None = None) -> Response:
     """Return an error. GROUP_ID_NOT_FOUND without a message is that of a group of another family."""
     if error is ErrorCode.GROUP_ID_NOT_FOUND and message is None:
         message = not_reconciled(request.group_id)
-    return ConsumerGroupHeartbeatResponse(error=error, message=message, member_id=request.member_id)
+    return Response(error=error, message=message, member_id=request.member_id)
 
 
 def not_reconciled(group_id: str) -> str:
@@ -83,37 +53,32 @@ def handle(
     settings: ReconcileSettings,
     step: Step,
     request_id: int,
-    request: ConsumerGroupHeartbeatRequest,
+    request: Request,
 ) -> None:
     """Answer a request, when the records of its changes are written."""
     error, message = _invalid(computing, request)
-    group = find(step, request.group_id)
+    group = step.find(request.group_id, ReconcileGroup)
     if group is None and not error and request.member_epoch != JOINS:
         error, message = ErrorCode.GROUP_ID_NOT_FOUND, not_found(request.group_id)
     if error:
         step.effects.reply(request_id, refused(request, error, message))
         return
     if group is None:
-        group = ReconcileGroup(request.group_id, settings)
-        step.found(group)
+        group = step.found(ReconcileGroup(request.group_id, computing, settings, GroupState()))
     if not request.member_id:
         request = msgspec.structs.replace(request, member_id=step.new_member_id(step.client_id))
     client = step.client_id, step.client_host
 
     def task(changes: Changes) -> None:
-        if request.member_epoch < JOINS:
-            found = _leave(changes, request)
-        else:
-            found = _reconcile(computing, changes, request, *client)
-        if isinstance(found, ErrorCode):
-            changes.reply(request_id, refused(request, found))
-        else:
-            changes.reply(request_id, found)
+        leaves = request.member_epoch < JOINS
+        found = _leave(changes, request) if leaves else _reconcile(changes, request, client)
+        response = refused(request, found) if isinstance(found, ErrorCode) else found
+        changes.effects.reply(request_id, response)
 
     submit(step, group, task)
 
 
-def _invalid(computing: Computing, request: ConsumerGroupHeartbeatRequest) -> tuple[ErrorCode, str | None]:
+def _invalid(computing: Computing, request: Request) -> tuple[ErrorCode, str | None]:
     """Check a request without the group. Return the error and its message."""
     message = _malformed(request)
     if message:
@@ -128,10 +93,10 @@ def _invalid(computing: Computing, request: ConsumerGroupHeartbeatRequest) -> tu
         except ValueError as error:
             message = f"SubscribedTopicRegex `{request.subscribed_topic_regex}` is not valid: {error}."
             return ErrorCode.INVALID_REGULAR_EXPRESSION, message
-    return ErrorCode.NONE, None
+    return NONE, None
 
 
-def _malformed(request: ConsumerGroupHeartbeatRequest) -> str:
+def _malformed(request: Request) -> str:
     """Return the message for the first wrong field of a request, or ""."""
     makes_id = request.version >= MEMBER_MAKES_ID or request.member_epoch != JOINS
     has_topics = request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
@@ -155,9 +120,7 @@ def _malformed(request: ConsumerGroupHeartbeatRequest) -> str:
 # --- leaving
 
 
-def _leave(
-    changes: Changes, request: ConsumerGroupHeartbeatRequest
-) -> ConsumerGroupHeartbeatResponse | ErrorCode:
+def _leave(changes: Changes, request: Request) -> Response | ErrorCode:
     """Remove the member; a static one that leaves for a while keeps its partitions.
 
     What it was to give up is free then: it works on nothing.
@@ -176,38 +139,30 @@ def _leave(
         changes.show(f"{member_id} left for a while")
     else:
         changes.remove(member_id, "left", f"{member_id} left")
-    return ConsumerGroupHeartbeatResponse(
-        error=ErrorCode.NONE, member_id=member_id, member_epoch=request.member_epoch
-    )
+    return Response(error=NONE, member_id=member_id, member_epoch=request.member_epoch)
 
 
-def _unknown(state: GroupState, request: ConsumerGroupHeartbeatRequest) -> ErrorCode:
+def _unknown(state: GroupState, request: Request) -> ErrorCode:
     """Return the error for a request of no member, or of one whose instance id another member has."""
     if request.instance_id is not None:
         known = state.instances.get(request.instance_id)
         if known is not None and known != request.member_id:
             return ErrorCode.FENCED_INSTANCE_ID
-    return ErrorCode.NONE if request.member_id in state.members else ErrorCode.UNKNOWN_MEMBER_ID
+    return NONE if request.member_id in state.members else ErrorCode.UNKNOWN_MEMBER_ID
 
 
 # --- joining and reporting
 
 
-def _reconcile(
-    computing: Computing,
-    changes: Changes,
-    request: ConsumerGroupHeartbeatRequest,
-    client_id: str,
-    client_host: str,
-) -> ConsumerGroupHeartbeatResponse | ErrorCode:
+def _reconcile(changes: Changes, request: Request, client: tuple[str, str]) -> Response | ErrorCode:
     """Admit or update the member, compute the shares if the group has changed, and take the next step."""
     error = _admit(changes, request) if request.member_epoch == JOINS else _check(changes.state, request)
     if error:
         return error
     member_id, group = request.member_id, changes.group
-    _update(changes, request, client_id, client_host)
+    _update(changes, request, client)
     if changes.state.epoch > changes.state.target.epoch:
-        _compute(computing, changes)
+        _compute(changes)
     state, before = changes.state, changes.state.currents[member_id]
     share = state.shares.get(member_id, ())
     owned = request.topic_partitions
@@ -223,8 +178,8 @@ def _reconcile(
         reported = group.reported.get(member_id, frozenset(before.assigned))
     changes.follow.append(lambda step: group.begin_session(step, member_id))
     is_known = request.member_epoch != JOINS and _knows(current, before, reported)
-    return ConsumerGroupHeartbeatResponse(
-        error=ErrorCode.NONE,
+    return Response(
+        error=NONE,
         member_id=member_id,
         member_epoch=current.epoch,
         heartbeat_interval_ms=group.settings.heartbeat_interval_ms,
@@ -237,7 +192,7 @@ def _knows(current: Current, before: Current, reported: frozenset[object]) -> bo
     return current.assigned == before.assigned and reported == frozenset(current.assigned)
 
 
-def _check(state: GroupState, request: ConsumerGroupHeartbeatRequest) -> ErrorCode:
+def _check(state: GroupState, request: Request) -> ErrorCode:
     """Check the epoch of a member.
 
     It may be the one before, if the response with the present one was lost: then the member reports
@@ -248,15 +203,15 @@ def _check(state: GroupState, request: ConsumerGroupHeartbeatRequest) -> ErrorCo
         return error
     current = state.currents[request.member_id]
     if request.member_epoch == current.epoch:
-        return ErrorCode.NONE
+        return NONE
     owned = request.topic_partitions
     repeats = request.member_epoch == current.previous_epoch and owned is not None
     if repeats and owned is not None and frozenset(owned) <= frozenset(current.assigned):
-        return ErrorCode.NONE
+        return NONE
     return ErrorCode.FENCED_MEMBER_EPOCH
 
 
-def _admit(changes: Changes, request: ConsumerGroupHeartbeatRequest) -> ErrorCode:
+def _admit(changes: Changes, request: Request) -> ErrorCode:
     """Let a member in that is new, or that joins again. A static one may take the place of its old id."""
     member_id, state = request.member_id, changes.state
     known = None if request.instance_id is None else state.instances.get(request.instance_id)
@@ -269,14 +224,14 @@ def _admit(changes: Changes, request: ConsumerGroupHeartbeatRequest) -> ErrorCod
         changes.put(MEMBER, member_id, member)
         changes.put(SHARE, member_id, share)
         changes.put(CURRENT, member_id, _back(current))
-        changes.replaced(request.instance_id or "", known, member_id)
+        changes.effects.report_replaced(changes.group.group_id, request.instance_id or "", known, member_id)
     elif member_id in state.members:
         current = state.currents[member_id]
         if current.epoch == LEAVES_FOR_A_WHILE or current.state is MemberState.UNREVOKED:
             changes.put(CURRENT, member_id, _back(current))
     elif len(state.members) >= changes.group.settings.max_size:
         return ErrorCode.GROUP_MAX_SIZE_REACHED
-    return ErrorCode.NONE
+    return NONE
 
 
 def _back(current: Current) -> Current:
@@ -284,18 +239,15 @@ def _back(current: Current) -> Current:
     return Current(assigned=current.assigned)
 
 
-def _update(
-    changes: Changes, request: ConsumerGroupHeartbeatRequest, client_id: str, client_host: str
-) -> None:
+def _update(changes: Changes, request: Request, client: tuple[str, str]) -> None:
     """Take over what a member tells. Other topics raise the epoch of the group."""
     member_id = request.member_id
     before = changes.state.members.get(member_id)
-    known = before or Member(client_id, client_host, request.instance_id, None, 0, (), None, None)
+    known = before or Member(*client, request.instance_id, None, 0, (), None, None)
     names, pattern = request.subscribed_topic_names, request.subscribed_topic_regex
     timeout_ms = request.rebalance_timeout_ms
     member = Member(
-        client_id,
-        client_host,
+        *client,
         request.instance_id or known.instance_id,
         known.rack if request.rack_id is None else request.rack_id,
         timeout_ms if timeout_ms > 0 else known.rebalance_timeout_ms,
@@ -309,7 +261,7 @@ def _update(
     changes.put(MEMBER, member_id, member)
     if before is None:
         changes.put(CURRENT, member_id, Current())
-        changes.added(member_id, member.instance_id)
+        changes.effects.report_added(changes.group.group_id, member_id, member.instance_id)
         changes.bump(f"{member_id} joined")
     elif _wanted(member) != _wanted(before):
         changes.bump(f"{member_id} changed its topics")
@@ -343,38 +295,38 @@ def subscribed(computing: Computing, member: Member) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*member.topics, *visible)))
 
 
-def _compute(computing: Computing, changes: Changes) -> None:
+def _compute(changes: Changes) -> None:
     """Compute the shares of all members for the epoch of the group."""
-    state = changes.state
+    computing, state = changes.group.computing, changes.state
     members = {
         member_id: Subscriber(
-            subscribed(computing, m), state.shares.get(member_id, ()), m.instance_id, m.rack
+            subscribed(computing, member),
+            state.shares.get(member_id, ()),
+            member.instance_id,
+            member.rack,
         )
-        for member_id, m in state.members.items()
+        for member_id, member in state.members.items()
     }
-    topics = computing.topics(dict.fromkeys(t for m in members.values() for t in m.topics))
-    assignor = _chosen(computing, state.members.values())
+    topics = computing.topics(dict.fromkeys(topic for each in members.values() for topic in each.topics))
+    # The assignor that most members name; of several, and if none does, the coordinator's first.
+    votes = [member.assignor for member in state.members.values()]
+    assignor = max(computing.assignors, key=votes.count)
     shares = computing.assign(assignor, members)
     for member_id in members:
         share = shares.get(member_id, ())
         if share != state.shares.get(member_id):
             changes.put(SHARE, member_id, share)
     changes.put(TARGET, "", Target(state.epoch, assignor, topics))
-    changes.targeted()
+    changes.effects.report_generation(changes.group.group_id, state.epoch, assignor, state.members)
+    changes.show("the shares are computed")
 
 
-def _chosen(computing: Computing, members: Iterable[Member]) -> str:
-    """Return the assignor that most members name; of several, and if none does, the coordinator's first."""
-    votes = [member.assignor for member in members]
-    return max(computing.assignors, key=votes.count)
-
-
-def on_topics(computing: Computing, step: Step, group: ReconcileGroup) -> None:
+def on_topics(step: Step, group: ReconcileGroup) -> None:
     """Raise the epoch if the topics of the members differ from those that the shares were computed for."""
 
     def task(changes: Changes) -> None:
-        state = changes.state
-        names = dict.fromkeys(t for m in state.members.values() for t in subscribed(computing, m))
+        computing, state = group.computing, changes.state
+        names = dict.fromkeys(t for member in state.members.values() for t in subscribed(computing, member))
         is_computed = state.members and state.epoch == state.target.epoch
         if is_computed and computing.topics(names) != state.target.topics:
             changes.bump("partitions of a subscribed topic changed")

@@ -9,8 +9,7 @@ from functools import partial
 
 from coordinator_core.coordinator.parts import CoordinatorPart, Row
 from coordinator_core.coordinator.server_side import requests, rounds
-from coordinator_core.coordinator.server_side.group import FAMILY, restored
-from coordinator_core.coordinator.server_side.rounds import Compute
+from coordinator_core.coordinator.server_side.group import FAMILY, Compute, restored
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.server_side import JoinRequest
 
@@ -22,13 +21,11 @@ def server_side_part(compute: Compute) -> CoordinatorPart:
         requests={
             JoinRequest: Row(partial(requests.join, compute), requests.join_refused),
             m.HeartbeatRequest: Row(requests.heartbeat, lambda _, error: m.HeartbeatResponse(error=error)),
-            m.LeaveGroupRequest: Row(
-                partial(requests.leave, compute), lambda _, error: m.LeaveGroupResponse(error=error)
-            ),
+            m.LeaveGroupRequest: Row(requests.leave, lambda _, error: m.LeaveGroupResponse(error=error)),
         },
-        restore=restored,
-        on_timer=partial(rounds.on_timer, compute),
-        on_topics=partial(rounds.on_topics, compute),
+        restore=partial(restored, compute),
+        on_timer=rounds.on_timer,
+        on_topics=rounds.on_topics,
     )
 
 

@@ -1,21 +1,23 @@
 """A group whose coordinator computes the assignments: its members, and the joins parked for them."""
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
-from enum import IntEnum, StrEnum
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple, TypeAlias
 
-from coordinator_core.coordinator.records import StoredGroup, StoredMember
-from coordinator_core.coordinator.shard import DEAD, EMPTY, GROUP_BYTES, MEMBER_BYTES, Step
+import msgspec
+
+from coordinator_core.coordinator.records import StoredGroup
+from coordinator_core.coordinator.round_group import RoundGroup, RoundMember, TimerKind
+from coordinator_core.coordinator.shard import DEAD, EMPTY, Step
 from coordinator_core.protocol.consumer_protocol import PROTOCOL_TYPE, decode_assignment
-from coordinator_core.protocol.error_codes import ErrorCode
-from coordinator_core.protocol.messages import (
-    DescribedGroup,
-    DescribedMember,
-    OffsetCommitRequest,
-    TxnOffsetCommitRequest,
-)
+from coordinator_core.protocol.error_codes import NONE, ErrorCode
+from coordinator_core.protocol.messages import HeartbeatRequest, OffsetCommitRequest, TxnOffsetCommitRequest
+from coordinator_core.protocol.server_side import JoinResponse
 
 FAMILY = "server-side"
+
+MemberRequest: TypeAlias = HeartbeatRequest | OffsetCommitRequest | TxnOffsetCommitRequest
 
 
 class State(StrEnum):
@@ -46,76 +48,58 @@ MOVES: Mapping[State, frozenset[State]] = {
 }
 
 
-class TimerKind(IntEnum):
-    """What a deadline of a group is for. Deadlines of one moment fire in this order."""
+class Computed(NamedTuple):
+    """The result of an assignor: its name, the topics that it was given, and each member's share, encoded."""
 
-    PENDING_MEMBER = 0
-    SESSION = 1
-    JOIN = 2
-
-
-@dataclass(slots=True)
-class Member:
-    """A member. ``joining`` is the id of its parked join; its session is not counted meanwhile."""
-
-    member_id: str
-    client_id: str
-    client_host: str
-    session_timeout_ms: int
-    rebalance_timeout_ms: int
-    topics: tuple[str, ...]
-    assignment: bytes = b""
-    joining: int | None = None
+    protocol: str
+    topics: dict[str, int]
+    assignments: dict[str, bytes]
 
 
-@dataclass(slots=True)
-class ServerSideGroup:
-    """A group. ``members`` are in the order in which they joined.
+class Compute(msgspec.Struct, frozen=True):
+    """How a coordinator computes assignments.
 
-    ``pending`` are the ids that were handed out and have not joined. ``topics`` are the topics with their
-    partitions for which the assignment was computed. ``next_cause`` is the reason for the round that follows
-    the write under way, "" if there is none. ``is_first``, ``added`` and ``remaining_ms`` belong to the
-    initial delay.
+    ``topics`` returns the partitions of the existing ones among some topics. ``assign`` runs the assignor for
+    the topics of each member id.
     """
 
-    group_id: str
-    family: str = FAMILY
+    topics: Callable[[Mapping[str, None]], dict[str, int]]
+    assign: Callable[[Mapping[str, tuple[str, ...]]], Computed]
+
+
+@dataclass(slots=True)
+class Member(RoundMember):
+    """A member. Its session is not counted while its join is parked."""
+
+    topics: tuple[str, ...] = ()
+
+    def subscription(self, protocol: str | None) -> bytes:  # noqa: ARG002 - the same for every assignor
+        """Return the topics, as the log has them."""
+        return ",".join(self.topics).encode()
+
+    def shown(self, protocol: str | None, *, is_stable: bool) -> tuple[bytes, bytes]:  # noqa: ARG002
+        """Return no subscription, and the assignment."""
+        return b"", self.assignment
+
+
+class ServerSideGroup(RoundGroup[Member]):
+    """A group, and how its assignments are computed.
+
+    ``topics`` are the topics with their partitions for which the assignment was computed. ``next_cause`` is
+    the reason for the round that follows the write under way, "" if there is none.
+    """
+
+    family, moves, join_response = FAMILY, MOVES, JoinResponse
+    empty, preparing, stable = State.EMPTY, State.PREPARING, State.STABLE
     state: State = State.EMPTY
-    generation: int = 0
-    protocol_name: str = ""
-    members: dict[str, Member] = field(default_factory=dict)
-    pending: dict[str, None] = field(default_factory=dict)
-    topics: dict[str, int] = field(default_factory=dict)
-    next_cause: str = ""
-    is_first: bool = False
-    added: bool = False
-    remaining_ms: int = 0
-    emptied_at_ms: int = 0
-    protocol_type: str | None = PROTOCOL_TYPE
+    protocol_type: str = PROTOCOL_TYPE
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether the group is Empty."""
-        return self.state is State.EMPTY
-
-    @property
-    def expects_members(self) -> bool:
-        """Whether ids are pending."""
-        return bool(self.pending)
-
-    def describe(self) -> DescribedGroup:
-        """Return the group as administrators see it."""
-        return DescribedGroup(
-            error=ErrorCode.NONE,
-            group_id=self.group_id,
-            state=self.state.value,
-            protocol_type=PROTOCOL_TYPE,
-            protocol_name=self.protocol_name if self.state is State.STABLE else "",
-            members=tuple(
-                DescribedMember(m.member_id, None, m.client_id, m.client_host, b"", m.assignment)
-                for m in self.members.values()
-            ),
-        )
+    def __init__(self, group_id: str, compute: Compute) -> None:
+        super().__init__(group_id)
+        self.compute = compute
+        self.protocol_name: str = ""
+        self.topics: dict[str, int] = {}
+        self.next_cause = ""
 
     def subscribed_topics(self) -> dict[str, None]:
         """Return the topics of all members."""
@@ -125,100 +109,32 @@ class ServerSideGroup:
         """Return the topics whose offsets do not expire now; None if no offset expires."""
         return self.subscribed_topics() if self.state is State.STABLE else None
 
-    def accept_commit(self, step: Step, request: OffsetCommitRequest) -> ErrorCode:
-        """Check a commit. A commit restarts the session of its member."""
-        if request.generation_id < 0 and self.is_empty:
-            return ErrorCode.NONE
-        error = self.check(request.member_id, request.generation_id)
-        if not error:
-            self.restart_session(step, self.members[request.member_id])
-        return error
-
-    def accept_in_transaction(self, request: TxnOffsetCommitRequest) -> ErrorCode:
-        """Check a commit in a transaction."""
-        return self.check(request.member_id, request.generation_id)
-
-    def check(self, member_id: str, generation: int) -> ErrorCode:
-        """Check that an id is a member's, and that the member has the present generation."""
-        if member_id not in self.members:
+    def check(self, request: MemberRequest) -> ErrorCode:
+        """Check that a request is a member's, and that the member has the present generation."""
+        if request.member_id not in self.members:
             return ErrorCode.UNKNOWN_MEMBER_ID
-        return ErrorCode.NONE if generation == self.generation else ErrorCode.ILLEGAL_GENERATION
+        return NONE if request.generation_id == self.generation else ErrorCode.ILLEGAL_GENERATION
 
-    def restart_session(self, step: Step, member: Member) -> None:
+    def restart_session(self, step: Step, member_id: str) -> None:
         """Restart the session of a member, unless its join is parked."""
-        if member.joining is None:
-            step.schedule(TimerKind.SESSION, self, member.session_timeout_ms, member.member_id)
-
-    def rebalance_timeout_ms(self) -> int:
-        """Return the largest rebalance timeout of the members."""
-        return max((m.rebalance_timeout_ms for m in self.members.values()), default=0)
-
-    def all_have_joined(self) -> bool:
-        """Return whether every member has joined and no id is pending."""
-        return not self.pending and all(m.joining is not None for m in self.members.values())
-
-    def forget_expected(self) -> None:
-        """Forget the pending ids."""
-        self.pending.clear()
-
-    def size_bytes(self) -> int:
-        """Return about how much memory the group takes, without its offsets."""
-        size = GROUP_BYTES + 2 * len(self.group_id) + MEMBER_BYTES * (len(self.members) + len(self.pending))
-        return size + sum(2 * len(m.assignment) for m in self.members.values())
-
-    def stored(self, assignments: Mapping[str, bytes], now_ms: int) -> StoredGroup:
-        """Return the group as the value of a record."""
-        return StoredGroup(
-            protocol_type=PROTOCOL_TYPE,
-            protocol_name=self.protocol_name,
-            generation=self.generation,
-            leader=None,
-            members=tuple(
-                StoredMember(
-                    m.member_id,
-                    None,
-                    m.client_id,
-                    m.client_host,
-                    m.session_timeout_ms,
-                    m.rebalance_timeout_ms,
-                    ",".join(m.topics).encode(),
-                    assignments[m.member_id],
-                )
-                for m in self.members.values()
-            ),
-            changed_at_ms=now_ms,
-            family=FAMILY,
-        )
+        if member_id not in self.joins:
+            timeout_ms = self.members[member_id].session_timeout_ms
+            step.schedule(TimerKind.SESSION, self, timeout_ms, member_id)
 
 
-def restored(step: Step, group_id: str, stored: StoredGroup, handed_out: int) -> ServerSideGroup:  # noqa: ARG001
+def restored(compute: Compute, step: Step, group_id: str, stored: StoredGroup, _: int) -> ServerSideGroup:
     """Return the group of a record, with sessions that begin now: Stable if it has members, else Empty.
 
     Its assignment counts, whether its members have received it or not.
     """
-    group = ServerSideGroup(group_id, generation=stored.generation, protocol_name=stored.protocol_name or "")
-    group.emptied_at_ms = stored.changed_at_ms
-    for m in stored.members:
-        topics = tuple(filter(None, m.subscription.decode().split(",")))
-        group.members[m.member_id] = member = Member(
-            m.member_id,
-            m.client_id,
-            m.client_host,
-            m.session_timeout_ms,
-            m.rebalance_timeout_ms,
-            topics,
-            m.assignment,
-        )
-        group.restart_session(step, member)
-        for topic, number in decode_assignment(m.assignment)[0]:
+    group = ServerSideGroup(group_id, compute)
+    for entry in stored.members:
+        member = Member.of(entry)
+        member.topics = tuple(filter(None, entry.subscription.decode().split(",")))
+        group.add(member)
+        group.restart_session(step, member.member_id)
+        for topic, number in decode_assignment(entry.assignment)[0]:
             group.topics[topic] = max(group.topics.get(topic, 0), number + 1)
-    if group.members:
-        group.state = State.STABLE
+    group.take_over(stored)
     step.schedule_retention(group)
     return group
-
-
-def find(step: Step, group_id: str) -> ServerSideGroup | None:
-    """Return the group; None if it is unknown or has never had a member."""
-    group = step.shard.groups.get(group_id)
-    return group if isinstance(group, ServerSideGroup) else None

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from coordinator_core.assigning.problem import is_capacity
 from coordinator_core.model import TopicPartition
 
 HALF_LIFE_SECONDS = 3_600.0
@@ -84,6 +85,6 @@ def decode_report(data: bytes) -> Report | None:
                 estimates[TopicPartition(topic, partition)] = Estimate(*amounts)
     except (struct.error, ValueError):
         return None
-    if at != len(data) or not (isnan(capacity) or (isfinite(capacity) and capacity > 0)):
+    if at != len(data) or not (isnan(capacity) or is_capacity(capacity)):
         return None
     return Report(None if isnan(capacity) else capacity, estimates)

@@ -8,10 +8,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from enum import Enum
 from functools import partial
-from math import inf
 from random import Random
 from time import monotonic
-from types import TracebackType
 from typing import Any, Self
 
 from coordinator_core.client.config import ClientConfig
@@ -105,7 +103,7 @@ class Consumer:
         self._places = places_of(bootstrap_servers, "bootstrap_servers")
         self._random = Random(seed)
         self._listener = listener
-        self._loads = MeasuredLoads(capacity=_capacity(capacity))
+        self._loads = MeasuredLoads(capacity=capacity)
         self._measures = any(entry.provider for entry in strategies)
         self._measured_ms = self._led_without_weights = 0
         self._assignors = [registry.build(entry, self._loads) for entry in strategies]
@@ -168,9 +166,7 @@ class Consumer:
         await self.start()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self.close()
 
     # --- views
@@ -390,8 +386,8 @@ class Consumer:
             self._timer = None
         due_ms = self._client.next_deadline_ms()
         if due_ms is not None:
-            wait = max(0, due_ms - _now_ms()) / 1_000
-            self._timer = asyncio.get_running_loop().call_later(wait, self._on_deadline)
+            loop = asyncio.get_running_loop()  # with the same clock
+            self._timer = loop.call_at(due_ms / 1_000, self._on_deadline)
 
     def _signal(self) -> None:
         """Wake a poll and a commit that wait."""
@@ -436,12 +432,6 @@ def _highest(versions: Mapping[str, int]) -> dict[Api, int]:
             raise InputError("api_versions", found, "an API of consumers and a version that is spoken here")
         highest[api] = version
     return highest
-
-
-def _capacity(capacity: float | None) -> float | None:
-    if capacity is not None and not 0 < capacity < inf:
-        raise InputError("capacity", repr(capacity), "records/s above 0, or None")
-    return capacity
 
 
 def _is_classic(protocol: str) -> bool:

@@ -11,8 +11,9 @@ from coordinator_core.errors import InputError
 from coordinator_core.reading.checks import whole
 from coordinator_core.registry.registry import default_registry
 from rebalance_lab.scenarios.families import check_settings
+from rebalance_lab.scenarios.fields import LAST_SEED
 from rebalance_lab.scenarios.files import load_scenario, load_scenario_stream
-from rebalance_lab.scenarios.scenario import LAST_SEED, Scenario
+from rebalance_lab.scenarios.scenario import Scenario
 
 ScenarioArgument: TypeAlias = Annotated[
     str, typer.Argument(metavar="SCENARIO", help="A scenario in YAML or JSON; - reads standard input.")

@@ -6,7 +6,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from coordinator_core.registry.registry import LoadedPlugin, Registry, default_registry, qualified
+from coordinator_core.registry.registry import LoadedPlugin, Registry, default_registry
 from rebalance_lab.cli.output import ExitStatus, complain, print_document, print_table, stdout
 from rebalance_lab.verdicts.tables import json_text
 
@@ -53,7 +53,7 @@ def listed(registry: Registry) -> dict[str, Any]:
 
 def _doc(registry: Registry, kind: str, name: str, plugin: LoadedPlugin) -> str:
     records = getattr(registry, kind)()
-    record = records.get(qualified(name, plugin.distribution, plugin.name)) or records[name]
+    record = records.get(plugin.qualified(name)) or records[name]
     options = [f"+{option}" for option in record.options] if kind == "assignors" else []
     aliases = [f"{alias} for {text}" for alias, text in getattr(record, "aliases", {}).items()]
     listed = [("Options", options), ("Aliases", aliases)]

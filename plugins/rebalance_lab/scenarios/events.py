@@ -1,43 +1,41 @@
 """The built-in kinds of scenario events. An entry point of the plugin group ``rebalance_lab``.
 
-Each kind is a value with its arguments. A parser makes it from the document. The optional `check` compares it
+Each kind is a value with its arguments, which is read from the document. The optional `check` compares it
 with the members and topics at that time. `apply` carries it out on a stage. The kinds that act on members are
 in `member_events`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, TypeAlias
+
+import msgspec
+from msgspec import Meta
 
 from coordinator_core.errors import InputError
-from coordinator_core.reading import checks as doc
-from coordinator_core.reading.checks import inside
-from coordinator_core.reading.durations import parse_duration
-from coordinator_core.reading.schemas import (
-    DURATION,
-    TEXT,
-    described,
-    fields_of,
-    named,
-    one_or_more,
-    optional,
-    whole,
-)
+from coordinator_core.reading.checks import inside, unexpected
 from coordinator_core.registry.hookspecs import ScenarioEventSpec, hookimpl
 from rebalance_lab.scenarios import member_events as of
-from rebalance_lab.scenarios.fields import (
-    MOST_PARTITIONS,
-    NEW_TOPIC_FIELDS,
-    ONE_KIND_OF_RATES,
-    SUBSCRIPTION_FIELDS,
-)
-from rebalance_lab.scenarios.member_events import no_more
+from rebalance_lab.scenarios.documents import Document, Schema, Text, Time, about, read, schemas_of
+from rebalance_lab.scenarios.fields import NewTopicFields, Partitions, SubscriptionFields
 from rebalance_lab.scenarios.roster import Roster
-from rebalance_lab.scenarios.scenario import Topic, parse_new_topic
+from rebalance_lab.scenarios.scenario import Topic, new_topic
 from rebalance_lab.scenarios.stage import Stage
 
-NEW_TOPIC = fields_of(NEW_TOPIC_FIELDS, ("partitions",), allOf=ONE_KIND_OF_RATES)
-FAILOVER_FIELDS = {"down": described("The time without a coordinator.", DURATION, default="3s")}
+Counts: TypeAlias = Annotated[
+    Annotated[dict[Text, Partitions], Meta(min_length=1)],
+    about(least="topics with their new numbers of partitions"),
+]
+NewTopics: TypeAlias = Annotated[
+    Annotated[dict[Text, NewTopicFields], Meta(min_length=1)],
+    about(key="a topic's name", least="topics, each with partitions and rates"),
+]
+
+_JOINS = {"$ref": "#/$defs/NewMemberFields"}
+Joining: TypeAlias = Annotated[
+    Any, about(schema={"anyOf": [_JOINS, {"type": "array", "items": _JOINS, "minItems": 1}]})
+]
+Calming: TypeAlias = Annotated[Any, about(schema={"const": True})]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,27 +75,32 @@ class CreateTopic:
             stage.create_topic(name, topic)
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteTopic:
+class TopicNames(of.Names):
+    """The names of topics: one, or a list."""
+
+    __slots__ = ()
+    what = "a topic's name"
+    once = "each topic once"
+
+
+class DeleteTopic(of.OfNames):
     """Topics end, with their partitions and records."""
 
-    topics: tuple[str, ...]
+    kind = "delete_topic"
 
-    def check(self, roster: Roster, where: str, at_ms: int) -> None:  # noqa: ARG002 - the interface's
-        for name, place in of.places(self.topics, inside(where, "delete_topic")):
-            roster.topic_deleted(name, place)
+    def check_one(self, roster: Roster, name: str, place: str, at_ms: int) -> None:  # noqa: ARG002
+        roster.topic_deleted(name, place)
 
-    def apply(self, stage: Stage) -> None:
-        for name in self.topics:
-            stage.changed("delete_topic", name)
-            stage.delete_topic(name)
+    def apply_to(self, stage: Stage, name: str) -> None:
+        stage.delete_topic(name)
 
 
-@dataclass(frozen=True, slots=True)
-class CoordinatorFailover:
+class CoordinatorFailover(Document, frozen=True):
     """The group's coordinator fails. Another broker takes over after ``down_ms``."""
 
-    down_ms: int
+    down_ms: Annotated[Time, about("The time without a coordinator.", schema={"default": "3s"})] = (
+        msgspec.field(name="down", default_factory=lambda: Time(3_000))
+    )
 
     def apply(self, stage: Stage) -> None:
         stage.coordinator_failover(self.down_ms)
@@ -112,141 +115,124 @@ class Calm:
         stage.calm()
 
 
-def _calm(value: Any, extra: Mapping[str, Any], where: str) -> Calm:
-    no_more(extra, where)
-    if value is not True:
-        raise doc.unexpected(inside(where, "calm"), value, "true")
-    return Calm()
-
-
-def _add_partitions(value: Any, extra: Mapping[str, Any], where: str) -> AddPartitions:
-    no_more(extra, where)
-    at = inside(where, "add_partitions")
-    counts = doc.mapping(value, at)
-    if not counts:
-        raise doc.unexpected(at, counts, "topics with their new numbers of partitions")
-    return AddPartitions(
-        tuple((t, doc.whole(n, inside(at, t), low=1, high=MOST_PARTITIONS)) for t, n in counts.items())
-    )
-
-
 def _create_topic(value: Any, extra: Mapping[str, Any], where: str) -> CreateTopic:
-    no_more(extra, where)
+    of.read_beside(Document, extra, where)
     at = inside(where, "create_topic")
-    topics = doc.mapping(value, at)
-    if not topics:
-        raise doc.unexpected(at, topics, "topics, each with partitions and rates")
-    for name in topics:
-        doc.text(name, at, "a topic's name")
-    return CreateTopic(
-        tuple((name, parse_new_topic(topic, inside(at, name))) for name, topic in topics.items())
-    )
+    topics: dict[str, NewTopicFields] = read(NewTopics, value, at)
+    return CreateTopic(tuple((name, new_topic(topic, inside(at, name))) for name, topic in topics.items()))
 
 
-def _delete_topic(value: Any, extra: Mapping[str, Any], where: str) -> DeleteTopic:
-    no_more(extra, where)
-    return DeleteTopic(of.names(value, inside(where, "delete_topic"), "a topic's name", "each topic once"))
-
-
-def _coordinator_failover(value: Any, extra: Mapping[str, Any], where: str) -> CoordinatorFailover:
-    no_more(extra, where)
-    at = inside(where, "coordinator_failover")
-    fields = doc.mapping({} if value is None else value, at, FAILOVER_FIELDS)
-    return CoordinatorFailover(parse_duration(fields.get("down", "3s"), inside(at, "down"), at_least_ms=1))
+def _calm(value: Any, extra: Mapping[str, Any], where: str) -> Calm:
+    of.read_beside(Document, extra, where)
+    if value is not True:
+        raise unexpected(inside(where, "calm"), value, "true")
+    return Calm()
 
 
 def _apply(stage: Stage, arguments: Any) -> None:
     arguments.apply(stage)
 
 
-def _of_members(kind: str, make: Callable[[tuple[str, ...]], Any], text: str) -> ScenarioEventSpec:
-    return ScenarioEventSpec(kind, of.of_members(make, kind), _apply, text, fields={kind: one_or_more(TEXT)})
+def _schema_of(kind: Any) -> Schema:
+    """Return the schema of a type, or of one that may be null, in one piece but for documents inside it."""
+    (found,), definitions = schemas_of(kind)
+    if "anyOf" in found:
+        return {**found, "anyOf": [_in_place(one, definitions) for one in found["anyOf"]]}
+    return _in_place(found, definitions)
 
 
-def _for_a_while(kind: str, make: Callable[[tuple[str, ...], int], Any], text: str) -> ScenarioEventSpec:
-    fields = {kind: one_or_more(TEXT), "for": DURATION}
-    return ScenarioEventSpec(kind, of.for_a_while(make, kind), _apply, text, fields=fields, required=("for",))
+def _in_place(schema: Schema, definitions: Mapping[str, Schema]) -> Schema:
+    return definitions.get(schema.get("$ref", "").removeprefix("#/$defs/"), schema)
+
+
+Parse: TypeAlias = Callable[[Any, Mapping[str, Any], str], Any]
+
+
+def _kind(
+    name: str,
+    text: str,
+    value: Any,
+    make: Callable[..., Any] | None = None,
+    *,
+    beside: type[Document] = Document,
+    parse: Parse | None = None,
+    protocols: tuple[str, ...] = (),
+) -> ScenarioEventSpec:
+    """Return a kind of event from the type of its ``value``, and that of the fields ``beside`` it.
+
+    ``make`` makes the event of them, unless the value itself is the event or ``parse`` reads it.
+    """
+
+    def parsed(given: Any, extra: Mapping[str, Any], where: str) -> Any:
+        fields = msgspec.structs.astuple(of.read_beside(beside, extra, where))
+        found = read(value, given, inside(where, name))
+        return found if make is None else make(found, *fields)
+
+    others = _schema_of(beside)
+    return ScenarioEventSpec(
+        name,
+        parse or parsed,
+        _apply,
+        text,
+        fields={name: _schema_of(value), **others["properties"]},
+        required=others["required"],
+        protocols=protocols,
+    )
+
+
+def _of_names(kind: type[of.OfNames], text: str, names: type[of.Names] = of.Names) -> ScenarioEventSpec:
+    beside = of.Lasting if issubclass(kind, of.ForAWhile) else Document
+    return _kind(kind.kind, text, names, kind, beside=beside)
 
 
 @hookimpl
 def scenario_events() -> Iterable[ScenarioEventSpec]:
     """Return the kinds of scenario events of this package."""
     return [
-        ScenarioEventSpec(
-            "join",
-            of.parse_join,
-            _apply,
-            "A new member: join: {id: extra, topics: [orders]}.",
-            fields={"join": one_or_more({"$ref": "#/$defs/new_member"})},
-        ),
-        _of_members("leave", of.Leave, "A member closes properly: leave: c-1."),
-        _of_members("crash", of.Crash, "A member vanishes: crash: c-2."),
-        _of_members("restart", of.Restart, "A member starts again: restart: c-2."),
-        _for_a_while("pause", of.Pause, "A member stands still: pause: c-0, for: 70s."),
-        _for_a_while("freeze", of.Freeze, "A process stands still, heartbeats too: freeze: c-0, for: 70s."),
-        _for_a_while("cut", of.Cut, "A member is cut from the brokers: cut: c-0, for: 10s."),
-        ScenarioEventSpec(
+        _kind("join", "A new member: join: {id: extra, topics: [orders]}.", Joining, parse=of.parse_join),
+        _of_names(of.Leave, "A member closes properly: leave: c-1."),
+        _of_names(of.Crash, "A member vanishes: crash: c-2."),
+        _of_names(of.Restart, "A member starts again: restart: c-2."),
+        _of_names(of.Pause, "A member stands still: pause: c-0, for: 70s."),
+        _of_names(of.Freeze, "A process stands still, heartbeats too: freeze: c-0, for: 70s."),
+        _of_names(of.Cut, "A member is cut from the brokers: cut: c-0, for: 10s."),
+        _kind(
             "subscribe",
-            of.parse_subscribe,
-            _apply,
             "A new subscription: subscribe: s1, topics: [orders, payments].",
-            fields={"subscribe": one_or_more(TEXT), **SUBSCRIPTION_FIELDS},
+            of.Names,
+            beside=SubscriptionFields,
+            parse=of.parse_subscribe,
         ),
-        _of_members(
-            "remove_member", of.RemoveMember, "An administrator removes a member: remove_member: c-1."
-        ),
-        ScenarioEventSpec(
+        _of_names(of.RemoveMember, "An administrator removes a member: remove_member: c-1."),
+        _kind(
             "lag_view",
-            of.parse_lag_view,
-            _apply,
             "What servers show a member is late: lag_view: {member: c-2, by: 10s}.",
+            of.LagView,
             protocols=("watcher", "peers"),
-            fields={"lag_view": fields_of(of.LAG_VIEW_FIELDS, ("member", "by"))},
         ),
-        ScenarioEventSpec(
+        _kind(
             "add_partitions",
-            _add_partitions,
-            _apply,
             "Topics grow: add_partitions: {orders: 24}.",
-            fields={"add_partitions": named(whole(1, MOST_PARTITIONS), least=1)},
+            Counts,
+            lambda counts: AddPartitions(tuple(counts.items())),
         ),
-        ScenarioEventSpec(
+        _kind(
             "create_topic",
-            _create_topic,
-            _apply,
             "A new topic: create_topic: {payments: {partitions: 6, rate: 100}}.",
-            fields={
-                "create_topic": named(
-                    fields_of(NEW_TOPIC_FIELDS, ("partitions",), allOf=ONE_KIND_OF_RATES), least=1
-                )
-            },
+            NewTopics,
+            parse=_create_topic,
         ),
-        ScenarioEventSpec(
-            "delete_topic",
-            _delete_topic,
-            _apply,
-            "A topic ends: delete_topic: payments.",
-            fields={"delete_topic": one_or_more(TEXT)},
-        ),
-        ScenarioEventSpec(
+        _of_names(DeleteTopic, "A topic ends: delete_topic: payments.", TopicNames),
+        _kind(
             "rolling_restart",
-            of.parse_rolling_restart,
-            _apply,
             "Every member in turn: rolling_restart: {every: 20s, down: 5s}.",
-            fields={"rolling_restart": fields_of(of.ROLLING_RESTART_FIELDS, ("every", "down"))},
+            of.RollingRestart,
         ),
-        ScenarioEventSpec(
+        _kind(
             "coordinator_failover",
-            _coordinator_failover,
-            _apply,
             "The coordinator fails, another takes over: coordinator_failover: {down: 3s}.",
-            fields={"coordinator_failover": optional(fields_of(FAILOVER_FIELDS))},
+            CoordinatorFailover | None,
+            lambda failover: failover or CoordinatorFailover(),
         ),
-        ScenarioEventSpec(
-            "calm",
-            _calm,
-            _apply,
-            "The network is well from now on: calm: true.",
-            fields={"calm": {"const": True}},
-        ),
+        _kind("calm", "The network is well from now on: calm: true.", Calming, parse=_calm),
     ]

@@ -2,27 +2,25 @@
 
 from collections.abc import Iterable, Sequence
 
-from coordinator_core.client.config import ClientConfig
-from coordinator_core.coordinator.config import CoordinatorConfig
 from coordinator_core.errors import InputError
 from coordinator_core.families.family import DELAY, Family
 from coordinator_core.reading.checks import inside
 from coordinator_core.reading.durations import format_duration
-from coordinator_core.reading.settings import settings_of
 from coordinator_core.reading.suggestions import unknown_name
 from coordinator_core.registry.hookspecs import DELAY_OF_SETTINGS, ProtocolSpec, Strategy
 from coordinator_core.registry.registry import Registry
 from rebalance_lab.scenarios.scenario import Scenario
-from rebalance_lab.scenarios.settings import OTHER_DEFAULTS
+from rebalance_lab.scenarios.settings import OF_EVERY_STRATEGY, OTHER_DEFAULTS, own_settings
 
 
 def _meaningless(kind: str, spec: ProtocolSpec, protocols: Sequence[str]) -> str:
     """Return the reason for which an event has no meaning under a protocol, or ""."""
+    default = ""
     if protocols and spec.name not in protocols:
-        return spec.meaningless.get(kind, f"it is an event of {' and '.join(protocols)}")
-    if kind == "remove_member" and spec.remove_members is None:
-        return spec.meaningless.get(kind, "an administrator cannot remove its members")
-    return spec.meaningless.get(kind, "")
+        default = f"it is an event of {' and '.join(protocols)}"
+    elif kind == "remove_member" and spec.remove_members is None:
+        default = "an administrator cannot remove its members"
+    return spec.meaningless.get(kind, default)
 
 
 def family_for(scenario: Scenario, strategy: Strategy, registry: Registry) -> Family:
@@ -35,27 +33,28 @@ def family_for(scenario: Scenario, strategy: Strategy, registry: Registry) -> Fa
     """
     spec = registry.protocol(strategy.protocol)
     where = f"scenario {scenario.name!r}"
+
+    def refused(at: str, what: str, reason: str, instead: str) -> InputError:
+        found = f"{what} under the protocol {spec.name!r} ({reason})"
+        return InputError(at, found, f"{instead}, or another protocol")
+
     for event in scenario.events:
         reason = _meaningless(event.kind, spec, registry.scenario_events()[event.kind].protocols)
         if reason:
             at = f"{where}: {event.kind} at {format_duration(event.at_ms)}"
-            found = f"an event without a meaning under the protocol {spec.name!r} ({reason})"
-            raise InputError(at, found, "another event, or another protocol")
+            raise refused(at, "an event without a meaning", reason, "another event")
     if scenario.running and spec.running_group is None:
         reason = spec.meaningless.get("owned", "it has no groups that run already")
-        found = f"members with owned under the protocol {spec.name!r} ({reason})"
-        raise InputError(f"{where}: members", found, "members that join, or another protocol")
+        raise refused(f"{where}: members", "members with owned", reason, "members that join")
     if scenario.has_assignors and "assignors" in spec.meaningless:
-        found = f"assignors of members under the protocol {spec.name!r} ({spec.meaningless['assignors']})"
-        raise InputError(where, found, "members without assignors, or another protocol")
+        reason = spec.meaningless["assignors"]
+        raise refused(where, "assignors of members", reason, "members without assignors")
     static = next((member.id for member in scenario.members if member.instance_id is not None), None)
     if static is not None and "static" not in spec.modifiers:
         reason = spec.meaningless.get("static", "it has no static members")
-        found = f"an instance_id under the protocol {spec.name!r} ({reason})"
-        raise InputError(f"{where}: member {static!r}", found, "members without one, or another protocol")
+        raise refused(f"{where}: member {static!r}", "an instance_id", reason, "members without one")
     for name in strategy.settings:
-        known = settings_of(ClientConfig) | settings_of(CoordinatorConfig)
-        known |= settings_of(spec.settings) if spec.settings is not None else {}
+        known = {**OF_EVERY_STRATEGY, **own_settings(spec)}
         if name not in known:
             raise unknown_name(f"setting of strategy {strategy.name!r}", name, known)
     return Family(spec, {**OTHER_DEFAULTS, **scenario.config, **strategy.settings})
@@ -67,16 +66,12 @@ def check_settings(config: Iterable[str], texts: Sequence[str], where: str, regi
     Raises:
         InputError: if none reads it.
     """
-    of_consumers = settings_of(ClientConfig) | settings_of(CoordinatorConfig)
-    own = [name for name in config if name not in of_consumers]
+    own = [name for name in config if name not in OF_EVERY_STRATEGY]
     strategies = [registry.strategy(text) for text in texts] if own else []
     for name in own:
         if any(reads(strategy, name, registry) for strategy in strategies):
             continue
-        protocols = registry.protocols().items()
-        readers = [
-            f"+{key}" for key, spec in protocols if spec.settings and name in settings_of(spec.settings)
-        ]
+        readers = [f"+{key}" for key, spec in registry.protocols().items() if name in own_settings(spec)]
         expected = f"a strategy with {'+delay' if name == DELAY else ' or '.join(readers)}"
         found = f"a setting that no strategy reads ({', '.join(texts)})"
         raise InputError(inside(where, name), found, expected)
@@ -87,9 +82,8 @@ def reads(strategy: Strategy, name: str, registry: Registry) -> bool:
 
     A setting of its protocol that it sets itself it does not read.
     """
-    if name in settings_of(ClientConfig) | settings_of(CoordinatorConfig):
+    if name in OF_EVERY_STRATEGY:
         return True
-    kind = registry.protocol(strategy.protocol).settings
     if name == DELAY and strategy.delay_ms != DELAY_OF_SETTINGS:
         return False
-    return kind is not None and name in settings_of(kind) and name not in strategy.settings
+    return name in own_settings(registry.protocol(strategy.protocol)) and name not in strategy.settings

@@ -43,6 +43,10 @@ class _Loader(_Base):  # type: ignore[misc]  # the base is chosen at run time: l
             seen.add(key.value)
 
 
+_Loader.add_constructor("tag:yaml.org,2002:set", _Loader.construct_undefined)
+"""A set has no order, and a list of topics or members has one."""
+
+
 def load_scenario(path: Path | str, *, registry: Registry | None = None) -> Scenario:
     """Return the scenario of a file. Paths of CSV files are relative to it.
 

@@ -1,16 +1,16 @@
 """A group as a document: topics, members, and the partitions that they own.
 
-A correct document is converted at once by msgspec. Any other is read field by field, with the place of each
-field, for the error.
+A document is converted at once, and only of a wrong one the first error is searched (`documents`).
 """
 
 from collections.abc import Mapping, Sequence
 from itertools import chain, pairwise
-from typing import Annotated, Any, NamedTuple, TypeAlias
+from typing import Annotated, Any, NamedTuple, NoReturn, TypeAlias
 from zlib import crc32
 
 import msgspec
 import numpy as np
+from msgspec import Meta
 
 from coordinator_core.assigning.problem import build_problem
 from coordinator_core.errors import InputError
@@ -27,44 +27,49 @@ from coordinator_core.model import (
     TopicIndex,
     TopicInfo,
 )
-from coordinator_core.reading import checks as doc
-from coordinator_core.reading.checks import LARGEST, inside, unexpected
-from rebalance_lab.scenarios.replicas import parse_racks, per_partition
+from coordinator_core.reading.checks import LARGEST, inside
+from rebalance_lab.scenarios.documents import Amount, Document, about, read, search_error
+from rebalance_lab.scenarios.replicas import checked_length
 
 SCENARIO_DURATION = "10m"
 MOST_PARTITIONS_IN_ALL = 10_000_000
 """An assignment of this many partitions takes 2 GB. A larger one could exhaust the memory of the process."""
-_TOPIC_FIELDS = ("partitions", "racks", "weights")
-_MEMBER_FIELDS = ("id", "instance_id", "rack", "topics", "owned", "generation", "capacity")
 
 
-_Name: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, max_length=249)]
-_Number: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=MOST_PARTITIONS)]
-_Generation: TypeAlias = Annotated[int, msgspec.Meta(ge=NO_GENERATION, le=2**31 - 1)]
-_Weight: TypeAlias = Annotated[float, msgspec.Meta(ge=0, lt=LARGEST)]
-_Capacity: TypeAlias = Annotated[float, msgspec.Meta(gt=0, lt=LARGEST)]
+_Name: TypeAlias = Annotated[str, Meta(min_length=1, max_length=249)]
+"""A text whose blanks `_texts` looks for: a pattern would take longer."""
+_TopicName: TypeAlias = Annotated[_Name, about(expected="a topic's name")]
+_Number: TypeAlias = Annotated[int, Meta(ge=0, le=MOST_PARTITIONS)]
+_Racks: TypeAlias = Annotated[tuple[Annotated[_Name, about(expected="a rack")], ...], about(of="racks")]
+_Pair: TypeAlias = Annotated[tuple[str, _Number], about(expected="a pair [topic, partition]")]
 
 
-class _Topic(msgspec.Struct, forbid_unknown_fields=True):
-    partitions: _Number
-    racks: tuple[tuple[_Name, ...] | None, ...] | None = None
-    weights: tuple[_Weight, ...] | None = None
+class _Topic(Document, frozen=True):
+    partitions: Annotated[_Number, about(missing="the number of partitions")]
+    racks: Annotated[tuple[_Racks | None, ...] | None, about(of="lists of racks")] = None
+    weights: Annotated[tuple[Amount, ...] | None, about(of="weights")] = None
 
 
-class _Member(msgspec.Struct, forbid_unknown_fields=True):
-    id: Annotated[str, msgspec.Meta(min_length=1)]
-    topics: list[_Name]
-    owned: list[tuple[str, _Number]] | None = None
-    generation: _Generation | None = None
-    rack: _Name | None = None
+class _Member(Document, frozen=True, kw_only=True):
+    id: Annotated[
+        Annotated[str, Meta(min_length=1)],
+        about(expected="the member's id, as text", missing="the member's id"),
+    ]
     instance_id: _Name | None = None
-    capacity: _Capacity | None = None
+    rack: _Name | None = None
+    topics: Annotated[list[_TopicName], about(of="topics", missing="a list of topics")]
+    owned: Annotated[list[_Pair] | None, about(of="[topic, partition] pairs")] = None
+    generation: Annotated[int, Meta(ge=NO_GENERATION, le=2**31 - 1)] | None = None
+    capacity: Annotated[float, Meta(gt=0, lt=LARGEST)] | None = None
 
 
 class _Group(msgspec.Struct):
-    topics: dict[_Name, _Topic]
-    members: list[_Member]
-    assignor: _Name | None = None
+    topics: Annotated[
+        dict[_Name, _Topic],
+        about(key="a topic's name", missing="a mapping of topic names, each with partitions"),
+    ]
+    members: Annotated[list[_Member], about(of="members", missing="a list of members")]
+    assignor: Annotated[_Name | None, about(expected="an assignor's name")] = None
 
 
 class GroupDocument(NamedTuple):
@@ -81,21 +86,20 @@ def parse_group(document: Any, where: str) -> GroupDocument:
     Raises:
         InputError: if the document is invalid. The message has the place inside the document.
     """
-    return _converted(document) or _read(document, where)
-
-
-def _converted(document: Any) -> GroupDocument | None:
-    """Return the group of a document, or None if the document may be invalid."""
-    try:
-        read = msgspec.convert(document, _Group)
-    except (msgspec.ValidationError, ValueError):
-        return None
-    cluster = Cluster({name: _info(topic) for name, topic in read.topics.items()})
-    ids = {member.id for member in read.members}
-    total = sum(topic.partitions for topic in read.topics.values())
-    complete = all(map(_is_complete, read.topics.values())) and len(ids) == len(read.members)
-    if not complete or total > MOST_PARTITIONS_IN_ALL or not all(map(str.strip, _texts(read))):
-        return None
+    root = f"{where}: "
+    parsed = read(_Group, document, root)
+    if not all(map(str.strip, _texts(parsed))):
+        search_error(_Group, document, root)
+    at = inside(root, "topics")
+    for name, topic in parsed.topics.items():
+        for field in ("racks", "weights"):
+            values = getattr(topic, field)
+            if values is not None:
+                checked_length(values, inside(inside(at, name), field), topic.partitions)
+    total = sum(topic.partitions for topic in parsed.topics.values())
+    if total > MOST_PARTITIONS_IN_ALL:
+        raise InputError(at, f"{total:,} partitions in all", f"at most {MOST_PARTITIONS_IN_ALL:,}")
+    cluster = Cluster({name: _info(topic) for name, topic in parsed.topics.items()})
     shared: dict[tuple[str, ...], tuple[str, ...]] = {}
     group = {
         member.id: Subscription(
@@ -106,9 +110,19 @@ def _converted(document: Any) -> GroupDocument | None:
             instance_id=member.instance_id,
             capacity=member.capacity,
         )
-        for member, owned in zip(read.members, _owned_by_members(read, cluster.index), strict=True)
+        for member, owned in zip(parsed.members, _owned_by_members(parsed, cluster.index), strict=True)
     }
-    return GroupDocument(cluster, GroupSubscription(group), read.assignor)
+    if len(group) < len(parsed.members):
+        _refuse_second([member.id for member in parsed.members], inside(root, "members"))
+    return GroupDocument(cluster, GroupSubscription(group), parsed.assignor)
+
+
+def _refuse_second(ids: Sequence[str], where: str) -> NoReturn:
+    """Name the first id that an earlier member has."""
+    first: dict[str, int] = {}
+    second = next(i for i, name in enumerate(ids) if first.setdefault(name, i) != i)
+    at = inside(inside(where, second), "id")
+    raise InputError(at, f"{ids[second]!r} twice", "a different id for each member")
 
 
 def _info(topic: _Topic) -> TopicInfo:
@@ -116,34 +130,29 @@ def _info(topic: _Topic) -> TopicInfo:
     return TopicInfo(topic.partitions, racks, topic.weights)
 
 
-def _is_complete(topic: _Topic) -> bool:
-    """Whether the lists of a topic have an element for each partition."""
-    return all(listed is None or len(listed) == topic.partitions for listed in (topic.racks, topic.weights))
-
-
-def _texts(read: _Group) -> set[str]:
+def _texts(parsed: _Group) -> set[str]:
     """Return the texts of a group that must not be blank."""
     optional = [
-        read.assignor,
-        *(text for member in read.members for text in (member.rack, member.instance_id)),
+        parsed.assignor,
+        *(text for member in parsed.members for text in (member.rack, member.instance_id)),
     ]
-    racks = (names for topic in read.topics.values() for names in topic.racks or () if names)
+    racks = (names for topic in parsed.topics.values() for names in topic.racks or () if names)
     found = {text for text in optional if text is not None}
-    return found.union(read.topics, *(member.topics for member in read.members), *racks)
+    return found.union(parsed.topics, *(member.topics for member in parsed.members), *racks)
 
 
-def _owned_by_members(read: _Group, index: TopicIndex) -> list[Partitions]:
+def _owned_by_members(parsed: _Group, index: TopicIndex) -> list[Partitions]:
     """Return the partitions of each member: as numbers of an index, if it has all of them."""
     starts = dict(zip(index.topics, index.offsets.tolist(), strict=False))
-    counts = {name: topic.partitions for name, topic in read.topics.items()}
+    counts = {name: topic.partitions for name, topic in parsed.topics.items()}
     known = [
         [starts[topic] + number for topic, number in member.owned or () if number < counts.get(topic, 0)]
-        for member in read.members
+        for member in parsed.members
     ]
     dense = np.array([*chain.from_iterable(known)], dtype=np.int32)
     found = []
     end = 0
-    for member, numbers in zip(read.members, known, strict=True):
+    for member, numbers in zip(parsed.members, known, strict=True):
         begin, end = end, end + len(numbers)
         owned = member.owned or ()
         if not owned:
@@ -153,33 +162,6 @@ def _owned_by_members(read: _Group, index: TopicIndex) -> list[Partitions]:
         else:
             found.append(Partitions.of(owned))
     return found
-
-
-def _read(document: Any, where: str) -> GroupDocument:
-    """Return the group of a document, as `parse_group` does."""
-    root = f"{where}: "
-    fields = doc.mapping(document, root)
-    expected = "a mapping of topic names, each with partitions"
-    topics = doc.mapping(doc.required(fields, "topics", root, expected), inside(root, "topics"))
-    members = doc.sequence(
-        doc.required(fields, "members", root, "a list of members"), inside(root, "members"), "members"
-    )
-    assignor = fields.get("assignor")
-    if assignor is not None:
-        doc.text(assignor, inside(root, "assignor"), "an assignor's name")
-    at = inside(root, "topics")
-    cluster = Cluster({_name(t, at): _topic(info, inside(at, t)) for t, info in topics.items()})
-    total = sum(topic.partitions for topic in cluster.topics.values())
-    if total > MOST_PARTITIONS_IN_ALL:
-        raise InputError(at, f"{total:,} partitions in all", f"at most {MOST_PARTITIONS_IN_ALL:,}")
-    group: dict[str, Subscription] = {}
-    for i, value in enumerate(members):
-        at = inside(inside(root, "members"), i)
-        member, subscription = _member(value, at)
-        if member in group:
-            raise InputError(inside(at, "id"), f"{member!r} twice", "a different id for each member")
-        group[member] = subscription
-    return GroupDocument(cluster, GroupSubscription(group), assignor)
 
 
 def assignment_document(assignment: GroupAssignment, members: Sequence[str]) -> dict[str, list[list[Any]]]:
@@ -252,70 +234,3 @@ def _scenario_member(
         "generation": subscription.generation if member in owned and subscription.generation > 0 else None,
     }
     return document | {key: value for key, value in fields.items() if value is not None}
-
-
-def _name(topic: str, where: str) -> str:
-    return doc.text(topic, where, "a topic's name")
-
-
-def _topic(value: Any, where: str) -> TopicInfo:
-    fields = doc.mapping(value, where, _TOPIC_FIELDS)
-    count = doc.required(fields, "partitions", where, "the number of partitions")
-    partitions = doc.whole(count, inside(where, "partitions"), low=0, high=MOST_PARTITIONS)
-    return TopicInfo(
-        partitions,
-        None
-        if fields.get("racks") is None
-        else parse_racks(fields["racks"], inside(where, "racks"), partitions),
-        _weights(fields.get("weights"), inside(where, "weights"), partitions),
-    )
-
-
-def _weights(value: Any, where: str, partitions: int) -> tuple[float, ...] | None:
-    if value is None:
-        return None
-    listed = per_partition(value, where, partitions, "weights")
-    return tuple(doc.number(weight, inside(where, i)) for i, weight in enumerate(listed))
-
-
-def _member(value: Any, where: str) -> tuple[str, Subscription]:
-    fields = doc.mapping(value, where, _MEMBER_FIELDS)
-    member = doc.required(fields, "id", where, "the member's id")
-    if not isinstance(member, str) or not member:
-        raise unexpected(inside(where, "id"), member, "the member's id, as text")
-    listed = doc.required(fields, "topics", where, "a list of topics")
-    topics = doc.sequence(listed, inside(where, "topics"), "topics")
-    for i, topic in enumerate(topics):
-        _name(topic, inside(inside(where, "topics"), i))
-    capacity = fields.get("capacity")
-    if capacity is not None:
-        capacity = doc.number(capacity, inside(where, "capacity"), positive=True)
-    return member, Subscription(
-        topics=tuple(dict.fromkeys(topics)),
-        owned=_owned(fields.get("owned"), inside(where, "owned")),
-        generation=_generation(fields, where),
-        rack=_optional_text(fields, "rack", where),
-        instance_id=_optional_text(fields, "instance_id", where),
-        capacity=capacity,
-    )
-
-
-def _generation(fields: Mapping[str, Any], where: str) -> int:
-    given = fields.get("generation")
-    if given is None:
-        return NO_GENERATION
-    return doc.whole(given, inside(where, "generation"), low=NO_GENERATION, high=2**31 - 1)
-
-
-def _optional_text(fields: Mapping[str, Any], key: str, where: str) -> str | None:
-    given = fields.get(key)
-    return None if given is None else doc.text(given, inside(where, key))
-
-
-def _owned(value: Any, where: str) -> Partitions:
-    listed = doc.sequence([] if value is None else value, where, "[topic, partition] pairs")
-    for i, pair in enumerate(listed):
-        if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[0], str):
-            raise unexpected(inside(where, i), pair, "a pair [topic, partition]")
-        doc.whole(pair[1], inside(inside(where, i), 1), low=0, high=MOST_PARTITIONS)
-    return Partitions.of((topic, number) for topic, number in listed)

@@ -7,21 +7,11 @@ from typing import Any
 from coordinator_core.client.classic.rebalance_protocol import rebalance_protocol
 from coordinator_core.client.config import ClientConfig
 from coordinator_core.errors import InputError
-from coordinator_core.reading import checks as doc
 from coordinator_core.reading.checks import inside
-from coordinator_core.reading.schemas import TEXT, described, listed
 from coordinator_core.reading.settings import configured, settings_of
 from coordinator_core.registry.hookspecs import DEFAULT_PROTOCOL
 from coordinator_core.registry.registry import Registry
 from rebalance_lab.scenarios.settings import parse_settings
-
-ASSIGNORS = listed(TEXT)
-OVERRIDE_FIELDS = {
-    "config": described(
-        "Settings of this consumer in place of the scenario's.", {"$ref": "#/$defs/consumer_settings"}
-    ),
-    "assignors": described("The assignors of this consumer, the preferred one first.", ASSIGNORS),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,22 +29,16 @@ class Overrides:
 NO_OVERRIDES = Overrides()
 
 
-def parse_overrides(fields: Mapping[str, Any], where: str) -> Overrides:
-    """Return the settings and assignors in the entry of a member.
+def parse_overrides(config: Any, assignors: Iterable[str], where: str) -> Overrides:
+    """Return the settings and assignors in the entry of a member at ``where``.
 
     Raises:
         InputError: if a setting is unknown or not one of consumers, or a value is wrong.
     """
-    if not fields.keys() & set(OVERRIDE_FIELDS):
+    if config is None and not assignors:
         return NO_OVERRIDES
-    config = parse_settings(fields.get("config"), inside(where, "config"), settings_of(ClientConfig))
-    return Overrides(config, parse_assignors(fields.get("assignors", []), inside(where, "assignors")))
-
-
-def parse_assignors(value: Any, where: str) -> tuple[str, ...]:
-    """Return the texts of a list of assignors."""
-    listed = doc.sequence(value, where, "assignors, the preferred one first")
-    return tuple(doc.text(text, inside(where, i), "an assignor") for i, text in enumerate(listed))
+    settings = parse_settings(config, inside(where, "config"), settings_of(ClientConfig))
+    return Overrides(settings, tuple(assignors))
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,37 +4,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from coordinator_core.model import TopicInfo
-from coordinator_core.reading import checks as doc
-from coordinator_core.reading.checks import inside, unexpected
+from coordinator_core.reading.checks import unexpected
 
 Racks: TypeAlias = tuple[tuple[str, ...], ...]
 """The racks of each partition. Empty for a partition whose racks are unknown, such as one added later."""
 
 
-def parse_racks(value: Any, where: str, partitions: int) -> Racks:
-    """Return the racks of each partition. A null is the same as an empty list.
+def checked_length(values: Sequence[Any], where: str, partitions: int, of: str = "") -> None:
+    """Check that a list has an element for each partition. ``of`` names the elements in the error.
 
     Raises:
-        InputError: if the value is not a list of lists of racks, one for each partition.
+        InputError: if the list has another length.
     """
-    listed = per_partition(value, where, partitions, "lists of racks")
-    racks = []
-    for i, entry in enumerate(listed):
-        names = doc.sequence([] if entry is None else entry, inside(where, i), "racks")
-        racks.append(tuple(doc.text(n, inside(inside(where, i), j), "a rack") for j, n in enumerate(names)))
-    return tuple(racks)
-
-
-def per_partition(value: Any, where: str, partitions: int, of: str) -> Sequence[Any]:
-    """Return a value that is a list with an element for each partition.
-
-    Raises:
-        InputError: if the value is not a list of that length.
-    """
-    listed = doc.sequence(value, where, of)
-    if len(listed) != partitions:
-        raise unexpected(where, listed, f"a list of {partitions}, one per partition")
-    return listed
+    if len(values) != partitions:
+        expected = f"a list of {partitions} {of}".rstrip()
+        raise unexpected(where, values, f"{expected}, one per partition")
 
 
 def racks_of(racks: Racks, partitions: int) -> Racks:

@@ -1,10 +1,11 @@
 """The members and topics at the time of an event, as far as they follow from the document."""
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
 from coordinator_core.errors import InputError
+from coordinator_core.reading.checks import inside
 from coordinator_core.reading.suggestions import close_to
 from rebalance_lab.scenarios.overrides import Overrides, Surroundings
 
@@ -143,6 +144,15 @@ class Roster:
         self.topic(name, where)
         del self.topics[name]
         self._deleted[name] = None
+
+    def has_topics(self, names: Iterable[str], where: str) -> None:
+        """Check that the topics of a subscription exist. ``where`` is the place of the subscription.
+
+        Raises:
+            InputError: if there is no topic of one of the names.
+        """
+        for i, name in enumerate(names):
+            self.topic(name, inside(inside(where, "topics"), i))
 
     def topic(self, name: str, where: str) -> int:
         """Return the partition count of a topic.

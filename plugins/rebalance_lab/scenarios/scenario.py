@@ -1,9 +1,13 @@
 """The scenario: topics, members and events, as one document."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
+
+from msgspec import UNSET
+from msgspec.structs import replace
 
 from coordinator_core.errors import InputError
 from coordinator_core.model import TopicPartition
@@ -13,39 +17,30 @@ from coordinator_core.reading.durations import format_duration, parse_duration
 from coordinator_core.reading.patterns import topic_pattern
 from coordinator_core.reading.suggestions import one_of
 from coordinator_core.registry.registry import Registry, default_registry
-from rebalance_lab.scenarios.application import IDEAL, Application, parse_application
+from rebalance_lab.scenarios.application import IDEAL, LIMITED, Application
+from rebalance_lab.scenarios.documents import read
 from rebalance_lab.scenarios.fields import (
-    IN_INTERVALS,
-    MEASURE_FIELDS,
-    MEMBER_FIELDS,
+    FIRST_GENERATION,
+    KINDS_OF_RATES,
     MOST_MEMBERS,
     MOST_PARTITIONS,
-    MOST_WAITING,
-    NETWORK_FIELDS,
-    NEW_TOPIC_FIELDS,
-    SCENARIO_FIELDS,
-    TOPIC_FIELDS,
+    MemberFields,
+    NetworkFields,
+    NewMemberFields,
+    NewTopicFields,
+    PlainMemberFields,
+    ScenarioFields,
+    SubscriptionFields,
+    TopicFields,
 )
-from rebalance_lab.scenarios.overrides import (
-    NO_OVERRIDES,
-    Overrides,
-    Surroundings,
-    parse_overrides,
-)
-from rebalance_lab.scenarios.ownership import (
-    FIRST_GENERATION,
-    OWNERSHIP_FIELDS,
-    Ownership,
-    check_running,
-    parse_ownership,
-)
+from rebalance_lab.scenarios.overrides import NO_OVERRIDES, Overrides, Surroundings, parse_overrides
+from rebalance_lab.scenarios.ownership import Ownership, ownership_of
 from rebalance_lab.scenarios.rates import Rates, read_rates
-from rebalance_lab.scenarios.replicas import Racks, parse_racks
+from rebalance_lab.scenarios.replicas import Racks, checked_length
 from rebalance_lab.scenarios.roster import Roster
 from rebalance_lab.scenarios.settings import parse_config
 
-LAST_SEED = 2**63 - 1
-"""The largest seed of a scenario."""
+E = TypeVar("E", bound=NewMemberFields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,166 +151,118 @@ def parse_scenario(
     """
     root = f"{where}: "
     registry = registry or default_registry()
-    fields = doc.mapping(document, root, SCENARIO_FIELDS)
-    name = doc.text(doc.required(fields, "name", root, "the scenario's name"), inside(root, "name"))
-    expected = 'a duration such as "10m"'
-    duration = doc.required(fields, "duration", root, expected)
-    duration_ms = parse_duration(duration, inside(root, "duration"), at_least_ms=1)
-    topics = _topics(fields, root, duration_ms, base_dir)
-    config = parse_config(fields.get("config"), inside(root, "config"), registry)
+    fields = read(ScenarioFields, document, root)
+    duration_ms = int(fields.duration)
+    topics = _topics(fields.topics, inside(root, "topics"), duration_ms, base_dir)
+    config = parse_config(fields.config, inside(root, "config"), registry)
     roster = Roster(
         {topic: t.partitions for topic, t in topics.items()},
         duration_ms,
         surroundings=Surroundings(config, registry),
     )
-    members = _members(fields, root, roster)
+    members = _members(fields.members, inside(root, "members"), roster)
+    network = fields.network or NetworkFields()
     return Scenario(
-        name=name,
+        name=fields.name,
         duration_ms=duration_ms,
         topics=topics,
         members=members,
-        events=_events(fields, root, roster, registry),
+        events=_events(fields.events or [], inside(root, "events"), roster, registry),
         config=config,
-        network=_network(fields.get("network"), inside(root, "network")),
-        seed=doc.whole(fields.get("seed", 0), inside(root, "seed"), low=0, high=LAST_SEED),
-        brokers=doc.whole(fields.get("brokers", 3), inside(root, "brokers"), low=1, high=100),
-        description=_description(fields.get("description"), inside(root, "description")),
-        measure_from_ms=_measure_from(fields.get("measure"), inside(root, "measure"), duration_ms),
+        network=Network(*network.latency, network.loss, network.duplicate),
+        seed=fields.seed,
+        brokers=fields.brokers,
+        description=fields.description or "",
+        measure_from_ms=_measure_from(fields, document, root),
     )
 
 
-def _measure_from(value: Any, where: str, duration_ms: int) -> int | None:
-    if value is None:
+def _measure_from(fields: ScenarioFields, document: Mapping[str, Any], root: str) -> int | None:
+    if fields.measure is None:
         return None
-    fields = doc.mapping(value, where, MEASURE_FIELDS)
-    at = inside(where, "from")
-    from_ms = parse_duration(doc.required(fields, "from", where, "a duration such as 0s"), at)
-    if from_ms >= duration_ms:
-        raise unexpected(at, fields["from"], f"less than the duration, {format_duration(duration_ms)}")
-    return from_ms
-
-
-def _description(value: Any, where: str) -> str:
-    if value is not None and not isinstance(value, str):
-        raise unexpected(where, value, "text")
-    return value or ""
+    if fields.measure.from_ >= fields.duration:
+        expected = f"less than the duration, {format_duration(fields.duration)}"
+        raise unexpected(inside(inside(root, "measure"), "from"), document["measure"]["from"], expected)
+    return int(fields.measure.from_)
 
 
 def _topics(
-    fields: Mapping[str, Any], root: str, duration_ms: int, base_dir: Path | None
+    fields: Mapping[str, TopicFields], where: str, duration_ms: int, base_dir: Path | None
 ) -> dict[str, Topic]:
-    where = inside(root, "topics")
-    expected = "a mapping of topic names, each with partitions and rates"
-    topics = doc.mapping(doc.required(fields, "topics", root, expected), where)
-    if not topics:
-        raise unexpected(where, topics, "at least one topic")
-    parsed = {}
-    for name, value in topics.items():
-        doc.text(name, where, "a topic's name")
-        parsed[name] = _topic(value, inside(where, name), duration_ms, base_dir)
-    total = sum(t.partitions for t in parsed.values())
+    topics = {}
+    for name, topic in fields.items():
+        at = inside(where, name)
+        rates = _rates(topic, at, duration_ms, base_dir)
+        racks: Racks = ()
+        if topic.racks is not UNSET:
+            checked_length(topic.racks, inside(at, "racks"), topic.partitions)
+            racks = tuple(tuple(names or ()) for names in topic.racks)
+        topics[name] = Topic(topic.partitions, rates, _backlog(topic, inside(at, "backlog")), racks)
+    total = sum(t.partitions for t in topics.values())
     if total > MOST_PARTITIONS:
         raise InputError(where, f"{total:,} partitions in all", f"at most {MOST_PARTITIONS:,}")
-    return parsed
+    return topics
 
 
-def _topic(value: Any, where: str, duration_ms: int, base_dir: Path | None) -> Topic:
-    fields = doc.mapping(value, where, TOPIC_FIELDS)
-    partitions = _partitions(fields, where)
-    rates = _rates(fields, where, partitions, duration_ms, base_dir)
-    backlog = _backlog(fields, inside(where, "backlog"), partitions)
-    if "racks" not in fields:
-        return Topic(partitions, rates, backlog)
-    return Topic(partitions, rates, backlog, parse_racks(fields["racks"], inside(where, "racks"), partitions))
-
-
-def parse_new_topic(value: Any, where: str) -> Topic:
+def new_topic(fields: NewTopicFields, where: str) -> Topic:
     """Return a topic that is created later: constant rates and no backlog."""
-    fields = doc.mapping(value, where, NEW_TOPIC_FIELDS)
-    partitions = _partitions(fields, where)
-    return Topic(partitions, _rates(fields, where, partitions, 0, None))
+    return Topic(fields.partitions, _constant_rates(fields, where))
 
 
-def _partitions(fields: Mapping[str, Any], where: str) -> int:
-    count = doc.required(fields, "partitions", where, "the number of partitions")
-    return doc.whole(count, inside(where, "partitions"), low=1, high=MOST_PARTITIONS)
-
-
-def _rates(
-    fields: Mapping[str, Any], where: str, partitions: int, duration_ms: int, base_dir: Path | None
-) -> Rates:
-    given = [key for key in ("rate", "rates", *IN_INTERVALS) if key in fields]
+def _constant_rates(fields: NewTopicFields, where: str) -> Rates:
+    """Return the rates of a topic, of which at most one kind is given."""
+    given = [key for key in KINDS_OF_RATES if getattr(fields, key, UNSET) is not UNSET]
     if len(given) > 1:
         raise InputError(where, " and ".join(given), "one of rate, rates, rates_csv, rates_rows")
-    if "interval" in fields and not set(given) & set(IN_INTERVALS):
-        expected = "one only together with rates_csv or rates_rows"
-        raise InputError(inside(where, "interval"), "an interval", expected)
-    if given == ["rates"]:
-        return _listed_rates(fields["rates"], inside(where, "rates"), partitions)
-    if given == ["rates_csv"]:
-        return _csv_rates(fields, where, partitions, duration_ms, base_dir)
-    if given == ["rates_rows"]:
-        return _rates_in_rows(fields, where, partitions, duration_ms)
-    return Rates.evenly(doc.number(fields.get("rate", 0), inside(where, "rate")), partitions)
+    if fields.rates is UNSET:
+        return Rates.evenly(fields.rate or 0.0, fields.partitions)
+    checked_length(fields.rates, inside(where, "rates"), fields.partitions, "rates")
+    return Rates.constant(tuple(fields.rates))
 
 
-def _backlog(fields: Mapping[str, Any], where: str, partitions: int) -> tuple[int, ...]:
-    """Return the records of each partition. A single number is that of the whole topic."""
-    if "backlog" not in fields:
-        return ()
-    value = fields["backlog"]
-    if isinstance(value, list):
-        if len(value) != partitions:
-            raise unexpected(where, value, f"a list of {partitions} numbers of records, one per partition")
-        return tuple(doc.whole(n, inside(where, i), low=0, high=MOST_WAITING) for i, n in enumerate(value))
-    least, more = divmod(doc.whole(value, where, low=0, high=MOST_WAITING), partitions)
-    return tuple(least + (number < more) for number in range(partitions))
-
-
-def _listed_rates(value: Any, where: str, partitions: int) -> Rates:
-    rates = doc.sequence(value, where, "rates, one per partition")
-    if len(rates) != partitions:
-        raise unexpected(where, rates, f"a list of {partitions} rates, one per partition")
-    return Rates.constant(tuple(doc.number(rate, inside(where, i)) for i, rate in enumerate(rates)))
-
-
-def _csv_rates(
-    fields: Mapping[str, Any], where: str, partitions: int, duration_ms: int, base_dir: Path | None
-) -> Rates:
-    at = inside(where, "rates_csv")
-    path = (base_dir or Path()) / doc.text(fields["rates_csv"], at, "the path of a CSV file")
-    interval_ms = _interval(fields, where)
-    return read_rates(path, partitions=partitions, interval_ms=interval_ms, until_ms=duration_ms, where=at)
-
-
-def _rates_in_rows(fields: Mapping[str, Any], where: str, partitions: int, duration_ms: int) -> Rates:
-    """Return the rates of rows in the document, which are like those of a CSV file."""
-    at = inside(where, "rates_rows")
-    rows = doc.sequence(fields["rates_rows"], at, "rows, one per interval")
-    if not rows:
-        raise unexpected(at, rows, "at least one row")
-    counts = []
+def _rates(fields: TopicFields, where: str, duration_ms: int, base_dir: Path | None) -> Rates:
+    constant = _constant_rates(fields, where)
+    if fields.rates_csv is UNSET and fields.rates_rows is UNSET:
+        if fields.interval is not UNSET:
+            expected = "one only together with rates_csv or rates_rows"
+            raise InputError(inside(where, "interval"), "an interval", expected)
+        return constant
+    if fields.interval is UNSET:
+        expected = "how long a row of the rates lasts, such as 5m"
+        raise InputError(inside(where, "interval"), "nothing", expected)
+    if fields.rates_csv is not UNSET:
+        return read_rates(
+            (base_dir or Path()) / fields.rates_csv,
+            partitions=fields.partitions,
+            interval_ms=fields.interval,
+            until_ms=duration_ms,
+            where=inside(where, "rates_csv"),
+        )
+    rows = fields.rates_rows or []
     for i, row in enumerate(rows):
-        listed = doc.sequence(row, inside(at, i), "records, one number per partition")
-        if len(listed) != partitions:
-            raise unexpected(inside(at, i), listed, f"a list of {partitions}, one per partition")
-        counts.append(tuple(doc.number(n, inside(inside(at, i), j)) for j, n in enumerate(listed)))
-    return Rates.in_intervals(counts, _interval(fields, where), duration_ms)
+        checked_length(row, inside(inside(where, "rates_rows"), i), fields.partitions)
+    return Rates.in_intervals([tuple(row) for row in rows], fields.interval, duration_ms)
 
 
-def _interval(fields: Mapping[str, Any], where: str) -> int:
-    interval = doc.required(fields, "interval", where, "how long a row of the rates lasts, such as 5m")
-    return parse_duration(interval, inside(where, "interval"), at_least_ms=1)
+def _backlog(fields: TopicFields, where: str) -> tuple[int, ...]:
+    """Return the records of each partition. A single number is that of the whole topic."""
+    if fields.backlog is UNSET:
+        return ()
+    if isinstance(fields.backlog, list):
+        checked_length(fields.backlog, where, fields.partitions, "numbers of records")
+        return tuple(fields.backlog)
+    least, more = divmod(fields.backlog, fields.partitions)
+    return tuple(least + (number < more) for number in range(fields.partitions))
 
 
-def _members(fields: Mapping[str, Any], root: str, roster: Roster) -> tuple[Member, ...]:
-    where = inside(root, "members")
-    listed = doc.sequence(doc.required(fields, "members", root, "a list of members"), where, "members")
+def _members(entries: Iterable[Any], where: str, roster: Roster) -> tuple[Member, ...]:
     members: list[Member] = []
     places: list[str] = []
-    for i, value in enumerate(listed):
+    for i, value in enumerate(entries):
         at = inside(where, i)
-        for member in parse_members(value, at, roster):
+        entry, application = _member_entry(MemberFields, value, at)
+        roster.has_topics(entry.topics or (), at)
+        for member in _numbered(entry, application, ownership_of(entry, at, roster), at):
             roster.started(member.id, inside(at, "id"))
             roster.check_overrides(member.overrides, at)
             members.append(member)
@@ -328,76 +275,100 @@ def _members(fields: Mapping[str, Any], root: str, roster: Roster) -> tuple[Memb
             found = f"instance_id {member.instance_id!r} of {instances[member.instance_id]} and {member.id}"
             raise InputError(where, found, "a different instance_id for each member")
         instances[member.instance_id or ""] = member.id
-    check_running(zip(members, places, strict=True))
+    _check_running(members, places)
     return tuple(members)
 
 
-def parse_members(value: Any, where: str, roster: Roster | None) -> Iterator[Member]:
-    """Yield the members of an entry: one, or ``count`` of them, numbered from 0.
-
-    With a roster they are members of the document: their topics must exist, and they may own partitions.
-    """
-    known = MEMBER_FIELDS if roster is None else MEMBER_FIELDS | OWNERSHIP_FIELDS
-    fields = doc.mapping(value, where, known)
-    name = doc.text(doc.required(fields, "id", where, "the member's id"), inside(where, "id"))
-    instance = fields.get("instance_id")
-    if instance is not None:
-        doc.text(instance, inside(where, "instance_id"))
-    rack = fields.get("rack")
-    if rack is not None:
-        doc.text(rack, inside(where, "rack"))
-    rate = fields.get("process_rate")
-    if rate is not None:
-        rate = doc.number(rate, inside(where, "process_rate"), positive=True)
-    topics, pattern = parse_subscription(fields, where, roster)
-    application = parse_application(fields, where, limited=rate is not None)
-    overrides = parse_overrides(fields, where)
-    count = None
-    if "count" in fields:
-        count = doc.whole(fields["count"], inside(where, "count"), low=1, high=MOST_MEMBERS)
-    owns = Ownership() if roster is None else parse_ownership(fields, where, roster, topics, pattern)
-    if count is None:
-        yield Member(name, topics, pattern, rate, instance, rack, *owns, application, overrides)
-        return
-    for i in range(count):
-        numbered = None if instance is None else f"{instance}-{i}"
-        yield Member(f"{name}-{i}", topics, pattern, rate, numbered, rack, *owns, application, overrides)
+def _check_running(members: Sequence[Member], places: Sequence[str]) -> None:
+    """Check that the partitions of the members fit together. ``places`` are those of their entries."""
+    owner_of: dict[TopicPartition, str] = {}
+    first: Member | None = None
+    for member, where in zip(members, places, strict=True):
+        if member.owned is None:
+            continue
+        first = member if first is None else first
+        if member.generation != first.generation:
+            found = f"{member.generation}, where {first.id} is in {first.generation}"
+            expected = "one generation for all members with owned"
+            raise InputError(inside(where, "generation"), found, expected)
+        for partition in member.owned:
+            if partition in owner_of:
+                at = inside(inside(where, "owned"), partition.topic)
+                found = f"partition {partition.partition}, which {owner_of[partition]} owns"
+                raise InputError(at, found, "partitions that no other member owns")
+            owner_of[partition] = member.id
 
 
-def parse_subscription(
-    fields: Mapping[str, Any], where: str, roster: Roster | None
-) -> tuple[tuple[str, ...], str | None]:
-    """Return the topics or the pattern of a member. With a roster the topics must exist."""
-    if ("topics" in fields) == ("topics_pattern" in fields):
-        found = (
-            "both topics and topics_pattern" if "topics" in fields else "neither topics nor topics_pattern"
+def new_members(value: Any, where: str) -> Iterator[Member]:
+    """Yield the members of an entry that join: one, or ``count`` of them, numbered from 0."""
+    entry, application = _member_entry(NewMemberFields, value, where)
+    return _numbered(entry, application, Ownership(), where)
+
+
+def _member_entry(kind: type[E], value: Any, where: str) -> tuple[E, Application]:
+    """Return the fields of a member, and those of its application, which stand among them."""
+    fields = doc.mapping(value, where, member_fields(kind))
+    own = {key: fields[key] for key in Application.__struct_fields__ if fields.get(key) is not None}
+    if fields.keys() & Application.__struct_fields__:
+        fields = {key: v for key, v in fields.items() if key not in Application.__struct_fields__}
+    entry = read(kind, fields, where)
+    default = IDEAL if entry.process_rate is None else LIMITED
+    if not own:
+        return entry, default
+    application = read(Application, own, where)
+    if "batch_overhead" not in own:
+        application = replace(application, batch_overhead=default.batch_overhead)
+    return entry, application
+
+
+def _numbered(
+    entry: NewMemberFields, application: Application, owns: Ownership, where: str
+) -> Iterator[Member]:
+    topics, pattern = subscription_of(entry, where)
+    overrides = parse_overrides(entry.config, entry.assignors, where)
+    for suffix in [""] if entry.count is UNSET else [f"-{i}" for i in range(entry.count)]:
+        yield Member(
+            entry.id + suffix,
+            topics,
+            pattern,
+            entry.process_rate,
+            entry.instance_id and entry.instance_id + suffix,
+            entry.rack,
+            *owns,
+            application,
+            overrides,
         )
+
+
+@cache
+def member_fields(kind: type[NewMemberFields]) -> tuple[str, ...]:
+    """Return the names of the fields of a member, with those of its application."""
+    names = *PlainMemberFields.__struct_fields__, *Application.__struct_fields__, *kind.__struct_fields__
+    return tuple(dict.fromkeys(names))
+
+
+def subscription_of(
+    fields: SubscriptionFields | NewMemberFields, where: str
+) -> tuple[tuple[str, ...], str | None]:
+    """Return the topics or the pattern of a member."""
+    topics, pattern = fields.topics, fields.topics_pattern
+    if (topics is UNSET) == (pattern is UNSET):
+        found = "neither topics nor topics_pattern" if topics is UNSET else "both topics and topics_pattern"
         raise InputError(where.removesuffix(": "), found, "one of topics, topics_pattern")
-    if "topics_pattern" in fields:
-        at = inside(where, "topics_pattern")
-        pattern = doc.text(fields["topics_pattern"], at, "a regular expression")
+    if pattern is not UNSET:
         try:
             topic_pattern(pattern)
         except ValueError as error:
-            raise InputError(at, f"{pattern!r} ({error})", "a regular expression") from None
+            found = f"{pattern!r} ({error})"
+            raise InputError(inside(where, "topics_pattern"), found, "a regular expression") from None
         return (), pattern
-    at = inside(where, "topics")
-    listed = doc.sequence(fields["topics"], at, "topics")
-    if not listed:
-        raise unexpected(at, listed, "at least one topic")
-    for i, topic in enumerate(listed):
-        doc.text(topic, inside(at, i), "a topic's name")
-        if roster is not None:
-            roster.topic(topic, inside(at, i))
-    return tuple(dict.fromkeys(listed)), None
+    return tuple(dict.fromkeys(topics or ())), None
 
 
 def _events(
-    fields: Mapping[str, Any], root: str, roster: Roster, registry: Registry
+    entries: Iterable[Any], where: str, roster: Roster, registry: Registry
 ) -> tuple[ScenarioEvent, ...]:
-    where = inside(root, "events")
-    listed = doc.sequence([] if fields.get("events") is None else fields["events"], where, "events")
-    parsed = [(_event(value, inside(where, i), roster, registry), i) for i, value in enumerate(listed)]
+    parsed = [(_event(value, inside(where, i), roster, registry), i) for i, value in enumerate(entries)]
     parsed.sort(key=lambda pair: pair[0].at_ms)
     for event, i in parsed:
         roster.advance(event.at_ms)
@@ -443,27 +414,3 @@ class _Keys(dict[str, Any]):
 
     def __missing__(self, key: str) -> NoReturn:
         raise InputError(inside(self._where, key), "nothing", "a value")
-
-
-def _network(value: Any, where: str) -> Network:
-    if value is None:
-        return Network()
-    fields = doc.mapping(value, where, NETWORK_FIELDS)
-    low, high = _latency(fields.get("latency", [1, 5]), inside(where, "latency"))
-    loss = doc.number(fields.get("loss", 0.0), inside(where, "loss"), below=1.0)
-    duplicate = doc.number(fields.get("duplicate", 0.0), inside(where, "duplicate"), below=1.0)
-    return Network(low, high, loss, duplicate)
-
-
-def _latency(value: Any, where: str) -> tuple[int, int]:
-    """Return the shortest and the longest latency."""
-    if not isinstance(value, list):
-        only = parse_duration(value, where)
-        return only, only
-    if len(value) != 2:
-        raise unexpected(where, value, "one duration, or two: the shortest and the longest")
-    low, high = (parse_duration(v, inside(where, i)) for i, v in enumerate(value))
-    if low > high:
-        found = f"{format_duration(low)} before {format_duration(high)}"
-        raise InputError(where, found, "the shorter duration first")
-    return low, high

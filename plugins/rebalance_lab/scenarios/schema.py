@@ -1,60 +1,87 @@
-"""The JSON schema of scenarios, for editors. It is made of the tables of fields that the parsers use."""
+"""The JSON schema of scenarios, for editors. It is made of the types of fields that the parsers use."""
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from coordinator_core.client.config import ClientConfig
+import msgspec
+
+from coordinator_core.client.config import OFFSET_RESETS, ClientConfig
 from coordinator_core.coordinator.config import CoordinatorConfig
-from coordinator_core.reading.schemas import DEFINITIONS, DURATION, Schema, described, fields_of, optional
+from coordinator_core.reading.settings import settings_of
 from coordinator_core.registry.hookspecs import ScenarioEventSpec
 from coordinator_core.registry.registry import Registry
+from rebalance_lab.scenarios.application import Application
+from rebalance_lab.scenarios.documents import DEFINITIONS, TEXT, Duration, Schema, schemas_of
 from rebalance_lab.scenarios.fields import (
-    MEMBER_FIELDS,
     ONE_KIND_OF_RATES,
     ONE_SUBSCRIPTION,
-    REQUIRED,
     ROWS_WITH_INTERVAL,
-    SCENARIO_FIELDS,
-    TOPIC_FIELDS,
+    MemberFields,
+    NewMemberFields,
+    NewTopicFields,
+    ScenarioFields,
 )
-from rebalance_lab.scenarios.ownership import OWNERSHIP_FIELDS
-from rebalance_lab.scenarios.settings import settings_schema
+from rebalance_lab.scenarios.settings import MOST, OTHER_DEFAULTS, is_time
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_SCHEMAS: Mapping[Any, Schema] = {
+    bool: {"type": "boolean"},
+    int: {"type": "integer", "minimum": 0, "maximum": MOST},
+}
 
 
 def scenario_schema(registry: Registry) -> dict[str, Any]:
     """Return the schema of scenarios, with the events and settings of the plugins in a registry."""
     protocols = [spec.settings for spec in registry.protocols().values() if spec.settings is not None]
+    _, known = schemas_of(ScenarioFields, NewTopicFields, NewMemberFields, MemberFields, Application)
+    scenario, application = known.pop("ScenarioFields"), known.pop("Application")["properties"]
+    for name in ("NewMemberFields", "MemberFields"):
+        properties = {**known[name]["properties"], **application}
+        known[name] = {**known[name], "properties": properties, "oneOf": ONE_SUBSCRIPTION}
+    for name in ("NewTopicFields", "TopicFields"):
+        known[name] = {**known[name], "allOf": ONE_KIND_OF_RATES}
+    known["TopicFields"] = {**known["TopicFields"], "dependentSchemas": ROWS_WITH_INTERVAL}
     return {
         "$schema": DIALECT,
+        **scenario,
         "title": "A scenario of rebalance-lab",
-        **fields_of(SCENARIO_FIELDS, REQUIRED),
+        "description": "Topics, members and events of a simulation.",
         "$defs": {
             **DEFINITIONS,
-            "topic": fields_of(
-                TOPIC_FIELDS,
-                ("partitions",),
-                allOf=ONE_KIND_OF_RATES,
-                dependentSchemas=ROWS_WITH_INTERVAL,
-            ),
-            "member": fields_of(MEMBER_FIELDS | OWNERSHIP_FIELDS, ("id",), oneOf=ONE_SUBSCRIPTION),
-            "new_member": fields_of(MEMBER_FIELDS, ("id",), oneOf=ONE_SUBSCRIPTION),
+            **known,
             "event": _event(registry),
-            "settings": optional(settings_schema((ClientConfig, CoordinatorConfig, *protocols))),
-            "consumer_settings": optional(settings_schema((ClientConfig,))),
+            "settings": settings_schema((ClientConfig, CoordinatorConfig, *protocols)),
+            "consumer_settings": settings_schema((ClientConfig,)),
         },
     }
+
+
+def settings_schema(kinds: Iterable[type[msgspec.Struct]]) -> Schema:
+    """Return the schema of a mapping with the settings of these configurations, and their defaults."""
+    known: dict[str, msgspec.structs.FieldInfo] = {}
+    for kind in kinds:
+        known |= settings_of(kind)
+    properties = {name: _schema_of(setting) for name, setting in sorted(known.items())}
+    return {"type": ["object", "null"], "properties": properties, "additionalProperties": False}
+
+
+def _schema_of(setting: msgspec.structs.FieldInfo) -> Schema:
+    default = OTHER_DEFAULTS.get(setting.encode_name, setting.default)
+    more = {} if default in (None, msgspec.NODEFAULT) else {"default": default}
+    if setting.encode_name == "auto.offset.reset":
+        return {"enum": list(OFFSET_RESETS), **more}
+    if is_time(setting):
+        return {**Duration.schema, **more}
+    return {**_SCHEMAS.get(setting.type, TEXT), **more}
 
 
 def _event(registry: Registry) -> Schema:
     """Return the schema of an event: one kind, with the fields of that kind beside it."""
     specs = registry.scenario_events()
+    described = {name: {**spec.fields.get(name, {}), "description": spec.doc} for name, spec in specs.items()}
     return {
         "type": "object",
-        "properties": {
-            "at": described("When the event happens.", DURATION),
-            **{name: described(spec.doc, spec.fields.get(name, {})) for name, spec in specs.items()},
-        },
+        "properties": {"at": {"description": "When the event happens.", **Duration.schema}, **described},
         "required": ["at"],
         "oneOf": [{"required": [name]} for name in specs],
         "dependentSchemas": {name: _beside(name, spec) for name, spec in specs.items() if spec.fields},
@@ -64,4 +91,9 @@ def _event(registry: Registry) -> Schema:
 def _beside(name: str, spec: ScenarioEventSpec) -> Schema:
     """Return the schema of the fields beside the key of an event."""
     fields = {key: schema for key, schema in spec.fields.items() if key != name}
-    return fields_of({"at": {}, name: {}, **fields}, spec.required)
+    return {
+        "type": "object",
+        "properties": {"at": {}, name: {}, **fields},
+        "required": list(spec.required),
+        "additionalProperties": False,
+    }

@@ -2,23 +2,27 @@
 
 from collections.abc import Iterable, Mapping
 from itertools import product
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
-from coordinator_core.client.config import OFFSET_RESETS, ClientConfig
+from coordinator_core.client.config import ClientConfig
 from coordinator_core.coordinator.config import CoordinatorConfig
 from coordinator_core.errors import InputError
 from coordinator_core.reading import checks as doc
 from coordinator_core.reading.checks import inside, unexpected
 from coordinator_core.reading.durations import parse_duration
-from coordinator_core.reading.schemas import BOOLEAN, DURATION, TEXT, Schema, fields_of, whole
 from coordinator_core.reading.settings import configured, settings_of
 from coordinator_core.reading.suggestions import one_of
+from coordinator_core.registry.hookspecs import ProtocolSpec
 from coordinator_core.registry.registry import Registry
 
-_MOST = 2**31 - 1
-_SCHEMAS: Mapping[Any, Schema] = {bool: BOOLEAN, int: whole(0, _MOST)}
+MOST = 2**31 - 1
+
+Setting: TypeAlias = msgspec.structs.FieldInfo
+
+OF_EVERY_STRATEGY: Mapping[str, Setting] = {**settings_of(ClientConfig), **settings_of(CoordinatorConfig)}
+"""The settings that every strategy reads: of consumers and of the coordinator."""
 
 OTHER_DEFAULTS = {"auto.offset.reset": "earliest"}
 """A simulated group reads its topics from the beginning. Otherwise it would skip records and their lag."""
@@ -35,8 +39,9 @@ def parse_config(value: Any, where: str, registry: Registry) -> Mapping[str, Any
     parsed = parse_settings(value, where, _known(registry))
     try:
         configured(ClientConfig, parsed, group_id="checked")
-        for kind in _of_protocols(registry):
-            configured(kind, parsed)
+        for spec in registry.protocols().values():
+            if spec.settings is not None:
+                configured(spec.settings, parsed)
     except InputError as error:
         default = "" if error.where in parsed else " (the default)"
         raise InputError(inside(where, error.where), error.found + default, error.expected) from None
@@ -48,41 +53,24 @@ def setting_in(config: Mapping[str, Any], name: str, registry: Registry) -> Any:
     return config.get(name, OTHER_DEFAULTS.get(name, _known(registry)[name].default))
 
 
-def _of_protocols(registry: Registry) -> list[type[msgspec.Struct]]:
-    return [spec.settings for spec in registry.protocols().values() if spec.settings is not None]
+def own_settings(spec: ProtocolSpec) -> dict[str, Setting]:
+    """Return the settings of a protocol by their dotted names."""
+    return {} if spec.settings is None else dict(settings_of(spec.settings))
 
 
-def _known(registry: Registry) -> dict[str, msgspec.structs.FieldInfo]:
-    known = settings_of(ClientConfig) | settings_of(CoordinatorConfig)
-    for kind in _of_protocols(registry):
-        known |= settings_of(kind)
-    return dict(known)
+def _known(registry: Registry) -> dict[str, Setting]:
+    known = dict(OF_EVERY_STRATEGY)
+    for spec in registry.protocols().values():
+        known |= own_settings(spec)
+    return known
 
 
-def settings_schema(kinds: Iterable[type[msgspec.Struct]]) -> Schema:
-    """Return the schema of a mapping with the settings of these configurations, and their defaults."""
-    known: dict[str, msgspec.structs.FieldInfo] = {}
-    for kind in kinds:
-        known |= settings_of(kind)
-    return fields_of({name: _schema_of(setting) for name, setting in sorted(known.items())})
-
-
-def _schema_of(setting: msgspec.structs.FieldInfo) -> Schema:
-    default = OTHER_DEFAULTS.get(setting.encode_name, setting.default)
-    more = {} if default in (None, msgspec.NODEFAULT) else {"default": default}
-    if setting.encode_name == "auto.offset.reset":
-        return {"enum": list(OFFSET_RESETS), **more}
-    if _is_time(setting):
-        return {**DURATION, **more}
-    return {**_SCHEMAS.get(setting.type, TEXT), **more}
-
-
-def _is_time(setting: msgspec.structs.FieldInfo) -> bool:
+def is_time(setting: Setting) -> bool:
     """Return whether a setting is a time: the name of its field, or its own, ends with the unit."""
     return setting.type is int and (setting.name.endswith("_ms") or setting.encode_name.endswith(".ms"))
 
 
-def parse_settings(value: Any, where: str, known: Mapping[str, msgspec.structs.FieldInfo]) -> dict[str, Any]:
+def parse_settings(value: Any, where: str, known: Mapping[str, Setting]) -> dict[str, Any]:
     """Return the values of known settings by their dotted names. Milliseconds may be written as durations.
 
     Raises:
@@ -131,13 +119,13 @@ def _scalar(text: str) -> Any:
     return int(text) if text.isdecimal() else text
 
 
-def _value(value: Any, setting: msgspec.structs.FieldInfo, where: str) -> Any:
+def _value(value: Any, setting: Setting, where: str) -> Any:
     if setting.type is bool:
         if not isinstance(value, bool):
             raise unexpected(where, value, "true or false")
         return value
-    if _is_time(setting):
+    if is_time(setting):
         return parse_duration(value, where)
     if setting.type is int:
-        return doc.whole(value, where, low=0, high=_MOST)
+        return doc.whole(value, where, low=0, high=MOST)
     return doc.text(value, where)

@@ -1,12 +1,13 @@
-"""The verbs that scenario events use: what every simulation of a group can do."""
-
-from typing import Protocol
+"""The verbs that scenario events use, with every message and without."""
 
 from rebalance_lab.scenarios.scenario import Member, Topic
 
 
-class Stage(Protocol):
-    """A simulated group, as a scenario event sees it. Members are named by their id in the document."""
+class Stage:
+    """A simulated group, as a scenario event sees it. Members are named by their id in the document.
+
+    A verb that a simulation does not have does nothing: no view is late in one without messages.
+    """
 
     def changed(self, kind: str, target: str, cause: str = "") -> None:
         """Record a change from outside in the trace."""

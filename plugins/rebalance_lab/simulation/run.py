@@ -22,12 +22,10 @@ from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.client.config import ClientConfig
 from coordinator_core.coordinator.records import Record
 from coordinator_core.errors import InputError
-from coordinator_core.families.family import RunningGroup
-from coordinator_core.families.running_group import RunningMember
+from coordinator_core.families.running_group import RunningGroup, RunningMember
 from coordinator_core.model import Cluster, Partitions, TopicPartition
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.registry import Registry
-from rebalance_lab.scenarios.families import family_for
 from rebalance_lab.scenarios.replicas import topic_infos
 from rebalance_lab.scenarios.scenario import Member, Scenario
 from rebalance_lab.simulation.gathering import Gathering
@@ -35,8 +33,8 @@ from rebalance_lab.simulation.process.application import drawn
 from rebalance_lab.simulation.process.load import Load
 from rebalance_lab.simulation.process.process import Process, ranks
 from rebalance_lab.simulation.process.workers import ROUNDING
+from rebalance_lab.simulation.simulation import Simulation
 from rebalance_lab.simulation.skipping.quiet import Quiet
-from rebalance_lab.simulation.stage import Stage
 from rebalance_lab.simulation.world.administrator import Administrator
 from rebalance_lab.simulation.world.brokers import Brokers
 from rebalance_lab.simulation.world.collector import collecting_rarely
@@ -88,7 +86,7 @@ def simulate(
     return run.finish()
 
 
-class Run:
+class Run(Simulation[Process]):
     """A simulation with every message. ``advance`` it through time, then ``finish`` it."""
 
     def __init__(
@@ -101,14 +99,10 @@ class Run:
         exchanged: Callable[[Exchange], None] | None = None,
         every_message: bool = False,
     ) -> None:
-        self.scenario, self.registry = scenario, registry
-        self.strategy = registry.strategy(strategy)
-        self.family = family_for(scenario, self.strategy, registry)
-        self.strategy = self.family.timed(self.strategy)
-        self.load = Load(is_shared=self.family.spec.servers is not None)
-        self.stage: Stage[Process] = Stage(self, scenario, self.strategy, registry, self.load)
-        self.clock = self.stage.clock
-        self._watch, self._exchanged = watch, exchanged
+        strategy = registry.strategy(strategy)
+        self.load = Load(is_shared=registry.protocol(strategy.protocol).servers is not None)
+        super().__init__(scenario, strategy, registry, self.load)
+        self._watch = watch
         self._messages: dict[str, int] = {}
         self._left_out: dict[str, int] = {}
         self._step_ms = -(-scenario.duration_ms // MEASURES)
@@ -121,36 +115,42 @@ class Run:
         self._rate_times = sorted({at_ms for at_ms, _ in steps})
         self._rises: dict[tuple[tuple[TopicPartition, ...], float], list[int]] = {}
         self._starting = self._stream("start-up")
-        self.stage.observers.append(self._observe)
+        self.observers.append(self._observe)
         if watch is not None:
-            self.stage.observers.append(watch.observe)
+            self.observers.append(watch.observe)
         if self.family.spec.servers is not None:
             at_rest = self.family.spec.members_at_rest
-            self.stage.observers.append(Gathering(scenario.name, at_rest, self.stage.emit).observe)
-        self.stage.begin()
+            self.observers.append(Gathering(scenario.name, at_rest, self.emit).observe)
+        self.begin()
         for name, topic in scenario.topics.items():
             self.load.add_topic(name, topic.backlog or (0,) * topic.partitions, now_ms=0)
-        group = self._running_group()
-        if group is not None:
-            for member in scenario.running:
-                self.clock.at_first(0, lambda m=member, g=group: self._go_on(m, g))  # type: ignore[misc]
-        for member in scenario.joining:
-            self.clock.at_first(0, lambda m=member: self.stage.start(m))  # type: ignore[misc]
-        for event in scenario.events:
-            self.stage.schedule(event)
+        self._group = self._running_group()
+        self._schedule_all()
         self.network = Network(self.clock, scenario.network, f"{scenario.seed}:network")
-        self.brokers = self._make_brokers(group)
-        self._quiet = None
+        self.brokers = self._make_brokers()
+        quiet = None
         if not every_message and exchanged is None:
-            self._quiet = Quiet(
+            quiet = Quiet(
                 self.clock,
                 self.network,
                 self.brokers,
-                self.stage.consumers.values,
+                self.consumers.values,
                 self.family.spec.at_rest,
                 self._overload_ms,
                 scenario.duration_ms,
             )
+        self._world = World(
+            self.clock,
+            self.network,
+            self.brokers,
+            self.load,
+            self.emit,
+            self._measure_soon,
+            self._messages,
+            self._left_out,
+            quiet,
+            exchanged,
+        )
         self._administrator = Administrator(
             scenario.name,
             self.family.spec.remove_members,
@@ -174,7 +174,7 @@ class Run:
             [
                 RunningMember(
                     member.id,
-                    self.stage.topics_of(member.topics, member.pattern),
+                    self.topics_of(member.topics, member.pattern),
                     member.pattern,
                     Partitions.of(member.owned or ()),
                     self._config_of(member),
@@ -183,33 +183,31 @@ class Run:
             ],
             protocol=self._common_assignor(members[0]).name,
             generation=members[0].generation,
-            infos=topic_infos(self.stage.partitions, self.scenario.racks),
+            infos=topic_infos(self.partitions, self.scenario.racks),
             random=self._stream("running group"),
         )
         return group
 
-    def _make_brokers(self, group: RunningGroup | None) -> Brokers:
+    def _make_brokers(self) -> Brokers:
         scenario = self.scenario
         servers = None
         if self.family.spec.servers is not None:
             protocol = self.registry.build(self.strategy).name
-            servers = make_servers(
-                self.family, scenario.name, protocol, self.stage.partitions, scenario.brokers
-            )
+            servers = make_servers(self.family, scenario.name, protocol, self.partitions, scenario.brokers)
             self._nodes = servers.nodes
         brokers = Brokers(
             group=scenario.name,
             count=scenario.brokers,
             config=self.family.coordinator_config(),
             parts=self.family.coordinator(lambda: self.registry.build(self.strategy), self._cluster),
-            topics=self.stage.partitions,
+            topics=self.partitions,
             racks=scenario.racks,
             clock=self.clock,
             network=self.network,
             load=self.load,
             random=self._stream("brokers"),
-            emit=self.stage.emit,
-            stored=self._records_of(group),
+            emit=self.emit,
+            stored=self._records_of_group(),
             servers=servers,
         )
         brokers.disconnect.append(self._disconnect)
@@ -217,14 +215,14 @@ class Run:
             brokers.replicated.append(self._watch.logged)
         return brokers
 
-    def _records_of(self, group: RunningGroup | None) -> tuple[Record, ...]:
-        if group is None:
+    def _records_of_group(self) -> tuple[Record, ...]:
+        if self._group is None:
             return ()
         members = {member.id: member for member in self.scenario.running}
-        return tuple(group.records(lambda name: self._common_assignor(members[name])))
+        return tuple(self._group.records(lambda name: self._common_assignor(members[name])))
 
     def _cluster(self) -> Cluster:
-        return Cluster(topic_infos(self.stage.partitions, self.scenario.racks))
+        return Cluster(topic_infos(self.partitions, self.scenario.racks))
 
     def _stream(self, concern: str) -> Random:
         """Return the random numbers of one concern. A seed of text does not depend on hash()."""
@@ -244,7 +242,7 @@ class Run:
     def finish(self) -> Trace:
         """Return the trace so far, closed with a last measure and a RunEnded."""
         self._measure()
-        return self.stage.finish(self._group_state, self._generation, dict(sorted(self._messages.items())))
+        return self.end_trace(self._group_state, self._generation, dict(sorted(self._messages.items())))
 
     def _observe(self, at_ms: int, event: ev.Event) -> None:  # noqa: ARG002 - the interface's
         if type(event) not in _OBSERVED:
@@ -263,7 +261,7 @@ class Run:
         self.clock.at(self.clock.now_ms + self._step_ms, self._measure_regularly, is_cause=False)
 
     def _measure(self) -> None:
-        self.stage.emit(self.load.measure(now_ms=self.clock.now_ms))
+        self.emit(self.load.measure(now_ms=self.clock.now_ms))
 
     def _measure_soon(self) -> None:
         """Measure the load before the clock goes on."""
@@ -275,7 +273,7 @@ class Run:
 
     def _next_rates(self, topic: str, step: int) -> None:
         steps = self.scenario.topics[topic].rates.steps
-        self.stage.set_rates(topic, steps[step][1])
+        self.set_rates(topic, steps[step][1])
         place = bisect_right(self._rate_times, self.clock.now_ms)
         self.load.steady_until_ms = self._rate_times[place] if place < len(self._rate_times) else inf
         if step + 1 < len(steps):
@@ -295,7 +293,7 @@ class Run:
         owned: dict[str, list[int]] = {}
         for topic, number in partitions:
             owned.setdefault(topic, []).append(number)
-        steps = {topic: self._steps(topic) for topic in owned if topic in self.stage.partitions}
+        steps = {topic: self._steps(topic) for topic in owned if topic in self.partitions}
         if not any(len(at_ms) > 1 or at_ms[0] for at_ms, _ in steps.values()):
             return []
         times = np.sort(np.concatenate([at_ms for at_ms, _ in steps.values()]))
@@ -309,10 +307,10 @@ class Run:
 
     def _steps(self, topic: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return the times at which the rates of a topic change, and the rates: (steps, partitions)."""
-        count = self.stage.partitions[topic]
+        count = self.partitions[topic]
         known = self._rates.get((topic, count))
         if known is None:
-            steps = self.stage.steps_of(topic)
+            steps = self.steps_of(topic)
             times = np.array([at_ms for at_ms, _ in steps], dtype=np.int64)
             known = self._rates[topic, count] = (
                 times,
@@ -320,24 +318,13 @@ class Run:
             )
         return known
 
-    # --- what the stage needs (`stage.Simulation`)
+    # --- what scenario events do
 
-    def launch(self, member: Member) -> Process:
+    def _process(self, member: Member) -> Process:
         """Return a new process. It subscribes when it has started."""
         self._starts += 1
         process = Process(
-            World(
-                self.clock,
-                self.network,
-                self.brokers,
-                self.load,
-                self.stage.emit,
-                self._measure_soon,
-                self._messages,
-                self._left_out,
-                self._quiet,
-                self._exchanged,
-            ),
+            self._world,
             member,
             self._config_of(member),
             self._assignors_of(member),
@@ -351,22 +338,23 @@ class Run:
         process.set_cut(member.id in self.network.cut_off)
         return process
 
-    def join(self, consumer: Process, before: Process | None) -> None:  # noqa: ARG002 - the interface's
+    def _join(self, consumer: Process, before: Process | None) -> None:  # noqa: ARG002 - the interface's
         """Let a process subscribe after the time that it takes to start."""
         self.clock.after(drawn(consumer.member.application.start_up, self._starting), consumer.started_up)
 
-    def _go_on(self, member: Member, group: RunningGroup) -> None:
+    def _go_on(self, member: Member) -> None:
         """Start a process in the middle of its membership and of its heartbeat interval."""
-        process = self.stage.launch(member)
+        assert self._group is not None
+        process = self.launch(member)
         last_response_ms = -self._starting.randrange(self._config_of(member).heartbeat_interval_ms)
-        process.resume_membership(group, last_response_ms=last_response_ms)
+        process.resume_membership(self._group, last_response_ms=last_response_ms)
 
     def _config_of(self, member: Member) -> ClientConfig:
         return self.family.client_config(
             member.overrides.config,
             group_id=self.scenario.name,
             client_id=member.id,
-            group_instance_id=self.stage.instance_of(member),
+            group_instance_id=self.instance_of(member),
             client_rack=member.rack,
         )
 
@@ -391,20 +379,25 @@ class Run:
         where = f"scenario {self.scenario.name!r}: members"
         raise InputError(where, "members with owned without a common assignor", "one that all of them have")
 
-    def pause(self, consumer: Process, for_ms: int) -> None:
+    def pause(self, name: str, for_ms: int) -> None:
         """Let a process stand still. Of pauses that overlap, the last one counts."""
+        consumer = self._running(name)
+        if consumer is None:
+            return
         until_ms = self.clock.now_ms + for_ms
         consumer.paused_until_ms = max(consumer.paused_until_ms, until_ms)
         if not consumer.paused:
-            self.stage.emit(ev.MemberPaused(client=consumer.member.id))
+            self.emit(ev.MemberPaused(client=consumer.member.id))
             consumer.pause()
         self.clock.at(until_ms, lambda: self._resume(consumer))
 
-    def freeze(self, consumer: Process, for_ms: int) -> None:
+    def freeze(self, name: str, for_ms: int) -> None:
         """Let a process stand still with its client."""
-        consumer.frozen_until_ms = max(consumer.frozen_until_ms, self.clock.now_ms + for_ms)
-        self.pause(consumer, for_ms)
-        consumer.freeze()
+        consumer = self._running(name)
+        if consumer is not None:
+            consumer.frozen_until_ms = max(consumer.frozen_until_ms, self.clock.now_ms + for_ms)
+            self.pause(name, for_ms)
+            consumer.freeze()
 
     def _resume(self, process: Process) -> None:
         """End the freeze and the pause of a process, if their time has come."""
@@ -414,8 +407,8 @@ class Run:
         if process.ended:
             return
         if resumes:
-            self.stage.changed("resume", process.member.id, "freeze" if thaws else "pause")
-            self.stage.emit(ev.MemberResumed(client=process.member.id))
+            self.changed("resume", process.member.id, "freeze" if thaws else "pause")
+            self.emit(ev.MemberResumed(client=process.member.id))
         if thaws:
             process.thaw()
         if resumes:
@@ -432,20 +425,20 @@ class Run:
 
     def _heal(self, name: str) -> None:
         if name in self.network.cut_off and self.clock.now_ms >= self._cut_until[name]:
-            self.stage.changed("heal", name, "cut")
+            self.changed("heal", name, "cut")
             self.network.cut_off.discard(name)
             self._set_cut(name, False)
 
     def _set_cut(self, name: str, cut: bool) -> None:
-        process = self.stage.consumers.get(name)
+        process = self.consumers.get(name)
         if process is not None and not process.ended:
-            self.stage.emit(ev.MemberCutOff(client=name) if cut else ev.MemberReconnected(client=name))
+            self.emit(ev.MemberCutOff(client=name) if cut else ev.MemberReconnected(client=name))
             process.set_cut(cut)
 
     def calm(self) -> None:
         """End loss, duplicates, pauses and cuts."""
         self.network.calm()
-        for name, process in self.stage.consumers.items():
+        for name, process in self.consumers.items():
             process.paused_until_ms = process.frozen_until_ms = self.clock.now_ms
             self._resume(process)
             self._cut_until[name] = self.clock.now_ms
@@ -453,10 +446,10 @@ class Run:
 
     def coordinator_failover(self, down_ms: int) -> None:
         """Stop the broker of the group's coordinator. Another broker takes over after ``down_ms``."""
-        self.stage.changed("coordinator_failover", f"broker {self.brokers.coordinator_node()}")
+        self.changed("coordinator_failover", f"broker {self.brokers.coordinator_node()}")
         self.brokers.fail_over(down_ms)
 
-    def subscribe(self, consumer: Process, topics: tuple[str, ...], pattern: str | None) -> None:
+    def _subscribe(self, consumer: Process, topics: tuple[str, ...], pattern: str | None) -> None:
         """Let a process subscribe to something else."""
         consumer.subscribe(topics, pattern)
 
@@ -468,18 +461,14 @@ class Run:
         """Remove the members of a consumer from the group, as an administrator."""
         self._administrator.remove(name)
 
-    def partitions_added(self) -> None:
-        """Let the brokers describe their topics again."""
+    def _topics_changed(self, deleted: str | None = None) -> None:
+        """Let the brokers describe their topics again, and answer the fetches of partitions that ended."""
         self.brokers.topics_changed()
         self._rises.clear()
-
-    def topic_deleted(self, topic: str) -> None:
-        """Let the brokers describe their topics again, and answer the fetches of the partitions."""
-        self.brokers.topics_changed()
-        self._rises.clear()
-        for process in self.stage.consumers.values():
-            process.partitions_deleted_soon(topic)
+        if deleted is not None:
+            for process in self.consumers.values():
+                process.partitions_deleted_soon(deleted)
 
     def _disconnect(self, node: int) -> None:
-        for process in self.stage.consumers.values():
+        for process in self.consumers.values():
             process.disconnect(node)

@@ -173,11 +173,13 @@ class _End:
 class _Polls:
     """The members that the group lost because a batch outlasted max.poll.interval.ms.
 
-    ``missed`` has their names, once for each time, by their applications.
+    ``missed`` has their names, once for each time, by their applications: the mean time of a batch,
+    max.poll.records, max.poll.interval.ms, and with how many records a batch takes half of that.
     """
 
     def __init__(self) -> None:
-        self.missed: dict[tuple[int, int, int], Counter[str]] = {}
+        self.missed: dict[tuple[int, int, int, int], Counter[str]] = {}
+        self._process_rates: dict[str, float | None] = {}
         self._batches: dict[str, ev.ApplicationStarted] = {}
         self._static: dict[str, bool] = {}
         self._client_of: dict[str, str] = {}
@@ -188,6 +190,7 @@ class _Polls:
         match event:
             case ev.MemberStarted():
                 self._static[event.client] = event.instance_id is not None
+                self._process_rates[event.client] = event.process_rate
                 self._batches.pop(event.client, None)
                 self._standing.discard(event.client)
             case ev.ApplicationStarted():
@@ -214,8 +217,18 @@ class _Polls:
         if batches is None or client in self._standing:
             return
         if batches.batch_ms * _MOST_BATCHES >= batches.max_poll_interval_ms:
-            key = batches.batch_ms, batches.max_poll_records, batches.max_poll_interval_ms
+            fewer = _fewer(batches, self._process_rates[client])
+            key = batches.batch_ms, batches.max_poll_records, batches.max_poll_interval_ms, fewer
             self.missed.setdefault(key, Counter())[client] += 1
+
+
+def _fewer(batches: ev.ApplicationStarted, process_rate: float | None) -> int:
+    """Return with how many records a batch takes half of max.poll.interval.ms; 0 if the poll alone does."""
+    if process_rate is None:
+        return 0
+    record_ms = 1_000 / process_rate
+    poll_ms = batches.batch_ms - batches.max_poll_records * record_ms
+    return max(0, int((batches.max_poll_interval_ms / 2 - poll_ms) / record_ms))
 
 
 class _Absences:
@@ -276,8 +289,7 @@ def _times(counted: Counter[str]) -> str:
 
 def _outlasted(polls: _Polls) -> Iterator[str]:
     """Yield a finding for members that left the group because their batches outlast max.poll.interval.ms."""
-    for (batch_ms, records, interval_ms), missed in polls.missed.items():
-        fewer = records * interval_ms // (2 * batch_ms)
+    for (batch_ms, records, interval_ms, fewer), missed in polls.missed.items():
         advice = [f"max.poll.records (now {records:,}) to {fewer:,} or less"] if fewer else []
         advice.append(f"max.poll.interval.ms to {_seconds(2 * batch_ms)} or more")
         yield (

@@ -16,17 +16,24 @@ class Desk:
 
     def __init__(self):
         self.effects, self.done = Effects(), []
-        self.queue = RequestQueue(self.effects)
+        self.queue = RequestQueue(self.effects, 30_000)
 
     def submit(self, node=1, timeout_ms=100, now_ms=0):
         number = len(self.done)
-        return self.queue.submit(
+        return self.queue.send(
             node,
             REQUEST,
             now_ms=now_ms,
             timeout_ms=timeout_ms,
             completion=lambda reply, at_ms: self.done.append((reply, at_ms, number)),
         )
+
+    def answer(self, request_id, *, now_ms):
+        """Complete a request. Return whether it was pending."""
+        completion = self.queue.take(request_id)
+        if completion is not None:
+            completion(ANSWER, now_ms)
+        return completion is not None
 
     def sent(self):
         return [send.request_id for send in self.effects.drain().sends]
@@ -47,16 +54,16 @@ def test_at_most_five_requests_to_a_node_are_in_flight(desk):
     ids = [desk.submit() for _ in range(MOST_IN_FLIGHT + 2)]
     other = desk.submit(node=2)
     assert desk.sent() == [*ids[:MOST_IN_FLIGHT], other]
-    desk.queue.received(ids[3], ANSWER, now_ms=1)
-    desk.queue.received(ids[0], ANSWER, now_ms=1)
+    desk.answer(ids[3], now_ms=1)
+    desk.answer(ids[0], now_ms=1)
     assert desk.sent() == ids[MOST_IN_FLIGHT:]
 
 
 def test_a_response_completes_its_request_once_with_the_time(desk):
     """Given a response that arrives twice, then the second completes nothing. PROTOCOL 9.10."""
     request = desk.submit()
-    assert desk.queue.received(request, ANSWER, now_ms=7)
-    assert not desk.queue.received(request, ANSWER, now_ms=8)
+    assert desk.answer(request, now_ms=7)
+    assert not desk.answer(request, now_ms=8)
     assert desk.done == [(ANSWER, 7, 0)]
 
 
@@ -67,7 +74,7 @@ def test_a_response_after_the_deadline_is_dropped(desk):
     assert desk.done == []
     assert desk.queue.deadline_ms == 100
     desk.queue.expire(now_ms=100)
-    assert not desk.queue.received(request, ANSWER, now_ms=101)
+    assert not desk.answer(request, now_ms=101)
     assert desk.replies == [Failure.TIMED_OUT]
     assert desk.queue.deadline_ms == NEVER
 
@@ -104,7 +111,7 @@ def test_a_completion_can_send_to_the_same_node(desk):
         renewed.append(desk.submit(now_ms=at_ms))
 
     for _ in range(MOST_IN_FLIGHT):
-        desk.queue.submit(1, REQUEST, now_ms=0, timeout_ms=100, completion=again)
+        desk.queue.send(1, REQUEST, again, now_ms=0, timeout_ms=100)
     desk.sent()
     desk.queue.expire(now_ms=100)
     assert desk.sent() == renewed

@@ -1,6 +1,6 @@
 """Groups of several protocol families in one coordinator."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import msgspec
 import pytest
@@ -8,7 +8,7 @@ import pytest
 from coordinator_core.coordinator import classic
 from coordinator_core.coordinator.parts import CoordinatorPart, Row
 from coordinator_core.coordinator.records import GroupRecord, StoredGroup, decode_records, encode_record
-from coordinator_core.coordinator.shard import EMPTY
+from coordinator_core.coordinator.shard import EMPTY, Group
 from coordinator_core.errors import InputError
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
@@ -29,58 +29,35 @@ class Entered:
     error: ErrorCode
 
 
-@dataclass
-class Club:
+class Club(Group):
     """A group of the toy family; it has members, and nothing else."""
 
-    group_id: str
-    members: dict = field(default_factory=dict)
-    family: str = "toy"
-    generation: int = 0
-    protocol_type: str = "club"
-    emptied_at_ms: int = 0
-    expects_members: bool = False
+    family, protocol_type = "toy", "club"
+    state = property(lambda self: "Open" if self.members else EMPTY)
 
-    @property
-    def is_empty(self):
-        return not self.members
-
-    @property
-    def state(self):
-        return "Open" if self.members else EMPTY
-
-    def describe(self):
-        return m.DescribedGroup(error=ErrorCode.NONE, group_id=self.group_id, state=self.state)
+    def __init__(self, group_id):
+        super().__init__(group_id)
+        self.members = {}
 
     def subscribed_topics(self):
         return None if self.members else ()
 
-    def topics_in_use(self):
-        return self.subscribed_topics()
-
     def accept_commit(self, step, request):
         return ErrorCode.NONE if request.member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
 
-    def forget_expected(self):
-        pass
-
 
 def enter(step, request_id, request):
-    club = step.shard.groups.get(request.group_id)
-    if not isinstance(club, Club):
+    club = step.find(request.group_id, Club)
+    if club is None:
         club = step.shard.groups[request.group_id] = Club(request.group_id)
     club.members[request.name] = None
     step.schedule(ALARM, club, 1_000, request.name)
     stored = StoredGroup(club.protocol_type, None, 0, None, (), step.now_ms, club.family)
-    step.append((GroupRecord(club.group_id, stored),), Stored(request_id))
 
+    def written(step, error):
+        step.effects.reply(request_id, Entered(error))
 
-@dataclass
-class Stored:
-    request_id: int
-
-    def completed(self, step, error):
-        step.effects.reply(self.request_id, Entered(error))
+    step.append((GroupRecord(club.group_id, stored),), written)
 
 
 def expire(step, club, key):

@@ -113,15 +113,11 @@ def test_a_damaged_last_record_is_dropped(log, data):
     assert decode_records(b"".join(before) + damaged) == log[:-1]
 
 
-def test_a_memory_log_is_bytes():
-    """Given records, when the log is cut in the last one, then the ones before are read. PROTOCOL 8.2."""
+def test_a_memory_log_is_read_as_it_was_written():
     log = MemoryLog()
     written = [OffsetRecord("g", "t", n, StoredOffset(n, -1, "", 0)) for n in range(3)]
-    assert log.append(4, written) is ErrorCode.NONE
-    assert log.read(4) == written
-    log.truncate(4, log.size(4) - 1)
-    assert log.read(4) == written[:2]
-    assert (log.read(5), log.size(5)) == ([], 0)
+    assert log.append(4, written[:2]) is log.append(4, written[2:]) is ErrorCode.NONE
+    assert (log.read(4), log.read(5)) == (written, [])
 
 
 def test_a_memory_log_is_compacted_in_place():

@@ -122,7 +122,7 @@ def test_a_partition_that_nobody_owns_stands_still_until_somebody_comes():
 def test_heartbeats_are_not_in_step():
     running = Run(scenario_of(), "range", default_registry())
     running.advance(20)
-    due_ms = [process.client.next_deadline_ms() for process in running.stage.consumers.values()]
+    due_ms = [process.client.next_deadline_ms() for process in running.consumers.values()]
     assert len(set(due_ms)) == 3
     assert all(at_ms <= 3_000 for at_ms in due_ms)
 

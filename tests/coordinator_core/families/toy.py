@@ -92,7 +92,7 @@ class ToyMember(MemberPart):
         due_ms = self.due_ms = now_ms + self.settings.ask_every_ms
         request = ToyRequest(self.core.config.group_id, self.core.config.client_id, tuple(topics))
         node, done = self.coordinator.node, lambda reply, at_ms: answered(reply, due_ms)
-        self.core.send(node, request, done, now_ms=now_ms)
+        self.core.requests.send(node, request, done, now_ms=now_ms)
 
     def take(self, reply, due_ms):
         core, client = self.core, self.core.config.client_id

@@ -102,6 +102,13 @@ def test_a_wrong_field_is_named_with_its_file(tmp_path):
     assert error_of(load_scenario, path).where == f"{path}: topics.orders.rate"
 
 
+def test_a_set_in_yaml_is_refused_as_it_has_no_order():
+    text = YAML.replace("[orders]", "!!set {orders, refunds}")
+    assert text != YAML
+    where = error_of(load_scenario_text, text, "x.yaml").where
+    assert where.startswith("x.yaml: line "), where
+
+
 def test_a_scenario_is_read_from_a_stream():
     assert load_scenario_stream(io.StringIO(YAML)) == load_scenario_text(YAML, "x")
 

@@ -5,10 +5,9 @@ import json
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from coordinator_core.errors import InputError
-from coordinator_core.model import NO_PARTITIONS, GroupAssignment, Partitions
+from coordinator_core.model import GroupAssignment, Partitions
 from rebalance_lab.scenarios import groups as group_document
 from rebalance_lab.scenarios.groups import assignment_document, parse_group, scenario_document
 from rebalance_lab.scenarios.scenario import parse_scenario
@@ -301,25 +300,97 @@ GROUPS = st.fixed_dictionaries(
 
 def content(parsed):
     """What a parsed group has, as plain values. Owned partitions are in the order of their topics."""
-    members = {m: replace(s, owned=NO_PARTITIONS) for m, s in parsed.group.items()}
-    owned = {m: {t: n.tolist() for t, n in s.owned.by_topic().items()} for m, s in parsed.group.items()}
-    return parsed.cluster.topics, repr(members), owned, parsed.assignor
+    topics = {name: (t.partitions, t.racks, t.weights) for name, t in parsed.cluster.topics.items()}
+    members = {
+        name: (
+            m.topics,
+            sorted({(tp.topic, tp.partition) for tp in m.owned}),
+            m.generation,
+            m.rack,
+            m.instance_id,
+            m.capacity,
+        )
+        for name, m in parsed.group.items()
+    }
+    return topics, members, parsed.assignor
+
+
+def written(document):
+    """The same of the document, as it is written."""
+    topics = {
+        name: (
+            t["partitions"],
+            None if t.get("racks") is None else tuple(tuple(names or ()) for names in t["racks"]),
+            None if t.get("weights") is None else tuple(t["weights"]),
+        )
+        for name, t in document["topics"].items()
+    }
+    members = {
+        m["id"]: (
+            tuple(dict.fromkeys(m["topics"])),
+            sorted({(topic, number) for topic, number in m.get("owned") or ()}),
+            -1 if m.get("generation") is None else m["generation"],
+            m.get("rack"),
+            m.get("instance_id"),
+            m.get("capacity"),
+        )
+        for m in document["members"]
+    }
+    return topics, members, document.get("assignor")
+
+
+def is_text(value):
+    return isinstance(value, str) and 0 < len(value) < 250 and value.strip() != ""
+
+
+def is_whole(value, low):
+    return isinstance(value, int) and not isinstance(value, bool) and low <= value < 2**31
+
+
+def is_amount(value, low):
+    return not isinstance(value, (bool, str)) and low <= value < 1e100 and value >= 0
+
+
+def is_right(document):
+    """Whether a document of `GROUPS` is a group, by the words of the contract."""
+    topics, members = document["topics"], document["members"]
+    texts = [
+        *topics,
+        *(t for m in members for t in m["topics"]),
+        *(n for t in topics.values() for names in t.get("racks") or () for n in names or ()),
+    ]
+    texts += [m[key] for m in members for key in ("rack", "instance_id") if m.get(key) is not None]
+    texts += [document["assignor"]] if document.get("assignor") is not None else []
+    numbers = [t["partitions"] for t in topics.values()] + [
+        n for m in members for _, n in m.get("owned") or ()
+    ]
+    return (
+        all(map(is_text, texts))
+        and all(is_whole(number, 0) for number in numbers)
+        and all(is_whole(m["generation"], -1) for m in members if m.get("generation") is not None)
+        and all(is_amount(w, 0) for t in topics.values() for w in t.get("weights") or ())
+        and all(is_amount(m["capacity"], 1e-300) for m in members if m.get("capacity") is not None)
+        and all(
+            len(t[key]) == t["partitions"]
+            for t in topics.values()
+            for key in ("racks", "weights")
+            if t.get(key) is not None
+        )
+        and sum(t["partitions"] for t in topics.values()) <= group_document.MOST_PARTITIONS_IN_ALL
+        and all(m["id"] for m in members)
+        and len({m["id"] for m in members}) == len(members)
+    )
 
 
 @given(GROUPS)
 @example({"topics": {"t": {"partitions": 2}}, "members": [member(owned=[["t", 1], ["u", 0], ["t", 0]])]})
 @example({"topics": {"t": {"partitions": 2}}, "members": [member(owned=[["t", 1], ["t", 1]])]})
 @example({"topics": {"t": {"partitions": 2}}, "members": [member(owned=[["t", 1], ["t", 0]])]})
-def test_a_document_that_is_converted_at_once_is_the_one_that_is_read_field_by_field(document):
-    """It is converted if and only if it is valid."""
-    converted = group_document._converted(document)
-    try:
-        read = group_document._read(document, "line 3")
-    except InputError:
-        assert converted is None
-        return
-    assert converted is not None
-    assert content(converted) == content(read)
+def test_a_document_is_read_as_it_is_written_or_refused_at_a_place_inside_it(document):
+    if is_right(document):
+        assert content(parse_group(document, "line 3")) == written(document)
+    else:
+        assert error_of(document).where.startswith("line 3: ")
 
 
 # --- assignments

@@ -105,13 +105,13 @@ def test_a_member_joins_in_the_first_half_and_another_goes_in_the_second():
         for restart in rest:
             assert restart.kind == "restart"
             assert 7.5 * MINUTE <= restart.at_ms <= 9 * MINUTE
-            assert restart.arguments.members == gone.arguments.members
+            assert restart.arguments.names == gone.arguments.names
     assert kinds == {"leave", "crash"}
     assert 15 <= back <= 45
 
 
 def test_anybody_may_go_also_who_has_just_joined():
-    gone = {m for row in range(80) for e in parsed(document(row)).events[1:2] for m in e.arguments.members}
+    gone = {m for row in range(80) for e in parsed(document(row)).events[1:2] for m in e.arguments.names}
     assert gone == {"m-0", "m-1", "m-2", "m-3", "m-4"}
 
 

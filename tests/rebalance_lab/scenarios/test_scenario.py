@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from coordinator_core.errors import InputError
 from coordinator_core.registry.hookspecs import ScenarioEventSpec, hookimpl
 from coordinator_core.registry.registry import Registry
-from rebalance_lab.scenarios.application import APPLICATION_FIELDS, Application
+from rebalance_lab.scenarios.application import Application
 from rebalance_lab.scenarios.files import load_scenario
 from rebalance_lab.scenarios.member_events import Crash, Join, Leave
 from rebalance_lab.scenarios.rates import Rates
@@ -129,7 +129,7 @@ def test_every_field_of_a_member_is_read():
     )
 
 
-@pytest.mark.parametrize("field", ["process_rate", "instance_id", "rack", *APPLICATION_FIELDS])
+@pytest.mark.parametrize("field", ["process_rate", "instance_id", "rack", *Application.__struct_fields__])
 def test_a_field_of_a_member_without_a_value_is_as_if_left_out(field):
     entry = {"id": "c", "topics": ["t"]}
     assert members_of(entry | {field: None}) == members_of(entry)

@@ -11,7 +11,8 @@ from coordinator_core.reading.settings import configured
 from coordinator_core.registry.registry import default_registry
 from rebalance_lab.scenarios.families import family_for
 from rebalance_lab.scenarios.scenario import parse_scenario
-from rebalance_lab.scenarios.settings import grid, parse_config, settings_schema
+from rebalance_lab.scenarios.schema import settings_schema
+from rebalance_lab.scenarios.settings import grid, parse_config
 
 CONFIG = {"session.timeout.ms": "20s", "group.initial.rebalance.delay.ms": 0}
 

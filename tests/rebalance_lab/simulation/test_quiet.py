@@ -426,8 +426,8 @@ def test_a_heartbeat_that_changes_something_cannot_be_left_out():
     """Neither an error nor records of the group may be lost."""
     run = run_of(document(members=[{"id": "m0", "topics": ["t"]}]), "sticky+reconcile")
     run.advance(60_000)
-    client = run.stage.consumers["m0"].client
-    request = client.periodic().heartbeats.request
+    client = run.consumers["m0"].client
+    request = client.periodic.heartbeats().request
     node = run.brokers.coordinator_node()
     run.brokers.keep_alive(node, request, client="m0", at_ms=60_001)
     for changed in ({"member_epoch": 99}, {"subscribed_topic_names": ("other",)}):
@@ -547,7 +547,7 @@ def test_metadata_of_a_topic_of_other_members_are_requested_again():
 def test_an_event_that_comes_unannounced_needs_every_message(every_message):
     run = run_of(document(duration="20m"), every_message=every_message)
     run.advance(600_000)
-    run.stage.consumers["m1"].crash()
+    run.consumers["m1"].crash()
     run.advance(1_200_000)
     changes = [entry.at_ms for entry in run.finish().events if isinstance(entry.event, GroupStateChanged)]
     session_ended = any(600_000 < at_ms <= 645_000 for at_ms in changes)

@@ -93,11 +93,11 @@ class Group(RuleBasedStateMachine):
         spec = self.registry.scenario_events()[kind]
         arguments = spec.parse(value, extra, f"events[{len(self.document['events']) - 1}]")
         self.events.append(ScenarioEvent(self.at_ms, kind, arguments))
-        self.run.stage.schedule(self.events[-1])
+        self.run.schedule(self.events[-1])
         self.run.advance(self.at_ms)
 
     def some(self, pick, present):
-        consumers = self.run.stage.consumers
+        consumers = self.run.consumers
         listed = [name for name, consumer in consumers.items() if consumer.is_running is present]
         return listed[pick % len(listed)] if listed else None
 
@@ -135,7 +135,7 @@ class Group(RuleBasedStateMachine):
             own = [self.strategy.partition("+")[0]]
             paces["assignors"] = own + others if first else others + own
         self.happen(after, "rolling_restart", paces)
-        last_ms = self.at_ms + 2_000 * len(self.run.stage.consumers) + 3_000
+        last_ms = self.at_ms + 2_000 * len(self.run.consumers) + 3_000
         self.rolling_until_ms = max(self.rolling_until_ms, last_ms)
 
     @rule(after=some_time, pick=st.integers(0, 9), present=st.booleans())
@@ -182,7 +182,7 @@ class Group(RuleBasedStateMachine):
 
     @rule(after=some_time, pick=st.integers(0, 9))
     def delete_topic(self, after, pick):
-        listed = [name for name in self.created if name in self.run.stage.partitions]
+        listed = [name for name in self.created if name in self.run.partitions]
         if listed:
             self.happen(after, "delete_topic", listed[pick % len(listed)])
 
@@ -221,9 +221,9 @@ class Group(RuleBasedStateMachine):
         scenario = replace(self.run.scenario, events=tuple(self.events))
         run = Run(scenario, self.strategy, self.registry)
         run.advance(self.at_ms)
-        for one, other in zip(self.run.stage.events, run.stage.events, strict=False):
+        for one, other in zip(self.run.events, run.events, strict=False):
             assert one == other, self.told(f"{one} with every message, {other} without")
-        assert len(self.run.stage.events) == len(run.stage.events), self.told("another number of events")
+        assert len(self.run.events) == len(run.events), self.told("another number of events")
 
     def told(self, problem):
         """The problem, and the command that runs the scenario again."""

@@ -221,6 +221,16 @@ def test_a_batch_of_one_record_cannot_be_smaller():
     assert found(SHARED, timed)[0].endswith("once; set max.poll.interval.ms to 1,000 s or more")
 
 
+@pytest.mark.parametrize(
+    ("batch_ms", "advice"), [(601_000, "max.poll.records (now 500) to 49"), (650_000, "")]
+)
+def test_fewer_records_shorten_no_poll_but_only_their_own_time(batch_ms, advice):
+    """Of a batch 500 s are those of its records. A poll of 150 s takes half of the interval by itself."""
+    timed = [(0, limited("b", batch_ms=batch_ms)), (9_000, removed("b", LEFT))]
+    (text,) = found(SHARED, timed)
+    assert ("; set " + (f"{advice} or less, or " if advice else "") + "max.poll.interval.ms to 1,") in text
+
+
 def test_batches_of_different_lengths_are_findings_of_their_own():
     timed = [(0, limited("b", batch_ms=400_000)), (9_000, removed("a", LEFT)), (9_000, removed("b", LEFT))]
     assert [text.split(" on")[0] for text in found(BATCHES, timed)] == [
@@ -261,6 +271,21 @@ def test_a_simulated_group_whose_batches_outlast_the_poll_interval_says_so(strat
     document["config"] = {"max.poll.records": 150}
     scenario = parse_scenario(document, where="s")
     assert found_twice(History(simulate(scenario, strategy, default_registry()))) == ()
+
+
+def test_polls_that_outlast_their_interval_by_themselves_are_told_too():
+    """The members have no process_rate: their records take no time."""
+    document = {
+        "name": "polls",
+        "duration": "3m",
+        "topics": {"t": {"partitions": 4, "rate": 4_000}},
+        "members": [{"id": "m", "count": 2, "topics": ["t"], "batch_overhead": "25s"}],
+        "config": {"max.poll.interval.ms": 10_000},
+    }
+    trace = simulate(parse_scenario(document, where="s"), "range", default_registry())
+    (text,) = found_twice(History(trace))
+    assert text.startswith("batches of 25 s on average outlast max.poll.interval.ms (10 s): m-0, m-1 left")
+    assert text.endswith("times in all; set max.poll.interval.ms to 50 s or more")
 
 
 # --- the leader that does not notice

@@ -141,7 +141,7 @@ LATE_TAKE_OVER = [
 
 
 SHARED = [
-    (0, started("a", "t", instance_id="one")),
-    (0, started("b", "t")),
+    (0, started("a", "t", instance_id="one", process_rate=1.0)),
+    (0, started("b", "t", process_rate=1.0)),
     *round_at(1_000, 1, {"a": {"t": [0, 1]}, "b": {"t": [2, 3]}}),
 ]

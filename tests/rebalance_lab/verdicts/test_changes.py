@@ -228,7 +228,7 @@ def test_a_trouble_is_that_of_a_member_with_partitions_in_a_group_at_rest():
     made = troubles(scenario, facts_of(scenario, history), 90_000)
     assert list(made) == list(Trouble)
     (event,) = made[Trouble.CRASHES].events
-    assert (event.kind, event.arguments.members) == ("crash", ("a",))
+    assert (event.kind, event.arguments.names) == ("crash", ("a",))
     assert made[Trouble.CRASHES].measure_from_ms == event.at_ms > history.start_up_ms
     assert made[Trouble.CRASHES].duration_ms > event.at_ms + 90_000
 

@@ -125,7 +125,14 @@ def test_a_topic_that_nobody_reads_is_no_load():
 
 
 def test_a_member_without_a_limit_carries_every_load():
-    assert overload_of(history_of([9_000, 10], process_rate=None)) is None
+    assert overload_of(history_of([9_000, 10], process_rate=None, overhead=0)) is None
+
+
+def test_polls_limit_a_member_whose_records_take_no_time():
+    """500 records in half a second."""
+    assert overload_of(history_of([900, 10], process_rate=None)) is None
+    first, _ = overload(history_of([9_000, 10], process_rate=None))
+    assert first.startswith("t 0 (9,000) gets more records/s than the 1,000 that a member can handle in full")
 
 
 def test_the_share_of_the_busiest_member_counts_the_time_of_its_polls():

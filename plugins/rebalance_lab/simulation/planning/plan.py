@@ -38,7 +38,7 @@ def plan(scenario: Scenario, strategy: Any, registry: Registry) -> Trace:
     """
     run = PlannedRun(scenario, registry.strategy(strategy), registry, _TracedOwners)
     run.run()
-    trace = run.stage.finish(run.state, run.generation, {})
+    trace = run.end_trace(run.state, run.generation, {})
     run.forget()
     return trace
 
@@ -56,7 +56,7 @@ class _TracedOwners:
     """The owners of a planned run, which reports all changes in its trace (`planned_run.Owners`)."""
 
     def __init__(self, run: PlannedRun[Any]) -> None:
-        self._run, self._stage = run, run.stage
+        self._run, self._stage = run, run
         self._assignment = GroupAssignment({})
 
     def elected(self, running: Sequence[Member], generation: int) -> None:

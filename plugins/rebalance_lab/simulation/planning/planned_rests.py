@@ -181,7 +181,7 @@ class _CountedOwners:
 
     def _traffic(self) -> Traffic:
         steps: dict[str, list[tuple[int, Sequence[float]]]] = {name: [] for name in self._index.topics}
-        for line in self._run.stage.events:
+        for line in self._run.events:
             if isinstance(line.event, ev.RatesChanged):
                 steps[line.event.topic].append((line.at_ms, line.event.rates))
         return Traffic(self._index, steps)
@@ -346,7 +346,7 @@ class _CountedOwners:
 
     def _round(self, members: Mapping[str, PlannedConsumer]) -> _Round:
         described = tuple((m, c.topics, c.member.rack, c.instance) for m, c in members.items())
-        key = described, *self._run.stage.partitions.values()
+        key = described, *self._run.partitions.values()
         found = self._shared.rounds.get(key)
         if found is None:
             subscribed = {m: Subscription(t, rack=r, instance_id=i) for m, t, r, i in described}
@@ -400,7 +400,7 @@ class _CountedOwners:
     def _settle(self, lanes: Sequence[_Lane]) -> None:
         """Note that the group rests, if all members have taken over and no partition is without one."""
         run = self._run
-        running = [c for c in run.stage.consumers.values() if c.is_running]
+        running = [c for c in run.consumers.values() if c.is_running]
         present = sorted(
             (c for c in running if c.generation == run.generation), key=lambda consumer: int(consumer.holding)
         )
@@ -433,7 +433,7 @@ class _CountedOwners:
         """Begin the window at the first rest with all consumers that run, if it has no time of its own."""
         run = self._run
         if run.scenario.measure_from_ms is not None or any(
-            c.is_running and c.generation != run.generation for c in run.stage.consumers.values()
+            c.is_running and c.generation != run.generation for c in run.consumers.values()
         ):
             return
         for lane in lanes:

@@ -19,12 +19,11 @@ from coordinator_core.model import NO_GENERATION, Cluster
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.hookspecs import Strategy
 from coordinator_core.registry.registry import Registry
-from rebalance_lab.scenarios.families import family_for
 from rebalance_lab.scenarios.replicas import topic_infos
 from rebalance_lab.scenarios.scenario import Member, Scenario
 from rebalance_lab.simulation.process.batches import Batches
 from rebalance_lab.simulation.process.load import Load
-from rebalance_lab.simulation.stage import Stage
+from rebalance_lab.simulation.simulation import Simulation
 
 STABLE, PREPARING = GroupState.STABLE.value, GroupState.PREPARING_REBALANCE.value
 EMPTY = GroupState.EMPTY.value
@@ -131,7 +130,7 @@ class Owners(Protocol):
 O_co = TypeVar("O_co", bound=Owners, covariant=True)
 
 
-class PlannedRun(Generic[O_co]):
+class PlannedRun(Simulation[PlannedConsumer], Generic[O_co]):
     """A simulation without messages. ``own`` makes the ``owners`` of its partitions."""
 
     def __init__(
@@ -141,31 +140,26 @@ class PlannedRun(Generic[O_co]):
         registry: Registry,
         own: "Callable[[PlannedRun[Any]], O_co]",
     ) -> None:
-        self.scenario, self.registry, self.strategy = scenario, registry, strategy
-        check_planned(self.strategy, registry)
-        family = family_for(scenario, self.strategy, registry)
+        check_planned(strategy, registry)
+        self.load = Load() if strategy.provider else None
+        super().__init__(scenario, strategy, registry, self.load)
         if scenario.has_assignors:
             found = "assignors of single members, among which a plan does not choose"
             raise InputError(f"scenario {scenario.name!r}", found, "a simulation with messages")
-        self._family = family
-        self._client = family.client_config(group_id=scenario.name)
-        self._broker = family.coordinator_config()
-        self.load = Load() if self.strategy.provider else None
-        self.stage: Stage[PlannedConsumer] = Stage(self, scenario, self.strategy, registry, self.load)
-        self.clock = self.stage.clock
+        self._client = self.family.client_config(group_id=scenario.name)
+        self._broker = self.family.coordinator_config()
         self.state, self.generation = EMPTY, 0
         self.owners = own(self)
         self._due = self._waiting = False
-        self._known_partitions = dict(self.stage.partitions)
-        self.stage.begin()
+        self._known_partitions = dict(self.partitions)
+        self.begin()
         for name, topic in scenario.topics.items():
             for at_ms, rates in topic.rates.steps:
-                self.clock.at_first(at_ms, lambda n=name, r=rates: self.stage.set_rates(n, r))  # type: ignore[misc]
-        self._begin_with(scenario.running)
-        for member in scenario.joining:
-            self.clock.at_first(0, lambda m=member: self.stage.start(m))  # type: ignore[misc]
-        for event in scenario.events:
-            self.stage.schedule(event)
+                self.clock.at_first(at_ms, lambda n=name, r=rates: self.set_rates(n, r))  # type: ignore[misc]
+        if scenario.running:
+            self.state, self.generation = STABLE, scenario.running[0].generation
+            self.owners.elected(scenario.running, self.generation)
+        self._schedule_all()
 
     def run(self) -> None:
         """Run to the end of the scenario."""
@@ -177,43 +171,34 @@ class PlannedRun(Generic[O_co]):
         """Let go of everything. The parts of a run refer to it: it would wait for the cyclic collector."""
         vars(self).clear()
 
-    def _begin_with(self, running: Sequence[Member]) -> None:
-        """Begin with a group that is at rest."""
-        if not running:
-            return
-        self.state, self.generation = STABLE, running[0].generation
-        self.owners.elected(running, self.generation)
-        for member in running:
-            self.clock.at_first(0, lambda m=member: self._go_on(m))  # type: ignore[misc]
-
     def _go_on(self, member: Member) -> None:
         """Let a member of that group work on its partitions."""
-        consumer = self.stage.launch(member)
+        consumer = self.launch(member)
         consumer.joined = True
         self.owners.take_over(consumer, None, leads=consumer is self._leader())
 
-    # --- what the stage needs (`stage.Simulation`)
+    # --- what scenario events do
 
-    def launch(self, member: Member) -> PlannedConsumer:
+    def _process(self, member: Member) -> PlannedConsumer:
         """Return a new process."""
         own = member.overrides.config
         consumer = PlannedConsumer(
             member,
-            self.stage.instance_of(member),
-            self.stage.topics_of(member.topics, member.pattern),
+            self.instance_of(member),
+            self.topics_of(member.topics, member.pattern),
             member.pattern,
-            self._client if not own else self._family.client_config(own, group_id=self.scenario.name),
+            self._client if not own else self.family.client_config(own, group_id=self.scenario.name),
             self._end,
             started_ms=self.clock.now_ms,
         )
         config = consumer.config
         batches = Batches.of(member, config.max_poll_records)
         if started := batches.started(member.id, config.max_poll_interval_ms):
-            self.stage.emit(started)
+            self.emit(started)
         self.owners.launched(consumer)
         return consumer
 
-    def join(self, consumer: PlannedConsumer, before: PlannedConsumer | None) -> None:
+    def _join(self, consumer: PlannedConsumer, before: PlannedConsumer | None) -> None:
         """Let a process join. A static member that is still in the group gets what it had."""
         joined = before is not None and before.joined
         if (
@@ -255,21 +240,25 @@ class PlannedRun(Generic[O_co]):
             if self._waiting:
                 self._rebalance()
 
-    def pause(self, consumer: PlannedConsumer, for_ms: int) -> None:
+    def pause(self, name: str, for_ms: int) -> None:
         """Let a consumer stand still. After max.poll.interval.ms it leaves until it continues."""
-        self.stage.emit(ev.MemberPaused(client=consumer.member.id))
-        self._away(consumer, for_ms, consumer.config.max_poll_interval_ms)
+        consumer = self._running(name)
+        if consumer is not None:
+            self.emit(ev.MemberPaused(client=name))
+            self._away(consumer, for_ms, consumer.config.max_poll_interval_ms)
 
-    def freeze(self, consumer: PlannedConsumer, for_ms: int) -> None:
+    def freeze(self, name: str, for_ms: int) -> None:
         """Let a process stand still. After its session it is out of the group until it continues."""
-        self.stage.emit(ev.MemberPaused(client=consumer.member.id))
-        self._away(consumer, for_ms, consumer.config.session_timeout_ms)
+        consumer = self._running(name)
+        if consumer is not None:
+            self.emit(ev.MemberPaused(client=name))
+            self._away(consumer, for_ms, consumer.config.session_timeout_ms)
 
     def cut(self, name: str, for_ms: int) -> None:
         """Cut a consumer off. After its session it is out of the group until it is back."""
-        consumer = self.stage.consumers[name]
-        if consumer.is_running:
-            self.stage.emit(ev.MemberCutOff(client=name))
+        consumer = self._running(name)
+        if consumer is not None:
+            self.emit(ev.MemberCutOff(client=name))
             self._away(consumer, for_ms, consumer.config.session_timeout_ms)
 
     def _away(self, consumer: PlannedConsumer, for_ms: int, patience_ms: int) -> None:
@@ -286,31 +275,28 @@ class PlannedRun(Generic[O_co]):
     def _back(self, consumer: PlannedConsumer) -> None:
         if not consumer.is_running or self.clock.now_ms < consumer.away_until_ms:
             return
-        self.stage.emit(ev.MemberResumed(client=consumer.member.id))
-        self.stage.emit(ev.MemberReconnected(client=consumer.member.id))
+        self.emit(ev.MemberResumed(client=consumer.member.id))
+        self.emit(ev.MemberReconnected(client=consumer.member.id))
         if not consumer.joined:
             consumer.joined = True
             self._round_soon(f"{consumer.member.id} joined")
         elif self._waiting:
             self._rebalance()
 
-    def calm(self) -> None:
-        """Do nothing: no message is lost or late."""
-
     def coordinator_failover(self, down_ms: int) -> None:  # noqa: ARG002 - the interface's
         """Record the change. The group outlives its coordinator, and no round follows."""
-        self.stage.changed("coordinator_failover", "broker")
+        self.changed("coordinator_failover", "broker")
 
-    def subscribe(self, consumer: PlannedConsumer, topics: tuple[str, ...], pattern: str | None) -> None:
+    def _subscribe(self, consumer: PlannedConsumer, topics: tuple[str, ...], pattern: str | None) -> None:
         """Change the subscription of a consumer, with a round if its topics differ."""
-        before, consumer.topics = consumer.topics, self.stage.topics_of(topics, pattern)
+        before, consumer.topics = consumer.topics, self.topics_of(topics, pattern)
         consumer.pattern = pattern
         if consumer.topics != before:
             self._round_soon(f"{consumer.member.id} subscribed to something else")
 
     def remove_member(self, name: str) -> None:
         """Remove a consumer from the group. If it is present, it joins again in the same round."""
-        consumer = self.stage.consumers.get(name)
+        consumer = self.consumers.get(name)
         if consumer is None or not consumer.joined:
             return
         present = not self._is_absent(consumer)
@@ -319,41 +305,37 @@ class PlannedRun(Generic[O_co]):
         self._remove(consumer)
         consumer.joined = present
 
-    def lag_view(self, name: str, by_ms: int) -> None:
-        """Do nothing: no view is late."""
+    def _topics_changed(self, deleted: str | None = None) -> None:
+        """Let the leader and patterns see new topics when their consumers refresh their metadata.
 
-    def partitions_added(self) -> None:
-        """Let the leader and patterns see the partitions when their consumers refresh their metadata."""
-        for consumer in self.stage.consumers.values():
+        The owners of a topic that ended see it at once.
+        """
+        for consumer in self.consumers.values():
+            if deleted is not None and self.owners.owns(consumer, deleted):
+                self.clock.after(0, lambda c=consumer: self._notice_partitions(c))  # type: ignore[misc]
+        for consumer in self.consumers.values():
             if consumer.joined and (consumer is self._leader() or consumer.pattern is not None):
                 age_ms = consumer.config.metadata_max_age_ms
                 rest_ms = (self.clock.now_ms - consumer.started_ms) % age_ms
                 self.clock.after(age_ms - rest_ms, lambda c=consumer: self._notice_partitions(c))  # type: ignore[misc]
 
-    def topic_deleted(self, topic: str) -> None:
-        """Let its owners see the end of a topic at once, the others when they refresh their metadata."""
-        for consumer in self.stage.consumers.values():
-            if self.owners.owns(consumer, topic):
-                self.clock.after(0, lambda c=consumer: self._notice_partitions(c))  # type: ignore[misc]
-        self.partitions_added()
-
     def _leader(self) -> PlannedConsumer | None:
-        return next((c for c in self.stage.consumers.values() if c.joined), None)
+        return next((c for c in self.consumers.values() if c.joined), None)
 
     def _notice_partitions(self, consumer: PlannedConsumer) -> None:
         if not (consumer.joined and consumer.is_running):
             return
         before = consumer.topics
         if consumer.pattern is not None:
-            consumer.topics = self.stage.topics_of((), consumer.pattern)
+            consumer.topics = self.topics_of((), consumer.pattern)
         if consumer.topics != before:
             self._round_soon("the subscription changed")
         elif consumer is self._leader() and self._subscribed_topics_changed():
             self._round_soon("partitions of a subscribed topic changed")
 
     def _subscribed_topics_changed(self) -> bool:
-        topics = dict.fromkeys(t for c in self.stage.consumers.values() if c.joined for t in c.topics)
-        return any(self._known_partitions.get(t) != self.stage.partitions.get(t) for t in topics)
+        topics = dict.fromkeys(t for c in self.consumers.values() if c.joined for t in c.topics)
+        return any(self._known_partitions.get(t) != self.partitions.get(t) for t in topics)
 
     # --- rounds
 
@@ -375,16 +357,16 @@ class PlannedRun(Generic[O_co]):
 
     def _rebalance(self) -> None:
         """End a round when all members are present. The first member leads and computes the assignment."""
-        absent = any(c.joined and self._is_absent(c) for c in self.stage.consumers.values())
+        absent = any(c.joined and self._is_absent(c) for c in self.consumers.values())
         self._waiting = absent
         if absent:
             return  # the round ends when they are back or out of the group
         self._due = False
-        members = {member_id(c.member): c for c in self.stage.consumers.values() if c.joined}
+        members = {member_id(c.member): c for c in self.consumers.values() if c.joined}
         if not members:
             self._to_state(EMPTY, "the last member left")
             return
-        self._known_partitions = dict(self.stage.partitions)
+        self._known_partitions = dict(self.partitions)
         self.owners.compute(members)
         self.generation += 1
         self.owners.announce(members, self.generation)
@@ -400,7 +382,7 @@ class PlannedRun(Generic[O_co]):
 
     def has_only(self, members: Mapping[str, PlannedConsumer]) -> bool:
         """Return whether the group has these members, all of them present, and no round is due."""
-        joined = [c for c in self.stage.consumers.values() if c.joined]
+        joined = [c for c in self.consumers.values() if c.joined]
         return not self._due and joined == list(members.values()) and not any(map(self._is_absent, joined))
 
     def _is_absent(self, consumer: PlannedConsumer) -> bool:
@@ -409,7 +391,7 @@ class PlannedRun(Generic[O_co]):
     def cluster_of(self, members: Iterable[PlannedConsumer]) -> Cluster:
         """Return the topics to which members subscribe."""
         topics = dict.fromkeys(t for c in members for t in c.topics)
-        partitions = self.stage.partitions
+        partitions = self.partitions
         return Cluster(
             topic_infos({t: partitions[t] for t in topics if t in partitions}, self.scenario.racks)
         )

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from random import Random
-from typing import Protocol
 
+from coordinator_core.client.facade import Client
 from coordinator_core.client.subscription import partition_map
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
@@ -14,15 +14,6 @@ from rebalance_lab.simulation.process.clients import ClientFacts
 from rebalance_lab.simulation.process.load import Load
 from rebalance_lab.simulation.process.workers import Work, Worker
 from rebalance_lab.simulation.world.clock import VirtualClock
-
-
-class Owner(Protocol):
-    """The client, as its application sees it."""
-
-    @property
-    def partitions(self) -> Mapping[TopicPartition, object]:
-        """The partitions that it owns."""
-        ...
 
 
 def drawn(span: Span, random: Random) -> int:
@@ -40,7 +31,7 @@ class Application:
 
     def __init__(
         self,
-        client: Owner,
+        client: Client,
         worker: Worker,
         times: Times,
         batches: Batches,

@@ -68,8 +68,8 @@ class Batches:
         return cls(record_ms, times.record_cv, times.batch_overhead, most_records)
 
     def started(self, client: str, max_poll_interval_ms: int) -> ev.ApplicationStarted | None:
-        """Return the event of a process that handles records so, None if its records take no time."""
-        if not self.record_ms:
+        """Return the event of a process that handles records so, None if its batches take no time."""
+        if not self.mean_ms:
             return None
         return ev.ApplicationStarted(
             client=client,

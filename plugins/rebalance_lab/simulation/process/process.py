@@ -10,13 +10,13 @@ from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.client.config import ClientConfig
 from coordinator_core.client.facade import Client
 from coordinator_core.client.member import MakeMember
-from coordinator_core.client.outcome import ClientOutcome, Send
+from coordinator_core.client.outcome import NOTHING, ClientOutcome, Send
 from coordinator_core.errors import AssignmentError, PluginError, RebalanceLabError
-from coordinator_core.families.family import RunningGroup
+from coordinator_core.families.running_group import RunningGroup
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
 from coordinator_core.protocol.error_codes import ErrorCode
-from coordinator_core.protocol.messages import HeartbeatResponse, Request, Response
+from coordinator_core.protocol.messages import FamilyRequest, HeartbeatResponse, Response
 from coordinator_core.reading.raised import raised
 from rebalance_lab.scenarios.application import NONE
 from rebalance_lab.scenarios.scenario import Member
@@ -24,11 +24,11 @@ from rebalance_lab.simulation.process.application import Application
 from rebalance_lab.simulation.process.batches import Batches
 from rebalance_lab.simulation.process.clients import CLIENTS, ClientFacts, Joins
 from rebalance_lab.simulation.skipping.quiet import Overload
-from rebalance_lab.simulation.skipping.rest import Rest, is_success
+from rebalance_lab.simulation.skipping.rest import Rest
 from rebalance_lab.simulation.world.clock import Alarm
 from rebalance_lab.simulation.world.dice import Dice, Spread
 from rebalance_lab.simulation.world.exchange import Exchange
-from rebalance_lab.simulation.world.kinds import Kind, kind_of_request
+from rebalance_lab.simulation.world.kinds import is_success, kind_of
 from rebalance_lab.simulation.world.network import Connection
 from rebalance_lab.simulation.world.world import World
 
@@ -137,6 +137,7 @@ class Process:
         self._next_poll = Alarm(world.clock, self._poll, last_rank)
         self._last_poll_ms = -1
         self._rest = Rest(
+            world,
             self.client,
             self._application,
             lateness,
@@ -145,10 +146,6 @@ class Process:
             self._poll_every_ms,
             commit_interval_ms=config.auto_commit_interval_ms,
             longest_batch_ms=batches.longest_ms,
-            network=world.network,
-            brokers=world.brokers,
-            messages=world.messages,
-            left_out=world.left_out,
             connect=self._connection,
             connections=self._connections,
         )
@@ -353,7 +350,7 @@ class Process:
             self._last_poll_ms = last_poll_ms
             if not self._polls_in_background:
                 self._application.left_out(last_poll_ms)
-        self._set_alarms()
+        self._after(NOTHING)
 
     # --- its loop
 
@@ -464,16 +461,8 @@ class Process:
         ``polled``: the call was a poll of the application. ``calls``: the client calls the listener.
         """
         called_ms = 0
-        changes = self._take(outcome.events) if outcome.events else []
-        if not calls:
-            self._application.resumed()
-        elif changes:
-            called_ms = self._application.took(changes)
-        if polled:
-            took_over = ev.Assigned in map(type, changes)
-            self._application.polled(is_at_rest=self.client.is_at_rest, took_over=took_over)
-        if outcome.error is not None:
-            self._check(outcome.error)
+        if polled or outcome.events or outcome.error is not None or not calls:
+            called_ms = self._tell_application(outcome, polled=polled, calls=calls)
         if outcome.sends:
             if called_ms:
                 self._clock.after(called_ms, lambda: self._send_all(outcome.sends))
@@ -487,9 +476,32 @@ class Process:
         if self._unread:  # the next poll is set to the end of the batch
             self._deadline.set(self.client.timer_ms)
             return
-        self._set_alarms()
+        client = self.client
+        if client.timer_ms != self._deadline.due_ms:
+            self._deadline.set(client.timer_ms)
+        if client.wants_poll:
+            poll_ms = max(self._next_poll_ms(), self._last_poll_ms + 1)
+        else:
+            poll_ms = min(client.poll_ms, self._last_poll_ms + self._poll_every_ms)
+        if poll_ms != self._next_poll.due_ms:
+            self._next_poll.set(poll_ms)
         if self._world.quiet is not None:
             self._world.quiet.look(self)
+
+    def _tell_application(self, outcome: ClientOutcome, *, polled: bool, calls: bool) -> int:
+        """Pass on what the client reports, and return how long the calls of the listener take."""
+        called_ms = 0
+        changes = self._take(outcome.events)
+        if not calls:
+            self._application.resumed()
+        elif changes:
+            called_ms = self._application.took(changes)
+        if polled:
+            took_over = ev.Assigned in map(type, changes)
+            self._application.polled(is_at_rest=self.client.is_at_rest, took_over=took_over)
+        if outcome.error is not None:
+            self._check(outcome.error)
+        return called_ms
 
     def _check(self, error: Exception) -> None:
         """Raise an error of the code of a plugin."""
@@ -498,20 +510,29 @@ class Process:
         if not isinstance(error, RebalanceLabError):
             raise AssignmentError(self._assignors, [f"on_assignment raised {raised(error)}"]) from error
 
-    def _set_alarms(self) -> None:
-        client = self.client
-        self._deadline.set(client.timer_ms)
-        if client.wants_poll:
-            self._next_poll.set(max(self._next_poll_ms(), self._last_poll_ms + 1))
-        else:
-            self._next_poll.set(min(client.poll_ms, self._last_poll_ms + self._poll_every_ms))
-
     def _send_all(self, sends: Iterable[Send]) -> None:
         if self.frozen:
             self._held.append(lambda: self._send_all(sends))
-        elif not self.ended:
-            for send in sends:
-                self._send(send.node, send.request_id, send.request)
+            return
+        if self.ended:
+            return
+        world, brokers, client = self._world, self._world.brokers, self.member.id
+        for send in sends:
+            node, request = send.node, send.request
+            kind = kind_of(type(request))
+            may_change = kind.may_change and not (isinstance(request, FamilyRequest) and request.repeats)
+            world.messages[kind.api] = world.messages.get(kind.api, 0) + 1
+            exchange = None
+            if world.exchanged is not None:
+                exchange = Exchange(client, node, request, world.clock.now_ms)
+                world.exchanged(exchange)
+            place = node, kind.of_group
+            connection = self._connections.get(place) or self._connection(*place)
+            if node in brokers.down:
+                self._reset(node, connection)
+                continue
+            reply = partial(self._reply, connection, kind.api, may_change, send.request_id, exchange)
+            connection.to_broker(brokers.arrived, (request, node, client, reply), kind.api, may_change)
 
     def _take(self, events: Iterable[ev.Event]) -> list[ev.Event]:
         """Report events of the client. Return those by which its partitions change."""
@@ -530,33 +551,18 @@ class Process:
                 self._application.release(list(self.worker.flows))
         return changes
 
-    def _send(self, node: int, request_id: int, request: Request) -> None:
-        world = self._world
-        kind = kind_of_request(request)
-        world.messages[kind.api] = world.messages.get(kind.api, 0) + 1
-        exchange = None
-        if world.exchanged is not None:
-            exchange = Exchange(self.member.id, node, request, world.clock.now_ms)
-            world.exchanged(exchange)
-        connection = self._connections.get((node, kind.of_group)) or self._connection(node, kind.of_group)
-        if not world.brokers.is_alive(node):
-            self._reset(node, connection)
-            return
-        reply = partial(self._reply, connection, kind, request_id, exchange)
-        arguments = request, node, self.member.id, reply
-        connection.to_broker(world.brokers.arrived, arguments, kind.api, kind.may_change)
-
     def _reply(
         self,
         connection: Connection,
-        kind: Kind,
+        kind: str,
+        may_change: bool,
         request_id: int,
         exchange: Exchange | None,
         response: Response,
     ) -> None:
-        """Send the response of a broker to the process."""
-        is_cause = kind.may_change or not is_success(response)
-        connection.to_client(self._arrived, (request_id, response, exchange), kind.api, is_cause)
+        """Send the response of a broker to the process. Without skipping, nobody asks what is a cause."""
+        is_cause = self._world.quiet is not None and (may_change or not is_success(response))
+        connection.to_client(self._arrived, (request_id, response, exchange), kind, is_cause)
 
     def _connection(self, node: int, of_group: bool) -> Connection:
         """Return the connection to a broker: as in Kafka's consumer, requests of the group have their own."""

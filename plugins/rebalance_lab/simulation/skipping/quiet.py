@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable
 from typing import Protocol, TypeAlias
 
 from coordinator_core.model import TopicPartition
-from rebalance_lab.simulation.skipping.rest import LATENCIES
 from rebalance_lab.simulation.world.brokers import Brokers
 from rebalance_lab.simulation.world.clock import VirtualClock
 from rebalance_lab.simulation.world.network import Network
@@ -95,7 +94,7 @@ class Quiet:
     def _search(self, now_ms: int) -> None:
         """Find the next cause. If it is far away, let all processes leave out messages."""
         self._look_ms = now_ms + LOOK_MS
-        soon_ms = now_ms + LATENCIES * self._network.most_latency_ms + SHORTEST_MS
+        soon_ms = now_ms + self._network.margin_ms + SHORTEST_MS
         cause_ms = self._clock.next_cause_ms()
         until_ms = min(self._end_ms, now_ms + LONGEST_MS)
         if cause_ms is not None:

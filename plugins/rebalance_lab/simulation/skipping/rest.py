@@ -18,26 +18,20 @@ A commit whose response may delay that to the last heartbeat is sent, and so is 
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import ceil
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from coordinator_core.client.beats import Beats, Heartbeats, Looks
 from coordinator_core.client.facade import Client
-from coordinator_core.client.periodic import Heartbeats, Looks, Periodic
 from coordinator_core.client.requests import MOST_IN_FLIGHT
-from coordinator_core.protocol.messages import (
-    FamilyResponse,
-    HeartbeatResponse,
-    MetadataResponse,
-    OffsetCommitRequest,
-    OffsetCommitResponse,
-    Request,
-    Response,
-)
+from coordinator_core.protocol.messages import Request
+from rebalance_lab.simulation.process.application import Application
 from rebalance_lab.simulation.world.dice import Dice, Spread
 from rebalance_lab.simulation.world.kinds import kind_of
-from rebalance_lab.simulation.world.network import Connection, Network
+from rebalance_lab.simulation.world.network import Connection
+from rebalance_lab.simulation.world.world import World
 
 COMMIT, METADATA = "OffsetCommit", "Metadata"
 """The kinds of periodic messages, besides heartbeats and looks."""
@@ -48,20 +42,6 @@ AT_ONCE = MOST_IN_FLIGHT - 3
 FEW = 16
 """The number of times below which a list is faster than an array."""
 
-LATENCIES = 4
-"""A message is under way for less than this many times the largest latency."""
-
-
-def is_success(response: Response) -> bool:
-    """Return whether the response to a periodic request changes nothing at its receiver."""
-    if isinstance(response, HeartbeatResponse):
-        return not response.error
-    if isinstance(response, OffsetCommitResponse):
-        return not [partition for partition in response.partitions if partition.error]
-    if isinstance(response, FamilyResponse):
-        return response.changes_nothing
-    return isinstance(response, MetadataResponse)
-
 
 def _api(request: Request) -> str:
     return kind_of(type(request)).api
@@ -70,67 +50,6 @@ def _api(request: Request) -> str:
 def _follows(looks: Looks, at_ms: int, by_ms: int) -> bool:
     """Return whether a time is less than ``by_ms`` after a look, or at that of a look."""
     return at_ms >= looks.due_ms and (at_ms - looks.due_ms) % looks.interval_ms < max(1, by_ms)
-
-
-class Peers(Protocol):
-    """The brokers, as a process at rest sees them."""
-
-    def metadata(self) -> MetadataResponse:
-        """Return the description of all topics."""
-        ...
-
-    def coordinator_node(self) -> int:
-        """Return the coordinator of the group, or -1."""
-        ...
-
-    def has_member(self, number: int, member_id: str) -> bool:
-        """Return whether the coordinator has a member in the present generation, of this number."""
-        ...
-
-    def owes(self, client: str) -> bool:
-        """Return whether a coordinator has yet to answer a request of a consumer, or a copy of one."""
-        ...
-
-    def answer(self, node: int, request: Request, client: str) -> Response | None:
-        """Return the response of servers to a periodic request as long as nothing happens, or None."""
-        ...
-
-    def keep_alive(self, node: int, request: Request, *, client: str, at_ms: int) -> None:
-        """Take note of a heartbeat that is left out."""
-        ...
-
-    def leave_out_commits(self, node: int, client: str, count: int) -> None:
-        """Count commits of a client that are left out."""
-        ...
-
-    def commit(self, node: int, request: OffsetCommitRequest, *, client: str, at_ms: int) -> None:
-        """Take note of the last commit that is left out: it arrives at ``at_ms``, and is stored."""
-        ...
-
-
-class Loop(Protocol):
-    """The application of the process."""
-
-    @property
-    def keeps_up(self) -> bool:
-        """Whether it has no backlog, and none builds up at the present rates."""
-        ...
-
-    def hand_out(self) -> None:
-        """Note a commit that is left out and whose offsets do not count."""
-        ...
-
-    @property
-    def following_ms(self) -> int | None:
-        """The time of the poll after the next one, if it is drawn."""
-        ...
-
-    def poll_ahead(self, every_ms: int, before_ms: float) -> tuple[int, int]:
-        """Draw the polls that follow a poll now, and leave out all but the last one.
-
-        Return their number, and the time of the last one that is left out.
-        """
-        ...
 
 
 class _Beat(NamedTuple):
@@ -154,14 +73,14 @@ class Rest:
 
     ``commit_interval_ms`` is the interval of commits, ``longest_batch_ms`` the longest time from the time at
     which a commit is due to the poll that sends it.
-    ``connect`` returns the connection to a broker for requests of the group, or for others. ``messages`` has
-    the number of requests of all processes by kind, ``left_out`` that of those that were not sent.
+    ``connect`` returns the connection to a broker for requests of the group, or for others.
     """
 
     def __init__(
         self,
+        world: World,
         client: Client,
-        application: Loop,
+        application: Application,
         lateness: Spread,
         choices: Dice,
         name: str,
@@ -169,18 +88,16 @@ class Rest:
         *,
         commit_interval_ms: int,
         longest_batch_ms: float,
-        network: Network,
-        brokers: Peers,
-        messages: dict[str, int],
-        left_out: dict[str, int],
         connect: Callable[[int, bool], Connection],
         connections: Mapping[tuple[int, bool], Connection],
     ) -> None:
         self._client, self._application, self._lateness = client, application, lateness
+        self._periodic, self._metadata = client.periodic, client.periodic.metadata
         self._choices, self._name, self._poll_every_ms = choices, name, poll_every_ms
         self._commit_interval_ms, self._longest_batch_ms = commit_interval_ms, ceil(longest_batch_ms) + 1
-        self._network, self._brokers = network, brokers
-        self._messages, self._left_out = messages, left_out
+        self._network, self._brokers = world.network, world.brokers
+        self._messages, self._left_out = world.messages, world.left_out
+        self._margin_ms = world.network.margin_ms
         self._connect, self._connections = connect, connections
         self._done_ms = self._limit_ms = -1
         self._kept_up = False
@@ -189,17 +106,12 @@ class Rest:
         self._beats_together: list[_Beat] = []
         """The heartbeats of that time, to each node."""
 
-    @property
-    def margin_ms(self) -> int:
-        """The time in which every message under way has arrived."""
-        return LATENCIES * self._network.most_latency_ms
-
-    def _margin_ms(self, looks: Looks | None) -> int:
+    def _margin_of(self, looks: Looks | None) -> int:
         """Return the time in which every message under way has arrived, all those of a look too.
 
         Of these, some wait until others are answered.
         """
-        return self.margin_ms * (1 if looks is None else -(-looks.count // AT_ONCE))
+        return self._margin_ms * (1 if looks is None else -(-looks.count // AT_ONCE))
 
     def is_quiet(self, *, works: bool, connected_ms: int, now_ms: int) -> bool:
         """Return whether the client, a member of the group, sends nothing but periodic messages from now on.
@@ -207,18 +119,20 @@ class Rest:
         ``works``: whether the application works on a partition. ``connected_ms``: the time at which the
         process was last connected to the brokers again, after a cut.
         """
-        work = self._client.periodic()
-        if work is None or work.node != self._brokers.coordinator_node():
+        heartbeats = self._periodic.heartbeats()
+        if heartbeats is None or self._periodic.node != self._brokers.coordinator_node():
             return False
-        if bool(self._client.partitions) is not works or not self._is_expected(work.heartbeats):
+        if bool(self._client.partitions) is not works or not self._is_expected(heartbeats):
             return False
-        since_ms = self._client.waits_since_ms
-        if since_ms is not None and (now_ms - since_ms > self.margin_ms or since_ms <= connected_ms):
+        since_ms = self._periodic.waits_since_ms
+        if since_ms is not None and (now_ms - since_ms > self._margin_ms or since_ms <= connected_ms):
             return False
-        looks = work.heartbeats.looks
-        look_ms = work.heartbeats.interval_ms if looks is None else looks.interval_ms
-        shortest_ms = min(work.heartbeats.interval_ms, look_ms, work.commit_interval_ms, work.metadata_age_ms)
-        return shortest_ms > 2 * self._margin_ms(looks) and self._client.agrees_with(self._brokers.metadata())
+        looks, beat_ms = heartbeats.looks, heartbeats.beats.interval_ms
+        look_ms = beat_ms if looks is None else looks.interval_ms
+        shortest_ms = min(beat_ms, look_ms, self._commit_interval_ms, self._metadata.age_ms)
+        return shortest_ms > 2 * self._margin_of(looks) and self._metadata.agrees_with(
+            self._brokers.metadata()
+        )
 
     def _is_expected(self, heartbeats: Heartbeats) -> bool:
         """Return whether the responses to heartbeats and looks change nothing, as long as nothing happens."""
@@ -237,31 +151,31 @@ class Rest:
 
     def alive_ms(self, now_ms: int) -> int:
         """Return the time by which the coordinator receives the next heartbeat. It may be under way."""
-        work = self._client.periodic()
-        if work is None:
+        heartbeats = self._periodic.heartbeats()
+        if heartbeats is None:
             return now_ms
-        beats = work.heartbeats
-        return (now_ms if beats.waits else beats.due_ms) + self.margin_ms
+        beats = heartbeats.beats
+        return (now_ms if beats.is_waiting else beats.due_ms) + self._margin_ms
 
     def next_cause_ms(self, until_ms: int, now_ms: int) -> int:
         """Return a time before which no message changes anything, ``until_ms`` at most.
 
         A message does so if it is lost or delivered twice, or if it is the first request for other metadata.
         """
-        if not self._client.repeats_metadata:
-            until_ms = min(until_ms, self._client.metadata_due_ms)
-        work = self._client.periodic()
-        if work is None:
+        if not self._metadata.repeats_request:
+            until_ms = min(until_ms, self._metadata.due_ms)
+        heartbeats = self._periodic.heartbeats()
+        if heartbeats is None:
             return now_ms
-        until_ms = min(until_ms, work.heartbeats.until_ms)
+        until_ms = min(until_ms, heartbeats.until_ms)
         if not self._network.has_faults:
             return until_ms
         if self._is_under_way:
             return now_ms
-        if work.commits and work.commit_due_ms is not None and not self._application.keeps_up:
+        if self._periodic.commits and not self._application.keeps_up:
             return now_ms
-        first_ms = min(until_ms, work.metadata_due_ms)
-        for node, kind, sent_ms in self._sends(work, until_ms):
+        first_ms = min(until_ms, self._metadata.due_ms)
+        for node, kind, sent_ms in self._sends(heartbeats, until_ms):
             connection = self._connect(node, True)
             for way in (connection.there, connection.back):
                 first = way.sent.get(kind, 0)
@@ -270,14 +184,15 @@ class Rest:
                     first_ms = min(first_ms, int(sent_ms[faulty.argmax()]))
         return max(first_ms, now_ms)
 
-    def _sends(self, work: Periodic, until_ms: int) -> Iterator[tuple[int, str, NDArray[np.int64]]]:
+    def _sends(self, heartbeats: Heartbeats, until_ms: int) -> Iterator[tuple[int, str, NDArray[np.int64]]]:
         """Yield nodes, kinds of requests, and the times before ``until_ms`` at which these are sent."""
-        heartbeats, looks = work.heartbeats, work.heartbeats.looks
-        beats = np.asarray(self._beats(heartbeats, until_ms)[:-1])
-        for node in heartbeats.nodes or (work.node,):
+        looks, coordinator = heartbeats.looks, self._periodic.node
+        beats = np.asarray(self._beats(heartbeats.beats, until_ms)[:-1])
+        for node in heartbeats.nodes or (coordinator,):
             yield node, _api(heartbeats.request), beats
-        if work.commits and work.commit_due_ms is not None:
-            yield work.node, COMMIT, np.arange(work.commit_due_ms, until_ms, work.commit_interval_ms)
+        due_ms = self._periodic.offsets.due_ms
+        if due_ms is not None and self._periodic.commits:
+            yield coordinator, COMMIT, np.arange(due_ms, until_ms, self._commit_interval_ms)
         if looks is not None:
             times = np.arange(looks.due_ms, until_ms, looks.interval_ms)
             places = self._places(looks, len(times))
@@ -296,28 +211,29 @@ class Rest:
         """
         if self._done_ms == until_ms or self._is_under_way:
             return None
-        work = self._client.periodic()
-        if work is None:
+        heartbeats = self._periodic.heartbeats()
+        if heartbeats is None:
             return None
         self._done_ms = until_ms
-        looks = work.heartbeats.looks
-        margin_ms = self._margin_ms(looks)
+        looks = heartbeats.looks
+        margin_ms = self._margin_of(looks)
         last_ms = until_ms - 1 - margin_ms
-        beats = self._beats(work.heartbeats, last_ms)
+        beats = self._beats(heartbeats.beats, last_ms)
         if looks is not None:
             while len(beats) > 1 and _follows(looks, int(beats[-2]), margin_ms):
                 beats = beats[:-1]
         skipped = len(beats) - 1
         limit_ms = self._limit_ms = min(last_ms, int(beats[-1]) - margin_ms - 1)
         if skipped:
-            self._leave_out_beats(work, beats)
+            self._leave_out_beats(heartbeats, beats)
         if looks is not None:
             self._leave_out_looks(looks, limit_ms)
-        self._leave_out_metadata(work, limit_ms)
-        waits = work.commit_due_ms is not None and work.commit_due_ms < now_ms
+        self._leave_out_metadata(limit_ms)
+        commit_ms = self._periodic.offsets.due_ms
+        waits = commit_ms is not None and commit_ms < now_ms
         self._kept_up = not waits and self._application.keeps_up
         if self._kept_up:
-            last_poll_ms = self._leave_out_polls(work, last_poll_ms, limit_ms)
+            last_poll_ms = self._leave_out_polls(last_poll_ms, limit_ms)
         self._client.look_ahead(now_ms=now_ms)
         return last_poll_ms
 
@@ -347,7 +263,7 @@ class Rest:
             due_ms = now_ms + self._commit_interval_ms
             if sends:
                 self._commit(now_ms)
-        self._client.continue_polls(now_ms, due_ms)
+        self._leave_out_until(now_ms, due_ms)
         if due_ms is not None and sends and due_ms <= self._limit_ms:
             return due_ms
         self._client.look_ahead(now_ms=now_ms)
@@ -363,11 +279,11 @@ class Rest:
             return poll_ms, next_ms
         before_ms = self._limit_ms
         if beat is not None:
-            before_ms = min(before_ms, beat.sent_ms - self.margin_ms)
+            before_ms = min(before_ms, beat.sent_ms - self._margin_ms)
         count, last_ms = self._application.poll_ahead(every_ms, before_ms)
         if count:
-            self._leave_out_commits(self._client.coordinator_node, count)
-            self._client.continue_polls(last_ms, last_ms + every_ms)
+            self._leave_out_commits(count)
+            self._leave_out_until(last_ms, last_ms + every_ms)
         return last_ms, last_ms + every_ms
 
     def look_again(self) -> bool:
@@ -382,24 +298,24 @@ class Rest:
     @property
     def _is_under_way(self) -> bool:
         """Whether a request, or a copy of one, has no response yet, or a message has not arrived."""
-        if self._client.waits_since_ms is not None or self._brokers.owes(self._name):
+        if self._periodic.waits_since_ms is not None or self._brokers.owes(self._name):
             return True
         return any(connection.under_way for connection in self._connections.values())
 
     def _commits(self, now_ms: int) -> bool:
         """Return whether a poll commits now."""
-        due_ms = self._client.commit_due_ms
+        due_ms = self._periodic.offsets.due_ms
         return due_ms is not None and now_ms >= due_ms
 
     def _delays(self, commit_ms: int, beat_ms: int) -> bool:
         """Return whether the response to a commit may delay that to a heartbeat."""
-        return beat_ms - self.margin_ms < commit_ms <= beat_ms
+        return beat_ms - self._margin_ms < commit_ms <= beat_ms
 
-    def _beats(self, heartbeats: Heartbeats, last_ms: int) -> Sequence[int] | NDArray[np.int64]:
+    def _beats(self, beats: Beats, last_ms: int) -> Sequence[int] | NDArray[np.int64]:
         """Return the times of the heartbeats up to and including ``last_ms``, and that of the next one."""
-        due_ms, interval_ms, number = heartbeats.due_ms, heartbeats.interval_ms, heartbeats.number
+        due_ms, interval_ms, number = beats.due_ms, beats.interval_ms, beats.number
         count = max(0, (last_ms - due_ms) // interval_ms + 1)
-        if not heartbeats.drifts:
+        if not beats.drifts:
             return range(due_ms, due_ms + count * interval_ms + 1, interval_ms)
         if count < FEW:
             times = [due_ms]
@@ -410,13 +326,13 @@ class Rest:
         listed[1:] += np.cumsum(interval_ms + self._lateness.between(number + 1, number + count + 1))
         return listed[: np.searchsorted(listed, last_ms, side="right") + 1]
 
-    def _leave_out_beats(self, work: Periodic, beats: Sequence[int] | NDArray[np.int64]) -> None:
+    def _leave_out_beats(self, heartbeats: Heartbeats, beats: Sequence[int] | NDArray[np.int64]) -> None:
         """Leave out heartbeats, all but the last one. Nothing is under way when one is sent."""
         count, last_ms, next_ms = len(beats) - 1, int(beats[-2]), int(beats[-1])
-        request, received_ms = work.heartbeats.request, last_ms
+        request, received_ms, coordinator = heartbeats.request, last_ms, self._periodic.node
         kind = _api(request)
         self._beat, self._beats_together = None, []
-        for node in work.heartbeats.nodes or (work.node,):
+        for node in heartbeats.nodes or (coordinator,):
             connection, heard_ms = self._connect(node, True), 0
             if count > 1:
                 heard_ms = int(beats[-3]) + connection.there.leave_out(kind, count - 1)
@@ -427,10 +343,10 @@ class Rest:
             self._count(kind, count)
             beat = _Beat(node, request, last_ms, arrived_ms, heard_ms)
             self._beats_together.append(beat)
-            if node == work.node:
+            if node == coordinator:
                 self._beat = beat
             self._keep_alive(beat)
-        self._client.continue_heartbeats(count, next_ms, received_ms)
+        heartbeats.beats.leave_out(count, next_ms, received_ms)
 
     def _take_back(self, heard_ms: int, now_ms: int) -> None:
         """Send the last heartbeats after all, and what follows them."""
@@ -440,7 +356,7 @@ class Rest:
                 way.sent[kind] -= 1
                 way.last_ms = now_ms
             self._count(kind, -1)
-        self._client.continue_heartbeats(-1, self._beats_together[0].sent_ms, max(heard_ms, now_ms))
+        self._periodic.beats.leave_out(-1, self._beats_together[0].sent_ms, max(heard_ms, now_ms))
         self._client.look_ahead(now_ms=now_ms)
         self._limit_ms, self._beat, self._beats_together = -1, None, []
 
@@ -461,60 +377,64 @@ class Rest:
                 if is_last:
                     way.last_ms = max(way.last_ms, at_ms)
         self._count(kind, count * looks.count)
-        looks.left_out(count, next_ms)
+        looks.leave_out(count, next_ms)
 
     def _keep_alive(self, beat: "_Beat") -> None:
         self._brokers.keep_alive(beat.node, beat.request, client=self._name, at_ms=beat.arrived_ms)
 
-    def _leave_out_metadata(self, work: Periodic, limit_ms: int) -> None:
-        due_ms, age_ms, count = work.metadata_due_ms, work.metadata_age_ms, 0
+    def _leave_out_metadata(self, limit_ms: int) -> None:
+        due_ms, age_ms, count = self._metadata.due_ms, self._metadata.age_ms, 0
         while due_ms <= limit_ms:
-            connection = self._connect(self._client.node_for_metadata(), False)
+            connection = self._connect(self._metadata.any_node(), False)
             due_ms += connection.there.leave_out(METADATA) + connection.back.leave_out(METADATA) + age_ms
             count += 1
         if count:
             self._count(METADATA, count)
-            self._client.continue_metadata(due_ms - age_ms)
+            self._metadata.leave_out(due_ms - age_ms)
 
-    def _leave_out_polls(self, work: Periodic, last_poll_ms: int, limit_ms: int) -> int:
+    def _leave_out_polls(self, last_poll_ms: int, limit_ms: int) -> int:
         """Leave out all polls before the last one that commits, and before one that may delay a heartbeat.
 
         Return the time of the last one that is left out.
         """
-        due_ms, interval_ms, every_ms = work.commit_due_ms, work.commit_interval_ms, self._poll_every_ms
-        before_ms = limit_ms + 1
-        if due_ms is not None and not work.commits:
-            due_ms = self._due_without_commits(work, last_poll_ms, before_ms)
+        due_ms, interval_ms = self._periodic.offsets.due_ms, self._commit_interval_ms
+        before_ms, every_ms = limit_ms + 1, self._poll_every_ms
+        if due_ms is not None and not self._periodic.commits:
+            due_ms = self._due_without_commits(due_ms, last_poll_ms, before_ms)
         elif due_ms is not None and due_ms <= limit_ms:
             count = (limit_ms - due_ms) // interval_ms
             beat = self._beat
             if beat is not None:
-                before = max(0, (beat.sent_ms - self.margin_ms - due_ms) // interval_ms + 1)
+                before = max(0, (beat.sent_ms - self._margin_ms - due_ms) // interval_ms + 1)
                 if self._delays(due_ms + before * interval_ms, beat.sent_ms):
                     count = min(count, before)
             if count:
                 due_ms += count * interval_ms
                 last_poll_ms = due_ms - interval_ms
-                self._leave_out_commits(work.node, count)
+                self._leave_out_commits(count)
             before_ms = due_ms
         last_poll_ms += max(0, before_ms - 1 - last_poll_ms) // every_ms * every_ms
-        self._client.continue_polls(last_poll_ms, due_ms)
+        self._leave_out_until(last_poll_ms, due_ms)
         return last_poll_ms
 
-    def _due_without_commits(self, work: Periodic, poll_ms: int, from_ms: int) -> int | None:
+    def _leave_out_until(self, last_poll_ms: int, commit_due_ms: int | None) -> None:
+        """Let the client continue as if it had been polled, the last time at ``last_poll_ms``."""
+        self._periodic.beats.polled(now_ms=last_poll_ms)
+        self._periodic.offsets.leave_out(commit_due_ms)
+
+    def _due_without_commits(self, due_ms: int, poll_ms: int, from_ms: int) -> int:
         """Return when the next commit is due, after polls that had nothing to commit."""
-        due_ms, every_ms = work.commit_due_ms, self._poll_every_ms
-        while due_ms is not None:
+        every_ms = self._poll_every_ms
+        while True:
             poll_ms += max(1, -(-(due_ms - poll_ms) // every_ms)) * every_ms
             if poll_ms >= from_ms:
-                break
-            due_ms = poll_ms + work.commit_interval_ms
-        return due_ms
+                return due_ms
+            due_ms = poll_ms + self._commit_interval_ms
 
     def _commit(self, now_ms: int) -> None:
         """Leave out a commit. If it may be the last one, its offsets are stored."""
-        node, beat = self._client.coordinator_node, self._beat
-        self._leave_out_commits(node, 1)
+        node, beat = self._periodic.node, self._beat
+        self._leave_out_commits(1)
         next_ms = self._application.following_ms
         if next_ms is None:
             next_ms = now_ms + self._commit_interval_ms + self._longest_batch_ms
@@ -524,12 +444,13 @@ class Rest:
         arrived_ms = now_ms + self._connect(node, True).there.last_latency_ms(COMMIT)
         if beat is not None and beat.sent_ms < now_ms:
             arrived_ms = max(arrived_ms, beat.arrived_ms)
-        request = self._client.commit_request(now_ms=now_ms)
+        request = self._periodic.offsets.auto_commit_request(now_ms=now_ms)
         self._brokers.commit(node, request, client=self._name, at_ms=arrived_ms)
         if beat is not None and beat.arrived_ms > arrived_ms:
             self._keep_alive(beat)
 
-    def _leave_out_commits(self, node: int, count: int) -> None:
+    def _leave_out_commits(self, count: int) -> None:
+        node = self._periodic.node
         connection = self._connect(node, True)
         connection.there.count(COMMIT, count)
         connection.back.count(COMMIT, count)

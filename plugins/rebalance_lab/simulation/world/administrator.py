@@ -1,6 +1,7 @@
 """An administrator of the group: it removes members with requests to the coordinator, as Kafka's tools do."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from coordinator_core.protocol.error_codes import ErrorCode
@@ -45,23 +46,23 @@ class Administrator:
 
     def remove(self, name: str) -> None:
         """Remove the members whose client id is ``name``. Do nothing if the group has none."""
-        make_request = self._make_request
+        make_request, again = self._make_request, partial(self.remove, name)
         assert make_request is not None
 
         def described(response: Any) -> None:
             group = response.groups[0]
             members = [member for member in group.members if member.client_id == name]
             if group.error in _AGAIN:
-                self._clock.after(RETRY_MS, lambda: self.remove(name))
+                self._clock.after(RETRY_MS, again)
             elif members:
-                self._send(make_request(self._group, members), removed, lambda: self.remove(name))
+                self._send(make_request(self._group, members), removed, again)
 
         def removed(response: Any) -> None:
             if response.error in _AGAIN:
-                self._clock.after(RETRY_MS, lambda: self.remove(name))
+                self._clock.after(RETRY_MS, again)
 
         request = DescribeGroupsRequest(group_ids=(self._group,))
-        self._send(request, described, lambda: self.remove(name))
+        self._send(request, described, again)
 
     def _send(self, request: Request, then: Callable[[Any], None], again: Callable[[], None]) -> None:
         """Send a request to the coordinator, or begin again later if there is none or no response comes."""

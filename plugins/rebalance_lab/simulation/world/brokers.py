@@ -8,6 +8,7 @@ leads them.
 """
 
 from collections.abc import Callable, Container, Mapping, Sequence
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -22,27 +23,14 @@ from coordinator_core.coordinator.servers import Servers
 from coordinator_core.coordinator.shard import Group
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
+from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
-from coordinator_core.protocol.messages import (
-    FetchRequest,
-    FetchResponse,
-    ListedOffset,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    MetadataRequest,
-    MetadataResponse,
-    OffsetCommitRequest,
-    PartitionMetadata,
-    Request,
-    Response,
-    TopicMetadata,
-)
 from rebalance_lab.scenarios.replicas import Racks, racks_of
 from rebalance_lab.simulation.process.load import Load
-from rebalance_lab.simulation.skipping.rest import is_success
-from rebalance_lab.simulation.world.clock import Alarm, VirtualClock
+from rebalance_lab.simulation.world.clock import VirtualClock
+from rebalance_lab.simulation.world.kinds import is_success
 from rebalance_lab.simulation.world.network import Network, Way
-from rebalance_lab.simulation.world.servers import ServerNodes
+from rebalance_lab.simulation.world.servers import Node, Reply, ServerNodes
 
 LOAD_MS = 100
 """The time in which a new leader replays the logs of its partitions (COORDINATOR_LOAD_IN_PROGRESS)."""
@@ -52,26 +40,12 @@ EARLIEST = -2
 RANK = 2**40
 """The ranks of brokers on the clock follow those of processes."""
 
-Reply = Callable[[Response], None]
 
+class _Broker(Node):
+    """A broker: its coordinator while it is up, and its connection to the replicas of its log."""
 
-class _Broker:
-    """A broker: its coordinator while it is up, and the requests without a response, each with its client."""
-
-    __slots__ = ("_deadline", "_look_ms", "coordinator", "parked", "to_replicas")
-
-    def __init__(self, coordinator: Coordinator, deadline: Alarm, to_replicas: Way) -> None:
-        self.coordinator: Coordinator | None = coordinator
-        self._deadline = deadline
-        self._look_ms: int | None = None
-        self.parked: dict[int, tuple[Reply, str]] = {}
-        self.to_replicas = to_replicas
-
-    def look_at(self, at_ms: int | None) -> None:
-        """Set the time at which the coordinator looks at its deadlines."""
-        if at_ms != self._look_ms:
-            self._look_ms = at_ms
-            self._deadline.set(at_ms)
+    coordinator: Coordinator | None
+    to_replicas: Way
 
 
 class Brokers:
@@ -99,6 +73,8 @@ class Brokers:
         servers: Servers | None = None,
     ) -> None:
         self.topics = topics
+        self.down: set[int] = set()
+        """The numbers of the brokers that accept no connections."""
         self._racks = racks
         self.log = MemoryLog()
         self.disconnect: list[Callable[[int], None]] = []
@@ -109,31 +85,26 @@ class Brokers:
         self._clock, self._network, self._load, self._emit = clock, network, load, emit
         self._group, self._home = group, home_partition(group, config.offsets_topic_partitions)
         self._leaders = {self._home: self._home % count}
-        self._requests = 0
-        self._answers: dict[type[Request], Callable[[Any], Response]] = {
-            MetadataRequest: self._describe,
-            ListOffsetsRequest: self._offsets,
-            FetchRequest: lambda _: FetchResponse(error=ErrorCode.NONE),
+        self._answers: dict[type[m.Request], Callable[[Any], m.Response]] = {
+            m.MetadataRequest: self._describe,
+            m.ListOffsetsRequest: self._offsets,
+            m.FetchRequest: lambda _: m.FetchResponse(error=ErrorCode.NONE),
         }
-        self._metadata: MetadataResponse | None = None
-        self._described: dict[tuple[str, ...], MetadataResponse] = {}
+        self._metadata: m.MetadataResponse | None = None
+        self._described: dict[tuple[str, ...], m.MetadataResponse] = {}
         """The descriptions of some of the topics in `_metadata`."""
-        self._servers = None
-        if servers is not None:
-            self._servers = ServerNodes(servers, clock, emit, RANK + 2 * count)
+        self._servers = None if servers is None else ServerNodes(servers, clock, emit, RANK + 2 * count)
         self.places = count + (0 if servers is None else len(servers.nodes))
         """The number of nodes that consumers connect to: brokers and servers."""
         self._brokers = [self._started(node) for node in range(count)]
         self._announce_leaders()
         self.log.append(self._home, stored)
-        for partition, node in self._leaders.items():
-            self._carry_out(self._brokers[node], self._up(node).on_elected(partition))
-            self._carry_out(
-                self._brokers[node], self._up(node).on_loaded(partition, self.log.read(partition), now_ms=0)
-            )
+        node = self.coordinator_node()
+        coordinator = self._up(node)
+        self._carry_out(self._brokers[node], coordinator.on_elected(self._home))
+        self._replay_log(self._brokers[node], coordinator)
         if stored:
-            node = self.coordinator_node()
-            self._emit(_elected(node, self._up(node), group))
+            self._emit(_elected(node, coordinator, group))
 
     # --- calls of processes
 
@@ -142,14 +113,10 @@ class Brokers:
         """Whether there are servers, which learn that connections are closed."""
         return self._servers is not None
 
-    def is_alive(self, node: int) -> bool:
-        """Return whether a node accepts connections. Servers that are no brokers always do."""
-        return node >= len(self._brokers) or self._brokers[node].coordinator is not None
-
-    def arrived(self, request: Request, node: int, client: str, reply: Reply) -> None:
+    def arrived(self, request: m.Request, node: int, client: str, reply: Reply) -> None:
         """Receive a request. The node replies at once, later or never."""
-        if self._servers is not None and type(request) in self._servers.requests:
-            if self.is_alive(node):
+        if self._servers is not None and type(request) in self._servers.machine.requests:
+            if node not in self.down:
                 self._servers.arrived(request, node, client, reply)
             return
         broker = self._brokers[node]
@@ -159,17 +126,17 @@ class Brokers:
         if answer is not None:
             reply(answer(request))
             return
-        self._requests = request_id = self._requests + 1
-        broker.parked[request_id] = reply, client
+        request_id, now_ms = broker.park(reply, client), self._clock.now_ms
         outcome = broker.coordinator.receive(
-            request_id, request, client_id=client, client_host=f"/{client}", now_ms=self._clock.now_ms
+            request_id, request, client_id=client, client_host=f"/{client}", now_ms=now_ms
         )
         self._carry_out(broker, outcome, client)
 
     def closed(self, node: int, client: str) -> None:
         """Learn that a consumer has closed its connections to a node."""
-        if self._servers is not None and self.is_alive(node):
-            self._servers.closed(node, client)
+        if self._servers is not None and node not in self.down:
+            outcome = self._servers.machine.closed(node, client, now_ms=self._clock.now_ms)
+            self._servers.carry_out(outcome)
 
     # --- changes from outside
 
@@ -190,19 +157,18 @@ class Brokers:
         node = self.coordinator_node()
         if node < 0:
             return
-        lost = [p for p, leader in self._leaders.items() if leader == node]
         broker = self._brokers[node]
         broker.coordinator = None
+        self.down.add(node)
         broker.parked.clear()
         broker.look_at(None)
-        for partition in lost:
-            del self._leaders[partition]
+        del self._leaders[self._home]
         self._metadata = None
         self._emit(ev.CoordinatorFailed(node=node))
         self._announce_leaders()
         for disconnect in list(self.disconnect):
             disconnect(node)
-        self._clock.after(down_ms, lambda: self._take_over(node, lost))
+        self._clock.after(down_ms, lambda: self._take_over(node))
 
     # --- for groups at rest
 
@@ -225,15 +191,12 @@ class Brokers:
         """Return whether a coordinator has yet to answer a request of a consumer, or a copy of one."""
         return any(name == client for broker in self._brokers for _, name in broker.parked.values())
 
-    def answer(self, node: int, request: Request, client: str) -> Response | None:
+    def answer(self, node: int, request: m.Request, client: str) -> m.Response | None:
         """Return the response of the servers to a periodic request as long as nothing happens, or None."""
-        if self._servers is None or not self.is_alive(node):
+        if self._servers is None or node in self.down:
             return None
-        return self._servers.answer(request, node, client)
-
-    def metadata(self) -> MetadataResponse:
-        """Return the description of all topics."""
-        return self._all_metadata()
+        now_ms = self._clock.now_ms
+        return self._servers.machine.answer(request, node=node, client=client, now_ms=now_ms)
 
     def next_deadline_ms(self, alive_ms: Mapping[str, int]) -> int | None:
         """Return the next deadline of coordinators and servers that no member moves in time, or None.
@@ -245,7 +208,7 @@ class Brokers:
             deadlines = [coordinator.next_deadline_of_others_ms(alive_ms) for coordinator in up]
         else:
             deadlines = [self._next_expiry_ms(coordinator) for coordinator in up]
-            deadlines.append(self._servers.next_deadline_of_others_ms(alive_ms))
+            deadlines.append(self._servers.machine.next_deadline_of_others_ms(alive_ms))
         return min((at_ms for at_ms in deadlines if at_ms is not None), default=None)
 
     def _next_expiry_ms(self, coordinator: Coordinator) -> int | None:
@@ -260,13 +223,13 @@ class Brokers:
         retention_ms = self._config.offsets_retention_minutes * 60_000
         return max(check_ms, min(offset.committed_at_ms for offset in stored) + retention_ms)
 
-    def keep_alive(self, node: int, request: Request, *, client: str, at_ms: int) -> None:
+    def keep_alive(self, node: int, request: m.Request, *, client: str, at_ms: int) -> None:
         """Take note of a heartbeat that is left out: the session of the member lasts from ``at_ms`` on.
 
         It has no other effect: each process has named the time before which it causes none.
         """
-        if self._servers is not None and type(request) in self._servers.requests:
-            self._servers.keep_alive(request, node, client, at_ms)
+        if self._servers is not None and type(request) in self._servers.machine.requests:
+            self._servers.machine.receive(0, request, node=node, client=client, now_ms=at_ms)
             return
         coordinator = self._up(node)
         outcome = coordinator.receive(0, request, client_id=client, client_host=f"/{client}", now_ms=at_ms)
@@ -284,15 +247,12 @@ class Brokers:
         sent, kind = self._brokers[node].to_replicas.sent, f"commits of {client}"
         sent[kind] = sent.get(kind, 0) + count
 
-    def commit(self, node: int, request: OffsetCommitRequest, *, client: str, at_ms: int) -> None:
+    def commit(self, node: int, request: m.OffsetCommitRequest, *, client: str, at_ms: int) -> None:
         """Take note of the last commit that is left out: it arrives at ``at_ms``, and is stored."""
         broker, coordinator = self._brokers[node], self._up(node)
         outcome = coordinator.receive(0, request, client_id=client, client_host=f"/{client}", now_ms=at_ms)
         for append in outcome.appends:
-            error = self.log.append(append.partition, append.records)
-            for watch in self.replicated:
-                watch(append.partition, append.records)
-            coordinator.on_appended(append.append_id, error, now_ms=at_ms)
+            self._append(coordinator, append, at_ms)
         broker.look_at(coordinator.not_before_ms())
 
     def topics_changed(self) -> None:
@@ -301,34 +261,34 @@ class Brokers:
         for broker in self._brokers:
             self._check_topics(broker)
         if self._servers is not None:
-            self._servers.topics_changed(self.topics)
+            now_ms, topics = self._clock.now_ms, dict(self.topics)
+            self._servers.carry_out(self._servers.machine.topics_changed(topics, now_ms=now_ms))
 
-    def _take_over(self, failed: int, partitions: list[int]) -> None:
-        others = [node for node in range(len(self._brokers)) if self.is_alive(node)]
+    def _take_over(self, failed: int) -> None:
+        others = self._alive
         after = [node for node in others if node > failed] + others
         successor = after[0] if after else failed
         self._brokers[failed] = self._started(failed)
+        self.down.discard(failed)
         self._metadata = None
-        for partition in partitions:
-            self._leaders[partition] = successor
+        self._leaders[self._home] = successor
         self._announce_leaders()
         coordinator = self._up(successor)
-        for partition in partitions:
-            self._carry_out(self._brokers[successor], coordinator.on_elected(partition))
-        self._clock.after(LOAD_MS, lambda: self._replay(successor, coordinator, partitions))
+        self._carry_out(self._brokers[successor], coordinator.on_elected(self._home))
+        self._clock.after(LOAD_MS, lambda: self._replay(successor, coordinator))
 
-    def _replay(self, node: int, coordinator: Coordinator, partitions: list[int]) -> None:
-        """Let the new leader apply the logs, unless it has failed meanwhile."""
+    def _replay(self, node: int, coordinator: Coordinator) -> None:
+        """Let the new leader apply the log, unless it has failed meanwhile."""
         if self._brokers[node].coordinator is not coordinator:
             return
-        for partition in partitions:
-            records = self.log.read(partition)
-            self._carry_out(
-                self._brokers[node], coordinator.on_loaded(partition, records, now_ms=self._clock.now_ms)
-            )
-        if self._home in partitions and not self.has_servers:
+        self._replay_log(self._brokers[node], coordinator)
+        if not self.has_servers:
             self._emit(_elected(node, coordinator, self._group))
         self._check_topics(self._brokers[node])
+
+    def _replay_log(self, broker: _Broker, coordinator: Coordinator) -> None:
+        records, now_ms = self.log.read(self._home), self._clock.now_ms
+        self._carry_out(broker, coordinator.on_loaded(self._home, records, now_ms=now_ms))
 
     def _check_topics(self, broker: _Broker) -> None:
         """Let the coordinator of a broker compare the topics with those of its assignments."""
@@ -336,19 +296,25 @@ class Brokers:
             self._carry_out(broker, broker.coordinator.on_topics_changed(now_ms=self._clock.now_ms))
 
     def _started(self, node: int) -> _Broker:
-        coordinator = Coordinator(node, self._config, Random(self._random.getrandbits(64)), self._parts)
         rank = RANK + 2 * node
-        to_replicas = Way(self._network, f"replicas of broker {node}", rank)
-        return _Broker(
-            coordinator, Alarm(self._clock, lambda: self._on_deadline(node), rank + 1), to_replicas
-        )
+        broker = _Broker(self._clock, self._emit, partial(self._on_deadline, node), rank + 1)
+        random = Random(self._random.getrandbits(64))
+        broker.coordinator = Coordinator(node, self._config, random, self._parts)
+        broker.to_replicas = Way(self._network, f"replicas of broker {node}", rank)
+        return broker
+
+    @property
+    def _alive(self) -> list[int]:
+        """The brokers that accept connections."""
+        return [node for node in range(len(self._brokers)) if node not in self.down]
 
     def _announce_leaders(self) -> None:
-        alive = [node for node in range(len(self._brokers)) if self.is_alive(node)]
+        alive = self._alive
         for node in alive:
             self._carry_out(self._brokers[node], self._up(node).on_cluster_change(self._leaders, len(alive)))
         if self._servers is not None:
-            self._servers.brokers_changed(alive)
+            now_ms = self._clock.now_ms
+            self._servers.carry_out(self._servers.machine.brokers_changed(alive, now_ms=now_ms))
 
     def _up(self, node: int) -> Coordinator:
         coordinator = self._brokers[node].coordinator
@@ -363,78 +329,78 @@ class Brokers:
     def _carry_out(self, broker: _Broker, outcome: Outcome, client: str = "") -> None:
         """Carry out the outcome of a call of the coordinator, maybe for a request of a client."""
         assert broker.coordinator is not None
-        for event in outcome.events:
-            self._emit(event)
+        if outcome.events:
+            broker.report(outcome)
         for append in outcome.appends:
             self._replicate(broker, append, client)
-        for response in outcome.replies:
-            if response.request_id in broker.parked:
-                reply, _ = broker.parked.pop(response.request_id)
-                reply(response.response)
-        for request_id in outcome.superseded:
-            broker.parked.pop(request_id, None)
-        broker.look_at(broker.coordinator.not_before_ms())
+        broker.answer(outcome)
+        look_ms = broker.coordinator.not_before_ms()
+        if look_ms != broker.look_ms:
+            broker.look_at(look_ms)
 
     def _replicate(self, broker: _Broker, append: Append, client: str) -> None:
         """Append the records when the replicas have them, after a round trip, in order."""
         commits = isinstance(append.records, CommittedOffsets)
         kind = f"commits of {client}" if commits else ""
-        broker.to_replicas.carry(kind, self._appended, (broker, append), is_cause=not commits, is_safe=True)
+        broker.to_replicas.send(self._appended, (broker, append), kind, is_cause=not commits, is_safe=True)
 
     def _appended(self, broker: _Broker, append: Append) -> None:
         if broker.coordinator is None:
             return  # it failed before the replicas had them
+        self._carry_out(broker, self._append(broker.coordinator, append, self._clock.now_ms))
+
+    def _append(self, coordinator: Coordinator, append: Append, now_ms: int) -> Outcome:
         error = self.log.append(append.partition, append.records)
         for watch in self.replicated:
             watch(append.partition, append.records)
-        outcome = broker.coordinator.on_appended(append.append_id, error, now_ms=self._clock.now_ms)
-        self._carry_out(broker, outcome)
+        return coordinator.on_appended(append.append_id, error, now_ms=now_ms)
 
     # --- requests that every broker answers
 
-    def _describe(self, request: MetadataRequest) -> MetadataResponse:
-        everything = self._all_metadata()
+    def _describe(self, request: m.MetadataRequest) -> m.MetadataResponse:
+        everything = self.metadata()
         if request.topics is None:
             return everything
         response = self._described.get(request.topics)
         if response is None:
             known = {topic.name: topic for topic in everything.topics}
             unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            response = self._described[request.topics] = MetadataResponse(
-                topics=tuple(known.get(t) or TopicMetadata(t, (), unknown) for t in request.topics),
+            response = self._described[request.topics] = m.MetadataResponse(
+                topics=tuple(known.get(t) or m.TopicMetadata(t, (), unknown) for t in request.topics),
                 nodes=everything.nodes,
             )
         return response
 
-    def _all_metadata(self) -> MetadataResponse:
+    def metadata(self) -> m.MetadataResponse:
+        """Return the description of all topics."""
         if self._metadata is None:
-            alive = tuple(node for node in range(len(self._brokers)) if self.is_alive(node))
+            alive = tuple(self._alive)
             leader = alive[0] if alive else -1
             topics = tuple(
-                TopicMetadata(name=name, partitions=self._partitions(name, count, leader))
+                m.TopicMetadata(name=name, partitions=self._partitions(name, count, leader))
                 for name, count in self.topics.items()
             )
-            self._metadata = MetadataResponse(topics=topics, nodes=alive)
+            self._metadata = m.MetadataResponse(topics=topics, nodes=alive)
             self._described.clear()
         return self._metadata
 
-    def _partitions(self, topic: str, count: int, leader: int) -> tuple[PartitionMetadata, ...]:
+    def _partitions(self, topic: str, count: int, leader: int) -> tuple[m.PartitionMetadata, ...]:
         racks = self._racks.get(topic)
         if racks is None:
-            return (PartitionMetadata(leader),) * count
-        return tuple(PartitionMetadata(leader, racks=entry) for entry in racks_of(racks, count))
+            return (m.PartitionMetadata(leader),) * count
+        return tuple(m.PartitionMetadata(leader, racks=entry) for entry in racks_of(racks, count))
 
-    def _offsets(self, request: ListOffsetsRequest) -> ListOffsetsResponse:
-        return ListOffsetsResponse(
+    def _offsets(self, request: m.ListOffsetsRequest) -> m.ListOffsetsResponse:
+        return m.ListOffsetsResponse(
             offsets=tuple(self._offset(partition, request.timestamp) for partition in request.partitions)
         )
 
-    def _offset(self, partition: TopicPartition, timestamp: int) -> ListedOffset:
+    def _offset(self, partition: TopicPartition, timestamp: int) -> m.ListedOffset:
         topic, number = partition
         end = self._load.end_offset(partition, now_ms=self._clock.now_ms)
         if end is None:
-            return ListedOffset(topic, number, -1, error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        return ListedOffset(topic, number, 0 if timestamp == EARLIEST else end)
+            return m.ListedOffset(topic, number, -1, error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return m.ListedOffset(topic, number, 0 if timestamp == EARLIEST else end)
 
 
 def _elected(node: int, coordinator: Coordinator, group_id: str) -> ev.CoordinatorElected:

@@ -101,19 +101,21 @@ class Alarm:
 
     Entries on the clock stay when the deadline moves. One that comes up before the deadline is put in again,
     unless another one comes up in time. Thus a deadline that moves to and fro has few entries.
+
+    ``due_ms`` is the time of the alarm, None if it is stopped or has rung. To set it to that changes nothing.
     """
 
-    __slots__ = ("_clock", "_due_ms", "_entries", "_rank", "_ring")
+    __slots__ = ("_clock", "_entries", "_rank", "_ring", "due_ms")
 
     def __init__(self, clock: VirtualClock, ring: Action, rank: int = 0) -> None:
         self._clock, self._ring, self._rank = clock, ring, rank
-        self._due_ms: int | None = None
+        self.due_ms: int | None = None
         self._entries: list[int] = []
         """The times of its entries on the clock, the next one last."""
 
     def set(self, due_ms: int | None) -> None:
         """Set the time of the alarm. None stops it."""
-        self._due_ms = due_ms
+        self.due_ms = due_ms
         if due_ms is None:
             return
         entries, clock = self._entries, self._clock
@@ -126,11 +128,11 @@ class Alarm:
 
     def _came_up(self) -> None:
         self._entries.pop()
-        due_ms = self._due_ms
+        due_ms = self.due_ms
         if due_ms is None:
             return
         if due_ms <= self._clock.now_ms:
-            self._due_ms = None
+            self.due_ms = None
             self._ring()
         else:
             self.set(due_ms)

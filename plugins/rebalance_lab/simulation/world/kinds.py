@@ -4,22 +4,14 @@ from functools import cache
 from typing import NamedTuple
 
 from coordinator_core.client.periodic import PERIODIC_REQUESTS
-from coordinator_core.protocol.messages import (
-    FamilyRequest,
-    FetchRequest,
-    FindCoordinatorRequest,
-    ListOffsetsRequest,
-    MetadataRequest,
-    OffsetForLeaderEpochRequest,
-    Request,
-)
+from coordinator_core.protocol import messages as m
 
 _OF_NO_GROUP = (
-    FetchRequest,
-    FindCoordinatorRequest,
-    ListOffsetsRequest,
-    MetadataRequest,
-    OffsetForLeaderEpochRequest,
+    m.FetchRequest,
+    m.FindCoordinatorRequest,
+    m.ListOffsetsRequest,
+    m.MetadataRequest,
+    m.OffsetForLeaderEpochRequest,
 )
 """The requests that do not go over the connection to the coordinator."""
 
@@ -32,17 +24,20 @@ class Kind(NamedTuple):
     may_change: bool
 
 
-def kind_of_request(request: Request) -> Kind:
-    """Return the kind of a request. One that a member at rest sends again and again changes nothing."""
-    kind = kind_of(type(request))
-    if kind.may_change and isinstance(request, FamilyRequest) and request.repeats:
-        return kind._replace(may_change=False)
-    return kind
-
-
 @cache
-def kind_of(requests: type[Request]) -> Kind:
+def kind_of(requests: type[m.Request]) -> Kind:
     """Return the kind of the requests of a type."""
     name = requests.__name__.removesuffix("Request")
-    of_family = issubclass(requests, FamilyRequest) and requests.is_periodic
+    of_family = issubclass(requests, m.FamilyRequest) and requests.is_periodic
     return Kind(name, requests not in _OF_NO_GROUP, not of_family and requests not in PERIODIC_REQUESTS)
+
+
+def is_success(response: m.Response) -> bool:
+    """Return whether the response to a periodic request changes nothing at its receiver."""
+    if isinstance(response, m.HeartbeatResponse):
+        return not response.error
+    if isinstance(response, m.OffsetCommitResponse):
+        return not [partition for partition in response.partitions if partition.error]
+    if isinstance(response, m.FamilyResponse):
+        return response.changes_nothing
+    return isinstance(response, m.MetadataResponse)

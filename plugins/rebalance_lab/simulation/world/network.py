@@ -20,6 +20,9 @@ from rebalance_lab.simulation.world.dice import Dice, Spread
 CLOSED = "closed"
 """The kind of the message that closes a connection."""
 
+LATENCIES = 4
+"""A message is under way for less than this many times the largest latency."""
+
 _LOSS, _TWICE, _LATENCY, _LATENCY_OF_COPY = range(4)
 _NUMBERS = 4
 """The random numbers of each message."""
@@ -28,15 +31,15 @@ _NUMBERS = 4
 class Network:
     """The connections between consumers and brokers, and their faults. ``seed`` names its random numbers."""
 
-    __slots__ = ("_conditions", "clock", "cut_off", "has_faults", "most_latency_ms", "seed")
+    __slots__ = ("_conditions", "clock", "cut_off", "has_faults", "margin_ms", "seed")
 
     def __init__(self, clock: VirtualClock, conditions: Conditions, seed: str) -> None:
         self.clock, self.seed = clock, seed
         self._conditions = conditions
         self.has_faults = bool(conditions.loss or conditions.duplicate)
         """Whether messages are lost or delivered twice."""
-        self.most_latency_ms = conditions.latency_ms_max
-        """The largest latency of a message."""
+        self.margin_ms = LATENCIES * conditions.latency_ms_max
+        """The time in which every message under way has arrived."""
         self.cut_off: set[str] = set()
         """The names of consumers that are cut from all brokers."""
 
@@ -77,13 +80,25 @@ class Network:
 
 
 class Way:
-    """One direction of a connection. Messages arrive in the order in which they were sent."""
+    """One direction, maybe of a ``connection``. Messages arrive in the order in which they were sent."""
 
-    __slots__ = ("_clock", "_dice", "_latencies", "_name", "_network", "_rank", "last_ms", "sent")
+    __slots__ = (
+        "_clock",
+        "_connection",
+        "_dice",
+        "_latencies",
+        "_name",
+        "_network",
+        "_rank",
+        "last_ms",
+        "sent",
+    )
 
-    def __init__(self, network: Network, name: str, rank: int) -> None:
+    def __init__(
+        self, network: Network, name: str, rank: int, connection: "Connection | None" = None
+    ) -> None:
         self._network, self._name, self._rank = network, name, rank
-        self._clock = network.clock
+        self._clock, self._connection = network.clock, connection
         self._dice: dict[str, Dice] = {}
         self._latencies: dict[str, Spread] = {}
         self.last_ms = 0
@@ -104,32 +119,36 @@ class Way:
             latencies = self._latencies[kind] = self._network.latencies(self.dice(kind))
         return latencies
 
-    def carry(
+    def send(
         self,
-        kind: str,
         arrived: Callable[..., None],
-        arguments: tuple[Any, ...],
-        is_cause: bool,
+        arguments: tuple[Any, ...] = (),
+        kind: str = "",
+        is_cause: bool = True,
         *,
         is_safe: bool = False,
-    ) -> int:
-        """Deliver a message once, twice or never, and return how often; a safe one once.
+    ) -> None:
+        """Deliver a message of a kind once, twice or never; a safe one once, though the connection is closed.
 
         To deliver is to call ``arrived`` with the arguments.
         """
-        network, clock = self._network, self._clock
+        network, clock, connection = self._network, self._clock, self._connection
+        if connection is not None and not (connection.is_open and connection.client not in network.cut_off):
+            return
         number = self.sent.get(kind, 0)
         self.sent[kind] = number + 1
         latency_ms = (self._latencies.get(kind) or self.latencies(kind)).at(number)
         delays: tuple[int, ...] = (latency_ms,)
         if network.has_faults and not is_safe:
             delays = network.delays(latency_ms, self.dice(kind), number)
+        if connection is not None and not is_safe:
+            connection.under_way += len(delays)
+            arrived, arguments = connection.deliver, (arrived, arguments)
         for delay_ms in delays:
             at_ms = clock.now_ms + delay_ms
             if at_ms > self.last_ms:
                 self.last_ms = at_ms
             clock.put(self.last_ms, arrived, arguments, self._rank, is_cause)
-        return len(delays)
 
     def leave_out(self, kind: str, count: int = 1) -> int:
         """Count messages that are not sent, and return the latency of the last one."""
@@ -148,49 +167,29 @@ class Way:
 class Connection:
     """A connection of one consumer to one broker. When it is closed, its messages under way are lost."""
 
-    __slots__ = ("_client", "_cut_off", "back", "is_open", "there", "under_way")
+    __slots__ = ("_cut_off", "back", "client", "is_open", "there", "to_broker", "to_client", "under_way")
 
     def __init__(self, network: Network, client: str, name: str, rank: int) -> None:
-        self._client = client
-        self.there = Way(network, f"{name}:there", rank)
-        self.back = Way(network, f"{name}:back", rank + 1)
+        self.client = client
+        self.there = Way(network, f"{name}:there", rank, self)
+        self.back = Way(network, f"{name}:back", rank + 1, self)
+        self.to_broker, self.to_client = self.there.send, self.back.send
         self._cut_off = network.cut_off
         self.is_open = True
         self.under_way = 0
         """The number of messages that are sent and not delivered."""
-
-    def to_broker(
-        self,
-        arrived: Callable[..., None],
-        arguments: tuple[Any, ...] = (),
-        kind: str = "",
-        is_cause: bool = True,
-    ) -> None:
-        """Send a message of a kind to the broker. It calls ``arrived`` with the arguments."""
-        if self.is_open and self._client not in self._cut_off:
-            self.under_way += self.there.carry(kind, self._deliver, (arrived, arguments), is_cause)
-
-    def to_client(
-        self,
-        arrived: Callable[..., None],
-        arguments: tuple[Any, ...] = (),
-        kind: str = "",
-        is_cause: bool = True,
-    ) -> None:
-        """Send a message of a kind to the consumer. It calls ``arrived`` with the arguments."""
-        if self.is_open and self._client not in self._cut_off:
-            self.under_way += self.back.carry(kind, self._deliver, (arrived, arguments), is_cause)
 
     def close(self, learned: Callable[..., None] | None = None, *arguments: Any) -> None:
         """Close the connection. The broker learns it after its last message, unless the client is cut off.
 
         Then it calls ``learned`` with the arguments.
         """
-        if learned is not None and self.is_open and self._client not in self._cut_off:
-            self.there.carry(CLOSED, learned, arguments, True, is_safe=True)
+        if learned is not None:
+            self.there.send(learned, arguments, CLOSED, is_safe=True)
         self.is_open = False
 
-    def _deliver(self, arrived: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+    def deliver(self, arrived: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+        """Receive a message at its time, unless the connection is closed or the client is cut off by then."""
         self.under_way -= 1
-        if self.is_open and self._client not in self._cut_off:
+        if self.is_open and self.client not in self._cut_off:
             arrived(*arguments)

@@ -2,51 +2,27 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 from coordinator_core.protocol import events as ev
-from coordinator_core.protocol.messages import Request, Response
 from rebalance_lab.simulation.process.load import Load
 from rebalance_lab.simulation.skipping.quiet import Quiet
-from rebalance_lab.simulation.skipping.rest import Peers as RestingPeers
+from rebalance_lab.simulation.world.brokers import Brokers
 from rebalance_lab.simulation.world.clock import VirtualClock
 from rebalance_lab.simulation.world.exchange import Exchange
 from rebalance_lab.simulation.world.network import Network
 
 
-class Peers(RestingPeers, Protocol):
-    """The brokers, as a process sees them."""
-
-    @property
-    def places(self) -> int:
-        """The number of nodes: brokers, and servers that are no brokers."""
-        ...
-
-    @property
-    def has_servers(self) -> bool:
-        """Whether there are servers, which learn that connections are closed."""
-        ...
-
-    def is_alive(self, node: int) -> bool:
-        """Return whether a node accepts connections."""
-        ...
-
-    def closed(self, node: int, client: str) -> None:
-        """Learn that a consumer has closed its connections to a node."""
-        ...
-
-    def arrived(self, request: Request, node: int, client: str, reply: Callable[[Response], None]) -> None:
-        """Receive a request. The broker replies at once, later or never."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class World:
-    """The objects that all processes share."""
+    """The objects that all processes share.
+
+    ``messages`` has the number of requests of all processes by kind, ``left_out`` that of those that were not
+    sent.
+    """
 
     clock: VirtualClock
     network: Network
-    brokers: Peers
+    brokers: Brokers
     load: Load
     emit: Callable[[ev.Event], None]
     ownership_changed: Callable[[], None]

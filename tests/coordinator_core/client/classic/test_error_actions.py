@@ -2,8 +2,9 @@
 
 import pytest
 
-from coordinator_core.client.classic.error_actions import COMMIT, HEARTBEAT, JOIN, SYNC, Action, action
+from coordinator_core.client.classic.error_actions import COMMIT, HEARTBEAT, JOIN, SYNC
 from coordinator_core.client.classic.states import MemberState
+from coordinator_core.client.error_actions import Action, action
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
 from tests.coordinator_core.client.bench import T0, cooperative

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from coordinator_core.coordinator.reconcile import reconcile_part
-from coordinator_core.coordinator.reconcile.heartbeat import Computing
+from coordinator_core.coordinator.reconcile.group import Computing
 from coordinator_core.coordinator.reconcile.settings import ReconcileSettings
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol.reconcile import ConsumerGroupHeartbeatRequest

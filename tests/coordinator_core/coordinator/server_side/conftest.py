@@ -3,8 +3,7 @@
 import pytest
 
 from coordinator_core.coordinator.server_side import server_side_part
-from coordinator_core.coordinator.server_side.group import State
-from coordinator_core.coordinator.server_side.rounds import Compute, Computed
+from coordinator_core.coordinator.server_side.group import Compute, Computed, State
 from coordinator_core.model import Partitions
 from coordinator_core.protocol.consumer_protocol import decode_assignment, encode_assignment
 from coordinator_core.protocol.error_codes import ErrorCode

@@ -110,6 +110,7 @@ DAMAGED = {
     "a capacity of nothing": head(0, capacity=0.0),
     "a negative capacity": head(0, capacity=-5.0),
     "a capacity without end": head(0, capacity=inf),
+    "a capacity whose square may not be finite": head(0, capacity=1e100),
 }
 
 

@@ -1,19 +1,23 @@
-"""The verbs of scenario events, for both simulations: with every message (`run`) and without (`plan`).
+"""What the simulations of a group share: the one with every message (`run`) and the one without (`plan`).
 
-A `Stage` has the time, the trace, the topics and the consumer processes by name. It calls a `Simulation` for
-everything that the two do differently.
+A `Simulation` has the time, the trace, the topics and the consumer processes by name. It is the stage on
+which scenario events happen. Each of the two adds the verbs that it carries out in its own way.
 """
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Generic, Protocol, TypeVar
 
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.hookspecs import DEFAULT_PROTOCOL, Strategy
 from coordinator_core.registry.registry import Registry
+from rebalance_lab.scenarios.families import family_for
 from rebalance_lab.scenarios.roster import NewNames
 from rebalance_lab.scenarios.scenario import Member, Scenario, ScenarioEvent, Topic
+from rebalance_lab.scenarios.stage import Stage
 from rebalance_lab.simulation.process.load import Load
 from rebalance_lab.simulation.world.clock import VirtualClock
 from rebalance_lab.traces.trace import Trace
@@ -53,81 +57,24 @@ class Consumer(Protocol):
 C = TypeVar("C", bound=Consumer)
 
 
-class Simulation(Protocol[C]):
-    """The part of the verbs that depends on how a group is simulated."""
+class Simulation(Stage, ABC, Generic[C]):
+    """A simulated group. The events of its scenario happen on it.
 
-    def launch(self, member: Member) -> C:
-        """Return a new process of a member."""
-        ...
-
-    def join(self, consumer: C, before: C | None) -> None:
-        """Let a new process join the group. ``before`` is the last process of the same name."""
-        ...
-
-    def pause(self, consumer: C, for_ms: int) -> None:
-        """Stop the application of a consumer for a while."""
-        ...
-
-    def freeze(self, consumer: C, for_ms: int) -> None:
-        """Stop a consumer process for a while, with its heartbeats."""
-        ...
-
-    def cut(self, name: str, for_ms: int) -> None:
-        """Disconnect a consumer from all brokers for a while."""
-        ...
-
-    def calm(self) -> None:
-        """End all faults."""
-        ...
-
-    def coordinator_failover(self, down_ms: int) -> None:
-        """Stop the group's coordinator."""
-        ...
-
-    def subscribe(self, consumer: C, topics: tuple[str, ...], pattern: str | None) -> None:
-        """Change the subscription of a consumer."""
-        ...
-
-    def remove_member(self, name: str) -> None:
-        """Remove the members of a consumer from the group, as an administrator."""
-        ...
-
-    def lag_view(self, name: str, by_ms: int) -> None:
-        """Let the servers of the family answer a consumer with what was true ``by_ms`` before."""
-        ...
-
-    def partitions_added(self) -> None:
-        """React to new partitions of a topic, or to a new topic."""
-        ...
-
-    def topic_deleted(self, topic: str) -> None:
-        """React to the end of a topic."""
-        ...
-
-
-class Stage(Generic[C]):
-    """A simulated group, as scenario events see it (`scenarios.stage.Stage`).
-
-    ``consumers`` has the last process of each name. ``observers`` are called with the time of each event and
-    the event. ``events`` is the trace up to now. ``partitions`` and ``rates`` have the current values of each
-    topic.
+    A scenario without a meaning under its protocol is refused (`family_for`). ``consumers`` has the last
+    process of each name. ``observers`` are called with the time of each event and the event. ``events`` is
+    the trace up to now. ``partitions`` and ``rates`` have the current values of each topic.
     """
 
-    def __init__(
-        self,
-        simulation: Simulation[C],
-        scenario: Scenario,
-        strategy: Strategy,
-        registry: Registry,
-        load: Load | None,
-    ) -> None:
-        self.scenario, self.strategy, self.registry = scenario, strategy, registry
+    def __init__(self, scenario: Scenario, strategy: Strategy, registry: Registry, load: Load | None) -> None:
+        self.scenario, self.registry = scenario, registry
+        self.family = family_for(scenario, strategy, registry)
+        self.strategy = self.family.timed(strategy)
         self.clock = VirtualClock()
         self.consumers: dict[str, C] = {}
         self.observers: list[Callable[[int, ev.Event], None]] = []
         self.partitions = {name: topic.partitions for name, topic in scenario.topics.items()}
         self.rates: dict[str, tuple[float, ...]] = {}
-        self._simulation, self._load = simulation, load
+        self._load = load
         self._members: dict[str, Member] = {}
         self._topics = dict(scenario.topics)
         self._patterns: dict[str, str | None] = {}
@@ -165,12 +112,43 @@ class Stage(Generic[C]):
         """Record a change from outside in the trace."""
         self.emit(ev.Changed(kind=kind, target=target, cause=cause))
 
-    def finish(self, group_state: str, generation: int, messages: dict[str, int]) -> Trace:
-        """Return the trace, closed with a RunEnded."""
+    def end_trace(self, group_state: str, generation: int, messages: dict[str, int]) -> Trace:
+        """Add the last event, and return the trace."""
         self.emit(ev.RunEnded(group_state=group_state, generation=generation, messages=messages))
         return Trace(tuple(self.events))
 
+    # --- what the two simulations do differently
+
+    @abstractmethod
+    def _go_on(self, member: Member) -> None:
+        """Start a process in the middle of its membership."""
+
+    @abstractmethod
+    def _process(self, member: Member) -> C:
+        """Return a new process of a member."""
+
+    @abstractmethod
+    def _join(self, consumer: C, before: C | None) -> None:
+        """Let a new process join the group. ``before`` is the last process of the same name."""
+
+    @abstractmethod
+    def _subscribe(self, consumer: C, topics: tuple[str, ...], pattern: str | None) -> None:
+        """Change the subscription of a process that runs."""
+
+    @abstractmethod
+    def _topics_changed(self, deleted: str | None = None) -> None:
+        """React to new partitions or a new topic, or to the end of a topic."""
+
     # --- scenario events
+
+    def _schedule_all(self) -> None:
+        """Let members start at time 0, those of a running group first, and the events happen."""
+        for member in self.scenario.running:
+            self.clock.at_first(0, partial(self._go_on, member))
+        for member in self.scenario.joining:
+            self.clock.at_first(0, partial(self.start, member))
+        for event in self.scenario.events:
+            self.schedule(event)
 
     def schedule(self, event: ScenarioEvent) -> None:
         """Carry out a scenario event at its time, before everything else at that time."""
@@ -193,7 +171,7 @@ class Stage(Generic[C]):
         if before is not None and not before.ended:
             before.when_ended(lambda: self.start(member))
             return
-        self._simulation.join(self.launch(member), before)
+        self._join(self.launch(member), before)
 
     def launch(self, member: Member) -> C:
         """Return a new process of a member, which has yet to join."""
@@ -209,8 +187,7 @@ class Stage(Generic[C]):
                 rack=member.rack,
             )
         )
-        consumer = self._simulation.launch(member)
-        self.consumers[member.id] = consumer
+        self.consumers[member.id] = consumer = self._process(member)
         return consumer
 
     def instance_of(self, member: Member) -> str | None:
@@ -220,8 +197,9 @@ class Stage(Generic[C]):
     def leave(self, name: str) -> None:
         """Close a consumer process properly."""
         self._stays_away.add(name)
-        if self._is_running(name):
-            self.consumers[name].close()
+        consumer = self._running(name)
+        if consumer is not None:
+            consumer.close()
 
     def crash(self, name: str) -> None:
         """End a consumer process without a LeaveGroup."""
@@ -240,8 +218,10 @@ class Stage(Generic[C]):
         if consumer is not None:
             self.start(self._members[name])
 
-    def _is_running(self, name: str) -> bool:
-        return name in self.consumers and self.consumers[name].is_running
+    def _running(self, name: str) -> C | None:
+        """Return the process of a name if it runs."""
+        consumer = self.consumers.get(name)
+        return consumer if consumer is not None and consumer.is_running else None
 
     def rolling_restart(
         self,
@@ -258,17 +238,17 @@ class Stage(Generic[C]):
         self.changed("rolling_restart", f"{len(names)} members")
 
         def turn(group: Sequence[str]) -> None:
-            group = [name for name in group if self._is_running(name)]  # the others stay away
-            new = self._replacements(group) if surge else {}
+            group = [name for name in group if self._running(name)]  # the others stay away
+            if not surge:
+                stop(group, {})
+                return
+            new = self._replacements(group)
             for name in group[:surge]:
                 self._start_in_turn("join", new[name], assignors)
-            if surge:
-                self.clock.after(down_ms, lambda: stop(group, new))
-            else:
-                stop(group, new)
+            self.clock.after(down_ms, lambda: stop(group, new))
 
         def stop(group: Sequence[str], new: Mapping[str, Member]) -> None:
-            stopped = {name: self.consumers[name] for name in group if self._is_running(name)}
+            stopped = {name: consumer for name in group if (consumer := self._running(name))}
             for name, consumer in stopped.items():
                 self.changed("crash" if kill else "leave", name, "rolling_restart")
                 if kill:
@@ -304,43 +284,14 @@ class Stage(Generic[C]):
             member = replace(member, overrides=replace(member.overrides, assignors=assignors))
         self.start(member)
 
-    def pause(self, name: str, for_ms: int) -> None:
-        """Stop the application of a running consumer for a while. Its heartbeats continue."""
-        if self._is_running(name):
-            self._simulation.pause(self.consumers[name], for_ms)
-
-    def freeze(self, name: str, for_ms: int) -> None:
-        """Stop a running consumer process for a while, with its heartbeats."""
-        if self._is_running(name):
-            self._simulation.freeze(self.consumers[name], for_ms)
-
-    def cut(self, name: str, for_ms: int) -> None:
-        """Disconnect a consumer from all brokers for a while."""
-        self._simulation.cut(name, for_ms)
-
-    def calm(self) -> None:
-        """End all faults: no loss, no duplicates, no pauses and no cuts from now on."""
-        self._simulation.calm()
-
-    def coordinator_failover(self, down_ms: int) -> None:
-        """Stop the group's coordinator. Another broker takes over after ``down_ms``."""
-        self._simulation.coordinator_failover(down_ms)
-
     def subscribe(self, name: str, topics: tuple[str, ...], pattern: str | None) -> None:
         """Change the subscription of a running consumer."""
-        if self._is_running(name):
+        consumer = self._running(name)
+        if consumer is not None:
             subscribed = list(self.topics_of(topics, pattern))
             self.emit(ev.SubscriptionChanged(client=name, topics=subscribed))
             self._patterns[name] = pattern
-            self._simulation.subscribe(self.consumers[name], topics, pattern)
-
-    def remove_member(self, name: str) -> None:
-        """Remove the members of a consumer from the group, as an administrator. The process continues."""
-        self._simulation.remove_member(name)
-
-    def lag_view(self, name: str, by_ms: int) -> None:
-        """Let a consumer read what was true ``by_ms`` before, where the protocol has views; 0 ends that."""
-        self._simulation.lag_view(name, by_ms)
+            self._subscribe(consumer, topics, pattern)
 
     # --- topics
 
@@ -356,7 +307,7 @@ class Stage(Generic[C]):
         self.emit(ev.PartitionsAdded(topic=topic, partitions=count))
         if topic in self.rates:  # not yet at time 0
             self.set_rates(topic, self.rates[topic])
-        self._simulation.partitions_added()
+        self._topics_changed()
 
     def create_topic(self, name: str, topic: Topic) -> None:
         """Create a topic that has never existed. Patterns match it from now on, also of closing members."""
@@ -368,7 +319,7 @@ class Stage(Generic[C]):
             has_ended = client not in self.consumers or self.consumers[client].ended
             if pattern is not None and re.fullmatch(pattern, name) and not has_ended:
                 self.emit(ev.SubscriptionChanged(client=client, topics=list(self.topics_of((), pattern))))
-        self._simulation.partitions_added()
+        self._topics_changed()
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic, with its partitions and records."""
@@ -376,7 +327,7 @@ class Stage(Generic[C]):
         if self._load is not None:
             self._load.remove_topic(name, now_ms=self.clock.now_ms)
         self.emit(ev.TopicDeleted(topic=name))
-        self._simulation.topic_deleted(name)
+        self._topics_changed(deleted=name)
 
     def steps_of(self, topic: str) -> list[tuple[int, tuple[float, ...]]]:
         """Return the times at which the rates of a topic change, and its rates, at its present size."""
