@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from html import escape
 
-from rebalance_lab.verdicts.comparison_tables import Table
-from rebalance_lab.verdicts.tables import html_table
+from rebalance_lab.verdicts.tables import Table, html_table
 from rebalance_spark import report_tables as tables
 from rebalance_spark.choices import Statistic
 from rebalance_spark.findings import Findings

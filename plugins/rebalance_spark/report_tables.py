@@ -7,9 +7,8 @@ import numpy as np
 
 from coordinator_core.registry.registry import default_registry
 from rebalance_lab.verdicts.answers import what_it_takes
-from rebalance_lab.verdicts.comparison_tables import Table
 from rebalance_lab.verdicts.rule import FEWEST_PAIRS
-from rebalance_lab.verdicts.tables import BEST, Cell, as_text
+from rebalance_lab.verdicts.tables import BEST, Cell, Table, as_text
 from rebalance_lab.verdicts.words import listed_names
 from rebalance_spark.advising import BY_COUNT, BY_RATE, UNKNOWN, Advice
 from rebalance_spark.choices import Fidelity, Status

@@ -23,8 +23,8 @@ from rebalance_conformance.results import (
     Outcome,
     Result,
 )
+from rebalance_lab.cli.options import strategies_beginning
 from rebalance_lab.cli.output import ExitStatus, complain, print_document, print_traceback, stdout
-from rebalance_lab.cli.scenarios import strategies_beginning
 from rebalance_lab.verdicts.tables import json_text
 
 DEFAULT_SECONDS = 30.0

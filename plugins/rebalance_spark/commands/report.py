@@ -11,8 +11,8 @@ from rich.text import Text
 from coordinator_core.errors import InputError
 from coordinator_core.reading.suggestions import one_of
 from rebalance_lab.cli.files import check_path, is_written_through, write_whole
+from rebalance_lab.cli.options import strategy_option
 from rebalance_lab.cli.output import print_document, stdout
-from rebalance_lab.cli.scenarios import strategy_option
 from rebalance_lab.verdicts.tables import csv_text, text_tables
 from rebalance_spark.choices import Statistic
 from rebalance_spark.commands.options import Conf, Master, check_one_of, names_in, pairs, session_of_a_command

@@ -9,8 +9,8 @@ import typer
 from coordinator_core.errors import InputError
 from coordinator_core.reading.suggestions import one_of
 from coordinator_core.registry.registry import default_registry
+from rebalance_lab.cli.options import strategy_option
 from rebalance_lab.cli.output import ExitStatus, complain, stderr, stdout, warn
-from rebalance_lab.cli.scenarios import strategy_option
 from rebalance_lab.verdicts.tables import text_table
 from rebalance_spark.choices import DEFAULT_TIMEOUT, Fidelity, Status
 from rebalance_spark.commands.options import (
