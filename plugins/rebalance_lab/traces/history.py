@@ -15,7 +15,7 @@ from coordinator_core.model import NO_OWNER, TopicIndex, TopicPartition
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.registry import Registry
 from rebalance_lab.traces.family import family_of
-from rebalance_lab.traces.ledger import Ledger, Resting, Settled, Span, last_owners, moves
+from rebalance_lab.traces.ledger import Ledger, Resting, Settled, Span, last_owners, moves, numbered
 from rebalance_lab.traces.rests import IntArray, Members, Rest, Traffic
 from rebalance_lab.traces.stopped import StoppedTime
 from rebalance_lab.traces.timeline import Change, Timeline
@@ -78,17 +78,13 @@ class History:
         self.family = family_of(trace.started, registry)
         self.stable_ms: list[int] = []
         self.change_ms: list[int] = []
-        self.states: list[tuple[int, str]] = []
         self.from_ms = self.rounds = self.superfluous = 0
         self.counted: dict[type[Any], int] = {}
         self.start_up_ms: int | None = None
         self.lag_before = 0.0
         self.lags: list[Lag] = []
         self._first_lag: float | None = None
-        self.racks: dict[str, str] = {}
-        self.process_rates: dict[str, float] = {}
         self.marks: list[Mark] = []
-        self.rates: dict[str, list[tuple[int, tuple[float, ...]]]] = {}
         self.trace = trace
         self._begun = False
         self._taken_before = 0
@@ -99,12 +95,8 @@ class History:
         self._awaited = ""
         """A consumer that had yet to take its part over, when the group was last found not to rest."""
         self._handlers: dict[type[Any], Callable[[Any], None]] = {
-            ev.MemberStarted: self._member_started,
-            ev.ApplicationStarted: self._application_started,
-            ev.RatesChanged: self._rates_changed,
             ev.TopicDeleted: lambda _: self._unsettle(),
             ev.GroupStateChanged: self._state_changed,
-            ev.CoordinatorElected: self._coordinator_elected,
             ev.Assigned: self._assigned,
             ev.Changed: self._changed,
             ev.MemberStopped: lambda _: self._rest(),
@@ -121,6 +113,10 @@ class History:
         if self._stops is not None:
             self._stops.finish()
         self.topics = {**now.topics, **now.deleted}
+        self.states, self.rates = now.states, now.rates
+        started = {client: process.started.rack for client, process in now.processes.items()}
+        self.racks = {client: rack for client, rack in started.items() if rack}
+        self.process_rates = {c: process.handles for c, process in now.processes.items() if process.handles}
         self._unsettle()
         if self.started.measure_from_ms is None and self.from_ms:
             self._leave_out_backlog()
@@ -139,18 +135,9 @@ class History:
     @cached_property
     def ledger(self) -> Ledger:
         """Who owned what from when to when."""
-        now, index = self._now, self._index()
-        starts = dict(zip(index.topics, index.offsets.tolist(), strict=False))
-        rows = [
-            (
-                starts[partition.topic] + partition.partition,
-                client,
-                from_ms,
-                now.at_ms if to_ms is None else to_ms,
-            )
-            for partition, client, from_ms, to_ms in now.spans
-        ]
-        spans = np.array(rows, dtype=np.int64).reshape(-1, 4)
+        now, index = self._now, self._now.index
+        rows = ((*span[:3], now.at_ms if span[3] is None else span[3]) for span in now.spans)
+        spans = numbered(rows, index, columns=4)
         return Ledger(
             index,
             tuple(now.clients),
@@ -165,13 +152,6 @@ class History:
             self.started.racks or {},
             lambda: spans,
         )
-
-    def _index(self) -> TopicIndex:
-        """Return the numbering of all partitions of the run, those that only owners knew included."""
-        counts = dict(self.topics)
-        for topic, number in self._now.owners:
-            counts[topic] = max(counts.get(topic, 0), number + 1)
-        return TopicIndex(counts)
 
     def _settled(self, index: TopicIndex, spans: IntArray) -> Iterator[Rest]:
         """Yield the assignments in which the group rested for some time, or rests at the end."""
@@ -319,34 +299,16 @@ class History:
     def _state_changed(self, event: ev.GroupStateChanged) -> None:
         if event.after in self.family.round_begins:
             self._unsettle()
-        self.states.append((self._now.at_ms, event.after))
         if event.after in self.family.at_rest:
             self.stable_ms.append(self._now.at_ms)
             self.rounds += 1
             self._settle()
-
-    def _coordinator_elected(self, event: ev.CoordinatorElected) -> None:
-        if event.group_state:
-            self.states.append((self._now.at_ms, event.group_state))
 
     def _rebalanced(self, event: ev.Rebalanced) -> None:
         self.superfluous += not event.changed
 
     def _count(self, event: ev.Event) -> None:
         self.counted[type(event)] = self.counted.get(type(event), 0) + 1
-
-    def _member_started(self, event: ev.MemberStarted) -> None:
-        if event.rack:
-            self.racks[event.client] = event.rack
-        self._application_started(event)
-
-    def _application_started(self, event: ev.MemberStarted | ev.ApplicationStarted) -> None:
-        handles = self._now.consumers[event.client].handles
-        if handles:
-            self.process_rates[event.client] = handles
-
-    def _rates_changed(self, event: ev.RatesChanged) -> None:
-        self.rates.setdefault(event.topic, []).append((self._now.at_ms, tuple(event.rates)))
 
     def _lag_measured(self, at_ms: int, event: ev.LagMeasured) -> None:
         """Note a measure. Of one at the beginning of the window only the lag counts."""
