@@ -48,6 +48,7 @@ class History:
     - ``rates``: the records/s of each topic with the time since which they hold.
     - ``racks``: the rack of each consumer that has one.
     - ``process_rates``: the records/s that each consumer can handle, polls included, if it has a limit.
+    - ``now``: the group after the last event.
     - ``start_up_ms``: the time until the group first rested with all consumers, None if it never did.
 
     The following are those of the window:
@@ -104,7 +105,7 @@ class History:
             ev.Rebalanced: self._rebalanced,
             **dict.fromkeys((ev.Notified, *self.family.events), self._count),
         }
-        self._now = now = timeline or Timeline(work=stops)
+        self.now = now = timeline or Timeline(work=stops)
         now.before.append(self._pass_time)
         now.after.append(self._see)
         now.measured.append(self._lag_measured)
@@ -135,7 +136,7 @@ class History:
     @cached_property
     def ledger(self) -> Ledger:
         """Who owned what from when to when."""
-        now, index = self._now, self._now.index
+        now, index = self.now, self.now.index
         rows = ((*span[:3], now.at_ms if span[3] is None else span[3]) for span in now.spans)
         spans = numbered(rows, index, columns=4)
         return Ledger(
@@ -155,7 +156,7 @@ class History:
 
     def _settled(self, index: TopicIndex, spans: IntArray) -> Iterator[Rest]:
         """Yield the assignments in which the group rested for some time, or rests at the end."""
-        held, taken, end_ms = spans[:0], 0, self._now.at_ms
+        held, taken, end_ms = spans[:0], 0, self.now.at_ms
         for resting in self._rests:
             held = np.concatenate([held, spans[taken : resting.taken]])
             held = held[held[:, 3] > min(resting.from_ms, end_ms - 1)]
@@ -184,7 +185,7 @@ class History:
     @cached_property
     def spans(self) -> dict[TopicPartition, list[Span]]:
         """The owners of each partition that had one, in the order in which they took it over."""
-        return {partition: self.ledger.of(partition) for partition in self._now.owners}
+        return {partition: self.ledger.of(partition) for partition in self.now.owners}
 
     @cached_property
     def settled(self) -> list[Settled]:
@@ -206,7 +207,7 @@ class History:
 
     def _rest(self) -> None:
         """Note that the group rests with all consumers, if it does. The window begins when it first does."""
-        now = self._now
+        now = self.now
         if self._resting is None or any(c.taken_over != now.generation for c in now.consumers.values()):
             return
         if self.start_up_ms is None:
@@ -220,7 +221,7 @@ class History:
             self._stops.from_ms = from_ms
         self.rounds = self.superfluous = 0
         self.counted = {}
-        self._taken_before = len(self._now.spans)
+        self._taken_before = len(self.now.spans)
         self.lag_before = self.lags[-1].measured.lag if self.lags else 0.0
         self.lags.clear()
 
@@ -249,7 +250,7 @@ class History:
 
     def _given_up(self, given_up: Mapping[TopicPartition, int]) -> None:
         """Note partitions that were given up. The group rests on if another consumer owns them by now."""
-        owners = self._now.owners
+        owners = self.now.owners
         if self._resting is not None and any(
             partition.topic in self._resting.topics and span > max(owners[partition].values(), default=-1)
             for partition, span in given_up.items()
@@ -258,11 +259,11 @@ class History:
         self._orphans.update(partition for partition in given_up if not owners[partition])
 
     def _assigned(self, _event: ev.Assigned) -> None:
-        if self._resting is None and self._now.state in self.family.at_rest:
+        if self._resting is None and self.now.state in self.family.at_rest:
             self._settle()
 
     def _settle(self) -> None:
-        now, wanted = self._now, self._now.subscribed
+        now, wanted = self.now, self.now.subscribed
         if self._has_yet_to_take_over(self._awaited):
             return
         self._awaited = next((n for n in reversed(now.consumers) if self._has_yet_to_take_over(n)), "")
@@ -286,12 +287,12 @@ class History:
 
     def _has_yet_to_take_over(self, client: str) -> bool:
         """Return whether a consumer is a member, and has not taken over its part: the group does not rest."""
-        consumer, now = self._now.consumers.get(client), self._now
+        consumer, now = self.now.consumers.get(client), self.now
         return consumer is not None and consumer.taken_over != now.generation and now.is_valid(client)
 
     def _unsettle(self) -> None:
         if self._resting is not None:
-            self._rests.append(self._resting._replace(until_ms=self._now.at_ms))
+            self._rests.append(self._resting._replace(until_ms=self.now.at_ms))
             self._resting = None
 
     # --- the group, the load, and changes from outside
@@ -300,7 +301,7 @@ class History:
         if event.after in self.family.round_begins:
             self._unsettle()
         if event.after in self.family.at_rest:
-            self.stable_ms.append(self._now.at_ms)
+            self.stable_ms.append(self.now.at_ms)
             self.rounds += 1
             self._settle()
 
@@ -321,5 +322,5 @@ class History:
             self.lags.append(Lag(at_ms, event))
 
     def _changed(self, event: ev.Changed) -> None:
-        self.change_ms.append(self._now.at_ms)
-        self.marks.append(Mark(self._now.at_ms, f"{event.kind} {event.target}"))
+        self.change_ms.append(self.now.at_ms)
+        self.marks.append(Mark(self.now.at_ms, f"{event.kind} {event.target}"))

@@ -55,10 +55,7 @@ class Invariants:
         The group keeps a static member that does not join a round, with the metadata of its last join, and
         shares out what it owns. Until it takes over an assignment, both are valid owners, as in Kafka.
         """
-        self._missed: set[str] = set()
-        """Static consumers that own what they owned before a generation that they missed."""
         self._checks: dict[type[Any], Callable[[Any], None]] = {
-            **dict.fromkeys((ev.MemberStarted, ev.Lost), lambda event: self._missed.discard(event.client)),
             ev.RunStarted: self._run_started,
             ev.CoordinatorElected: self._coordinator_elected,
             ev.GroupStateChanged: self._state_changed,
@@ -142,7 +139,7 @@ class Invariants:
             return
         for partition in self.now.contested:
             owners = self.owners(partition)
-            late = self._missed.intersection(owners) if len(owners) > 1 else ()
+            late = self.now.behind.intersection(owners) if len(owners) > 1 else ()
             for client in sorted(late):
                 self.overlaps.setdefault(client, {})[partition] = None
             if len(owners) - len(late) > 1:
@@ -183,14 +180,7 @@ class Invariants:
         consumer = self.now.consumers.get(event.client)
         if consumer is None:
             return
-        is_same = event.member_id == consumer.member_id
-        if (
-            is_same
-            and consumer.started.instance_id is not None
-            and event.generation > consumer.generation + 1
-        ):
-            self._missed.add(event.client)
-        is_older = is_same and event.generation < consumer.generation
+        is_older = event.member_id == consumer.member_id and event.generation < consumer.generation
         if is_older and not self._is_uncoordinated:
             detail = f"{event.client} went from {consumer.generation} to {event.generation}"
             self._violated("generations only grow", detail)
@@ -200,7 +190,6 @@ class Invariants:
         self._deleted.add(event.topic)
 
     def _assigned(self, event: ev.Assigned) -> None:
-        self._missed.discard(event.client)
         consumer = self.now.consumers.get(event.client)
         if consumer is None:
             return

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from coordinator_core.client.subscription import partition_map
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
 from coordinator_core.reading.partitions import listed
@@ -523,7 +524,7 @@ class _Reader:
     def _goes_on(self, event: ev.MemberResumed | ev.MemberReconnected) -> None:
         if self._ended:
             longest_ms = max(stop.until_ms - stop.since_ms for stop in self._ended)
-            owned = _by_topic(stop.partition for stop in self._ended)
+            owned = partition_map(stop.partition for stop in self._ended)
             self._add(event.client, f", after {longest_ms / 1_000:.3g} s without work on {listed(owned)}")
 
     def _coordinator_stopped(self, event: ev.CoordinatorFailed) -> None:
@@ -549,7 +550,7 @@ class _Reader:
             change.text += text
 
     def _name_owner(self, client: str, owned: Iterable[TopicPartition]) -> None:
-        if numbers := _by_topic(owned):
+        if numbers := partition_map(owned):
             self._add(client, f", the owner of {listed(numbers)}")
 
 
@@ -564,13 +565,6 @@ def _shared_ms(times: IntArray, from_ms: int, until_ms: int) -> int:
     """Return the parts of times (int64[n, 2]: begin, end) within a time, summed."""
     shared_ms = np.minimum(times[:, 1], until_ms) - np.maximum(times[:, 0], from_ms)
     return int(np.maximum(shared_ms, 0).sum())
-
-
-def _by_topic(listed_partitions: Iterable[TopicPartition]) -> ev.PartitionMap:
-    numbers: ev.PartitionMap = {}
-    for topic, number in sorted(listed_partitions):
-        numbers.setdefault(topic, []).append(number)
-    return numbers
 
 
 def _add(to: ev.PartitionMap, more: ev.PartitionMap) -> None:

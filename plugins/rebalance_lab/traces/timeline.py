@@ -31,7 +31,8 @@ class Consumer:
     ``taken_over``: the generation of the last assignment that it took over. ``stopped``: the partitions that
     it owns and does not work on, with the reason. ``handles``: the records/s that it can handle, polls
     included; None if nothing limits it. ``batches``: the event that describes them. ``state``: the last one
-    of its client. ``in_callback``: whether a callback of the application runs. ``how``: how it has ended.
+    of its client. ``in_callback``: whether a callback of the application runs. ``how``: how it has ended,
+    ``error`` the reason if it has failed.
     """
 
     started: ev.MemberStarted
@@ -48,6 +49,7 @@ class Consumer:
     paused: bool = False
     cut_off: bool = False
     how: str = ""
+    error: str = ""
 
     @property
     def works(self) -> bool:
@@ -113,7 +115,8 @@ class Timeline:
     ``processes`` has the last process of each consumer, also if it has ended; ``id_of`` the last id of each
     consumer, ``client_of`` the consumer that has joined with an id. ``rates`` lists the records/s of each
     topic, and ``states`` the states of the group, with the times since which they hold. ``lags`` are those of
-    consumers when they were last measured.
+    consumers when they were last measured. ``behind`` are the static consumers that own what they owned
+    before a generation that they missed, and ``missed`` counts how often any missed some.
 
     Observers are functions: those in ``before`` receive the time and the event while the timeline still
     has the group as it was, those in ``after`` receive the `Change`. A measure of the load changes nothing,
@@ -145,6 +148,8 @@ class Timeline:
         self.rates: dict[str, list[tuple[int, tuple[float, ...]]]] = {}
         self.states: list[tuple[int, str]] = []
         self.lags: Mapping[str, float] = {}
+        self.behind: set[str] = set()
+        self.missed = 0
         self.before: list[Before] = []
         self.after: list[After] = []
         self.measured: list[Measured] = []
@@ -291,6 +296,7 @@ class Timeline:
 
     def _member_started(self, event: ev.MemberStarted) -> None:
         self._member_ended(event)
+        self.behind.discard(event.client)
         self.clients.setdefault(event.client, len(self.clients))
         consumer = Consumer(event, tuple(event.topics), handles=event.process_rate)
         self.consumers[event.client] = self.processes[event.client] = consumer
@@ -312,7 +318,7 @@ class Timeline:
             self._give_up(event.client, list(consumer.owned))
             del self.consumers[event.client]
             self._subscribed = None
-            consumer.how = getattr(event, "how", "failed")
+            consumer.how, consumer.error = getattr(event, "how", "failed"), getattr(event, "error", "")
             if consumer.how == "closed" and not self._starts[event.client]:
                 del self._wants[event.client]
                 self._wanted = None
@@ -370,6 +376,13 @@ class Timeline:
     def _joined(self, event: ev.Joined) -> None:
         consumer = self.consumers.get(event.client)
         if consumer is not None:
+            is_same, misses = (
+                consumer.member_id == event.member_id,
+                event.generation > consumer.generation + 1,
+            )
+            if is_same and misses and self.is_static(event.client):
+                self.behind.add(event.client)
+                self.missed += 1
             consumer.member_id, consumer.generation = event.member_id, event.generation
             consumer.in_callback = False
         self.id_of[event.client], self.client_of[event.member_id] = event.member_id, event.client
@@ -378,8 +391,11 @@ class Timeline:
 
     def _revoked(self, event: ev.Revoked | ev.Lost) -> None:
         self._give_up(event.client, self.partitions(event.partitions))
+        if type(event) is ev.Lost:
+            self.behind.discard(event.client)
 
     def _assigned(self, event: ev.Assigned) -> None:
+        self.behind.discard(event.client)
         consumer = self.consumers.get(event.client)
         if consumer is None:
             return
