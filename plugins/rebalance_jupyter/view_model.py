@@ -1,6 +1,6 @@
 """The model of a page: spans of ownership as bytes, everything else as one small document."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, zip_longest
@@ -17,7 +17,6 @@ from rebalance_lab.traces.entries import Round
 from rebalance_lab.traces.family import family_of
 from rebalance_lab.traces.findings import findings
 from rebalance_lab.traces.history import History
-from rebalance_lab.traces.ledger import Span
 from rebalance_lab.traces.rounds import observed_rounds
 from rebalance_lab.traces.timeline import Change, Timeline
 from rebalance_lab.traces.trace import Trace
@@ -126,18 +125,15 @@ def _added(trace: Trace) -> dict[str, list[list[int]]]:
 
 def _spans(history: History, offsets: Mapping[str, int], numbers: Mapping[str, int]) -> bytes:
     """Return the spans in order of partitions, then of time."""
-    rows = [
-        (offsets[tp.topic] + tp.partition, numbers[span.client], span.from_ms, span.to_ms)
-        for tp, spans in sorted(history.spans.items())
-        for span in _in_time(spans)
-        if span.to_ms > span.from_ms
-    ]
-    return np.array(rows, dtype="<i4").reshape(-1, 4).tobytes()
-
-
-def _in_time(spans: Iterable[Span]) -> list[Span]:
-    """Sort spans by their beginning: a history has them by their end, and several owners overlap."""
-    return sorted(spans, key=lambda span: (span.from_ms, span.to_ms))
+    ledger, index = history.ledger, history.ledger.index
+    spans = ledger.spans[ledger.spans[:, 3] > ledger.spans[:, 2]]
+    topic = index.topic_of(spans[:, 0].astype(np.int32))
+    begin = np.array([offsets.get(name, 0) for name in index.topics], dtype=np.int64)
+    member = np.array([numbers[client] for client in ledger.clients], dtype=np.int64)
+    spans[:, 0] += begin[topic] - index.offsets[topic]
+    spans[:, 1] = member[spans[:, 1]]
+    in_order = np.lexsort((spans[:, 3], spans[:, 2], spans[:, 0]))
+    return spans[in_order].astype("<i4").tobytes()
 
 
 class _Lane:

@@ -80,6 +80,8 @@ class StoppedTime:
     - ``partition_ms``: the time of all partitions of wanted topics.
     - ``unowned_ms``, ``double_owned_ms``: the time in which no member of the group had a claim to a
       partition, and that in which several consumers worked on it.
+    - ``intervals`` int64[n, 3]: the times in the window in which a partition of a wanted topic had no working
+      owner without a break: its number in `Timeline.index`, the begin and the end, in milliseconds.
     - ``longest_ms``: the longest time for which one partition stood still without a break.
     - ``unowned_at_end``: the partitions of subscribed topics that had no owner at the end, in order.
     - ``records``, ``stopped_records``: the records produced to wanted topics, and those of partitions
@@ -139,12 +141,11 @@ class StoppedTime:
         if self.from_ms >= self._at_ms:
             self._begin()
         self.causes_ms |= self._waits.finish()
-        now, from_ms = self._now, min(self.from_ms, self._at_ms)
-        index = now.index
+        now, index = self._now, self._now.index
         every = (stop[:3] for stop in (*now.stops, *now.stops_going_on()))
         stops = joined(numbered(every, index, columns=3))
-        stops[:, 1] = np.maximum(stops[:, 1], from_ms)
-        stops = stops[stops[:, 1] <= stops[:, 2]]
+        stops[:, 1] = np.maximum(stops[:, 1], min(self.from_ms, self._at_ms))
+        self.intervals = stops = stops[stops[:, 1] <= stops[:, 2]]
         self.longest_ms = int(np.max(stops[:, 2] - stops[:, 1], initial=0))
         self.stopped_records = float(Traffic(index, now.rates).produced(*stops.T).sum()) / 1_000
         since_ms = {number: from_ms for number, from_ms, until_ms in stops.tolist() if until_ms == now.at_ms}
