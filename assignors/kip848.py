@@ -5,22 +5,17 @@ Both ignore racks, as those of Apache Kafka 4 do. On the wire they are called ``
 
 from dataclasses import replace
 
-from assignors.circles import TopicMembers, runs
+from assignors.average import AverageAssignor
 from coordinator_core.assigning.assignor import Assignor, Capability
 from coordinator_core.assigning.flow import balanced_owners
 from coordinator_core.assigning.problem import Problem
 from coordinator_core.model import GroupAssignment
 
 
-class Range848Assignor(Assignor):
+class Range848Assignor(AverageAssignor):
     """Each topic in consecutive runs over its sorted members, static members first."""
 
     name = "range-848"
-
-    def solve(self, problem: Problem) -> GroupAssignment:
-        """Return the assignment of a problem."""
-        owner = runs(problem, TopicMembers(problem))
-        return GroupAssignment.from_owners(problem.index, problem.members, owner)
 
 
 class Uniform848Assignor(Assignor):

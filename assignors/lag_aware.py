@@ -4,8 +4,7 @@ The weight of a partition comes from a provider: by default its lag and the reco
 the members report them. Without weights the result is that of the sticky assignor.
 """
 
-import numpy as np
-
+from assignors.weighted.instance import weights_of
 from assignors.weighted.reports import greedy_report
 from assignors.weighted.tolerant import sticky_within
 from coordinator_core.assigning.assignor import Capability
@@ -31,19 +30,9 @@ class LagAwareAssignor(Memory):
     def solve(self, problem: Problem) -> GroupAssignment:
         """Return the assignment of a problem."""
         problem = recalled(problem)
-        weight, capacity = problem.weights, problem.capacity
-        mine = problem.subscribed
-        even = weight is None or not len(mine) or not np.ptp(weight[mine]) > 0
-        if even and (capacity is None or not len(mine)):
+        weight = weights_of(problem)
+        if weight is None:
             return GroupAssignment.from_owners(problem.index, problem.members, balanced_owners(problem))
-        if weight is None or not weight[mine].any():
-            weight = np.ones(problem.index.size)
-        if capacity is None:
-            capacity = np.ones(len(problem.members))
-        owner, bound = sticky_within(problem, weight, capacity, self._tolerance)
-        return GroupAssignment.from_owners(
-            problem.index,
-            problem.members,
-            owner,
-            report=greedy_report(problem, owner, weight, capacity, bound),
-        )
+        owner, bound = sticky_within(problem, weight, self._tolerance)
+        report = greedy_report(problem, owner, weight, bound)
+        return GroupAssignment.from_owners(problem.index, problem.members, owner, report=report)

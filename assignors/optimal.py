@@ -32,7 +32,7 @@ from typing import Any
 
 import numpy as np
 
-from assignors.weighted.instance import Instance, less
+from assignors.weighted.instance import Instance, less, weights_of
 from assignors.weighted.options import (
     MoveLimit,
     read_amount,
@@ -121,24 +121,13 @@ class OptimalAssignor(Memory):
             AssignmentError: if colocation needs more moves than `max_moves` allows.
         """
         problem = recalled(problem)
-        weight = self._weights(problem)
+        weight = weights_of(problem, counts=self._counts)
         if weight is None:
             owner = balanced_owners(problem)
-            return GroupAssignment.from_owners(
-                problem.index, problem.members, owner, report=flow_report(problem, owner)
-            )
-        owner, report = self._weighted(problem, weight)
+            report = flow_report(problem, owner)
+        else:
+            owner, report = self._weighted(problem, weight)
         return GroupAssignment.from_owners(problem.index, problem.members, owner, report=report)
-
-    def _weights(self, problem: Problem) -> FloatArray | None:
-        """float64[P], or None if only the number of partitions counts."""
-        weighted = self._counts
-        weight, mine = problem.weights, problem.subscribed
-        if weight is None or not weight[mine].any():
-            counts = problem.capacity is not None or weighted
-            return np.ones(problem.index.size) if counts and len(mine) and problem.members else None
-        even = not np.ptp(weight[mine]) > 0
-        return None if even and problem.capacity is None and not weighted else weight
 
     def _weighted(self, problem: Problem, weight: FloatArray) -> tuple[Int32Array, Mapping[str, Any]]:
         mine = problem.subscribed
@@ -210,11 +199,10 @@ _TOLERANCES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, inf)
 
 
 def _greedy(problem: Problem, weight: FloatArray, wishes: Wishes) -> tuple[Int32Array, Mapping[str, Any]]:
-    capacity = np.ones(len(problem.members)) if problem.capacity is None else problem.capacity
     least = wishes.tolerance or 0.0
     for tolerance in (least, *(t for t in _TOLERANCES if t > least)):
-        owner, bound = sticky_within(problem, weight, capacity, tolerance)
+        owner, bound = sticky_within(problem, weight, tolerance)
         away = moved_away(problem, owner)
         if (int(away.sum()) if wishes.by_count else float(weight[away].sum())) <= wishes.budget:
             break
-    return owner, greedy_report(problem, owner, weight, capacity, bound)
+    return owner, greedy_report(problem, owner, weight, bound)

@@ -2,15 +2,12 @@
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from struct import Struct
 
 import numpy as np
 from numpy.typing import NDArray
 
 _INVERSE_OF_31 = pow(31, -1, 2**32)
 _LAST_UNIT = 0xFFFF
-_ALL_BITS = 2**32 - 1
-_UNIT = Struct(">H")
 
 
 def java_order(names: Iterable[str]) -> list[str]:
@@ -28,10 +25,7 @@ def java_key(name: str) -> bytes:
 
 def java_hash(text: str) -> int:
     """Return Java's `String.hashCode` as a signed number of 32 bits."""
-    hashed = 0
-    for (unit,) in _UNIT.iter_unpack(java_key(text)):
-        hashed = (31 * hashed + unit) & _ALL_BITS
-    return hashed - 2**32 if hashed >= 2**31 else hashed
+    return int(java_hashes([text]).view(np.int32)[0])
 
 
 def java_hashes(names: Sequence[str]) -> NDArray[np.uint32]:

@@ -50,19 +50,9 @@ class TopicIndex:
 
     ``topics``   tuple of T names;
     ``offsets``  int32[T + 1]; the partitions of topic t are numbered offsets[t] .. offsets[t + 1] - 1;
-    ``counts``   the number of partitions of each topic.
+    ``counts``   the number of partitions of each topic;
+    ``topic_positions`` the position of each topic in `topics`.
     """
-
-    __slots__ = (
-        "_nobody",
-        "_position",
-        "_remapped",
-        "_topic_of_every",
-        "counts",
-        "offsets",
-        "size",
-        "topics",
-    )
 
     def __init__(self, partition_counts: Mapping[str, int]) -> None:
         self.topics = tuple(java_order(partition_counts))
@@ -76,31 +66,24 @@ class TopicIndex:
             raise InputError("topics", f"{self.size:,} partitions in all", f"at most {MOST_PARTITIONS:,}")
         self.offsets: Int32Array = np.array([*accumulate(counts, initial=0)], dtype=np.int32)
         self.offsets.flags.writeable = False
-        self._position: dict[str, int] = {t: i for i, t in enumerate(self.topics)}
+        self.topic_positions: Mapping[str, int] = {t: i for i, t in enumerate(self.topics)}
         self._remapped: tuple[TopicIndex, Int32Array] | None = None
-        self._topic_of_every: Int32Array | None = None
-        self._nobody: Int32Array | None = None
 
     def __len__(self) -> int:
         return self.size
 
-    @property
-    def topic_positions(self) -> Mapping[str, int]:
-        """Return the position of each topic in `topics`."""
-        return self._position
-
     def position(self, topic: str) -> int | None:
         """Return the position of a topic in `topics`, or None."""
-        return self._position.get(topic)
+        return self.topic_positions.get(topic)
 
     def partition_count(self, topic: str) -> int:
         """Return the number of partitions of a topic; 0 if the topic is unknown."""
-        at = self._position.get(topic)
+        at = self.topic_positions.get(topic)
         return 0 if at is None else int(self.offsets[at + 1] - self.offsets[at])
 
     def number(self, topic: str, partition: int) -> int | None:
         """Return the dense number of a partition, or None if it does not exist."""
-        at = self._position.get(topic)
+        at = self.topic_positions.get(topic)
         if at is None or not 0 <= partition < self.offsets[at + 1] - self.offsets[at]:
             return None
         return int(self.offsets[at]) + partition
@@ -115,22 +98,20 @@ class TopicIndex:
         numbers = dense - self.offsets[at]
         return map(_PARTITION, zip(map(self.topics.__getitem__, at.tolist()), numbers.tolist(), strict=True))
 
-    @property
+    @cached_property
     def topic_of_every(self) -> Int32Array:
-        """int32[size]: the position of the topic of every dense number."""
-        if self._topic_of_every is None:
-            positions = np.arange(len(self.topics), dtype=np.int32)
-            self._topic_of_every = np.repeat(positions, np.diff(self.offsets))
-            self._topic_of_every.flags.writeable = False
-        return self._topic_of_every
+        """int32[size]: the position of the topic of every dense number. Read-only."""
+        positions = np.arange(len(self.topics), dtype=np.int32)
+        topics = np.repeat(positions, np.diff(self.offsets))
+        topics.flags.writeable = False
+        return topics
 
-    @property
+    @cached_property
     def nobody(self) -> Int32Array:
         """int32[size], all -1: the owners of a group that owns nothing. Read-only."""
-        if self._nobody is None:
-            self._nobody = np.full(self.size, NO_OWNER, dtype=np.int32)
-            self._nobody.flags.writeable = False
-        return self._nobody
+        nobody = np.full(self.size, NO_OWNER, dtype=np.int32)
+        nobody.flags.writeable = False
+        return nobody
 
     def same_numbering(self, other: "TopicIndex") -> bool:
         """Whether every dense number stands for the same partition in both."""
@@ -148,7 +129,9 @@ class TopicIndex:
         """int32[other.size]: the number in this index of each partition of `other`, or -1. Cached."""
         if self._remapped is not None and self._remapped[0] is other:
             return self._remapped[1]
-        here = np.fromiter(map(self._position.get, other.topics, repeat(-1)), np.int64, len(other.topics))
+        here = np.fromiter(
+            map(self.topic_positions.get, other.topics, repeat(-1)), np.int64, len(other.topics)
+        )
         sizes = np.append(np.diff(self.offsets), 0)[here]  # 0 for position -1, of topics that it lacks
         shift = self.offsets[here] - other.offsets[:-1]
         end = np.repeat(other.offsets[:-1] + sizes, np.diff(other.offsets))

@@ -151,7 +151,7 @@ def read_partitions(rows: Rows, at: _Int64Array) -> tuple[list[Partitions | None
     return found, after
 
 
-class Claims(NamedTuple):
+class ReadLists(NamedTuple):
     """The partitions in the lists of members, as dense numbers of an index. n partitions, K lists of all.
 
     ``partition`` int32[n]; ``row`` int32[n]: the row of the list; ``read`` bool[K]: whether it was read, and
@@ -164,7 +164,7 @@ class Claims(NamedTuple):
     after: _Int64Array
 
 
-def read_claims(rows: Rows, at: _Int64Array, index: TopicIndex) -> Claims:
+def read_claims(rows: Rows, at: _Int64Array, index: TopicIndex) -> ReadLists:
     """Read the list of partitions at an offset in each row (int64[n]), without those that the index lacks.
 
     Lists must be read alone as by `read_partitions`, except that numbers may have any value and topics may
@@ -175,7 +175,7 @@ def read_claims(rows: Rows, at: _Int64Array, index: TopicIndex) -> Claims:
     lists = _walk(rows.buffer, at, rows.end, counts, with_numbers=True)
     named = None if lists is None else _names(rows.buffer, lists.name, lists.length)
     if lists is None or named is None:
-        return Claims(NOTHING, NOTHING, read, after)
+        return ReadLists(NOTHING, NOTHING, read, after)
     read[lists.which], after[lists.which] = True, lists.end
     names, topic = named
     position = np.fromiter(map(index.topic_positions.get, names, repeat(-1)), np.int32, len(names))
@@ -189,7 +189,7 @@ def read_claims(rows: Rows, at: _Int64Array, index: TopicIndex) -> Claims:
         numbers += index.offsets[topics]
         pieces.append((numbers[known], holders[known]))
     partition, holder = map(np.concatenate, zip(*pieces, strict=True))
-    return Claims(partition, holder, read, after)
+    return ReadLists(partition, holder, read, after)
 
 
 def read_topics(rows: Rows, at: _Int64Array) -> tuple[list[tuple[str, ...] | None], _Int64Array]:
@@ -207,7 +207,7 @@ def read_topics(rows: Rows, at: _Int64Array) -> tuple[list[tuple[str, ...] | Non
     number += np.repeat(np.arange(len(lists.which)) * len(names), lists.entries)
     table = np.zeros((len(lists.which), len(names)), dtype=np.bool_)
     table.ravel()[number] = True
-    starts = _starts(lists.entries).tolist()
+    starts = starts_of(lists.entries).tolist()
     for at_row, row, first, end in zip(lists.which.tolist(), table, starts, starts[1:], strict=False):
         found[at_row] = TabledTopics.of(names, row, listed[first:end])
     after = at.copy()
@@ -231,7 +231,7 @@ def _walk(
         return None
     which = which[counts[which] <= counts[which[FEWEST_LISTS - 1]]]
     count, limit = counts[which], end[which]
-    starts = _starts(count)
+    starts = starts_of(count)
     name = np.empty(starts[-1], dtype=np.int32)
     lists = _Lists(which, begin[which] + _COUNT_SIZE, count, name, np.empty_like(name), np.empty_like(name))
     at, place = lists.end, starts[:-1].copy()
@@ -263,7 +263,7 @@ def _walk(
     return lists if valid.all() else lists.only(valid)
 
 
-def _starts(counts: NDArray[np.integer]) -> _Int64Array:
+def starts_of(counts: NDArray[np.integer | np.bool_]) -> _Int64Array:
     """int64[n + 1]: the start of each of consecutive segments with these lengths."""
     starts = np.zeros(len(counts) + 1, dtype=np.int64)
     np.cumsum(counts, out=starts[1:])
@@ -287,7 +287,7 @@ def _partitions(buffer: _Buffer, lists: _Lists) -> list[Partitions] | None:
     if named is None:
         return None
     names, topic = named
-    numbers_start = _starts(lists.number)
+    numbers_start = starts_of(lists.number)
     numbers = np.empty(numbers_start[-1], dtype=np.int32)
     highest = np.empty(len(topic), dtype=np.int32)
     for block in _blocks(lists.number):
@@ -302,7 +302,7 @@ def _partitions(buffer: _Buffer, lists: _Lists) -> list[Partitions] | None:
         return None
     position = np.fromiter(map(index.topic_positions.__getitem__, names), dtype=np.int32, count=len(names))
     topic = position[topic]
-    entries_start = _starts(lists.entries)
+    entries_start = starts_of(lists.entries)
     if _topic_twice(topic, entries_start):
         return None
     numbers += np.repeat(index.offsets[topic], lists.number)
@@ -325,7 +325,7 @@ def _index(names: Sequence[str], topic: Int32Array, highest: Int32Array, limit: 
     """Return an index of topics up to the highest number of each; None if it has too many partitions."""
     small = len(names) <= np.iinfo(np.int16).max
     by_topic = np.argsort(topic.astype(np.int16) if small else topic, kind="stable")
-    counts = np.maximum.reduceat(highest[by_topic], _starts(np.bincount(topic))[:-1]).astype(np.int64) + 1
+    counts = np.maximum.reduceat(highest[by_topic], starts_of(np.bincount(topic))[:-1]).astype(np.int64) + 1
     return None if int(counts.sum()) > limit else TopicIndex(dict(zip(names, counts.tolist(), strict=True)))
 
 
@@ -479,7 +479,7 @@ def _written(
     several = len(first) < len(listed)
     number = np.diff(first, append=len(listed)) if several else np.ones(len(first), dtype=np.int64)
     length = records.length[topic]
-    ends = _starts(length + _COUNT_SIZE + 4 * number)
+    ends = starts_of(length + _COUNT_SIZE + 4 * number)
     before, after = map(len, around)
     shift = (before + _COUNT_SIZE + after) * np.arange(len(starts))  # by what is written around the lists
     bounds = ends[entries_start] + shift

@@ -4,6 +4,7 @@ import ast
 import re
 import shlex
 import types
+from collections import Counter
 from importlib import import_module
 from itertools import groupby
 
@@ -116,6 +117,16 @@ def test_every_document_is_reached_from_the_readme():
         linked = {(path.parent / target.split("#")[0]).resolve() for target in links(path)}
         found += sorted(linked & set(DOCUMENTS) - reached)
     assert reached == set(DOCUMENTS)
+
+
+def test_every_room_of_more_than_a_thousand_lines_has_a_page():
+    tops = ("assignors", "coordinator_core", "plugins")
+    files = [path for top in tops for path in (ROOT / top).rglob("*.py")]
+    lines = Counter()
+    for path in files:
+        lines[path.parent] += len(path.read_text().splitlines())
+    large = {room for room, count in lines.items() if count > 1_000}
+    assert [name_of(room) for room in sorted(large) if not (room / "README.md").exists()] == []
 
 
 @each_document

@@ -18,13 +18,30 @@ from coordinator_core.assigning.flow.fractional import (
     sums_at,
     within_moves,
 )
-from coordinator_core.assigning.problem import BoolArray, FloatArray, Problem
+from coordinator_core.assigning.problem import BoolArray, FloatArray, Problem, merged_rows
 from coordinator_core.model import NO_OWNER, Int32Array
 
 IntArray = NDArray[np.int64]
 
 SAME = 1e-9
 """Loads with a smaller relative difference are equal."""
+
+
+def weights_of(problem: Problem, *, counts: bool = False) -> FloatArray | None:
+    """float64[P]: the weights, 1 if all are 0 or unknown; None if only the number of partitions counts.
+
+    Equal weights of members without capacities are such a case, unless ``counts`` wants weights anyway.
+    """
+    weight, mine = problem.weights, problem.subscribed
+    counts |= problem.capacity is not None
+    if weight is None or not weight[mine].any():
+        return np.ones(problem.index.size) if counts and len(mine) and problem.members else None
+    return weight if counts or np.ptp(weight[mine]) > 0 else None
+
+
+def capacities_of(problem: Problem) -> FloatArray:
+    """float64[M]: the capacities, 1 if they are unknown."""
+    return np.ones(len(problem.members)) if problem.capacity is None else problem.capacity
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,18 +71,9 @@ class Instance:
         return float(self.weight.sum())
 
     @cached_property
-    def signatures(self) -> tuple[BoolArray, IntArray]:
-        """Return the distinct rows of `allowed`, and the number of each unit's row."""
-        packed = np.packbits(self.allowed, axis=1)
-        seen: dict[bytes, int] = {}
-        rows = np.array([seen.setdefault(row.tobytes(), len(seen)) for row in packed], dtype=np.int64)
-        first = np.unique(rows, return_index=True)[1]
-        return self.allowed[first], rows
-
-    @cached_property
     def bound(self) -> float:
         """Return a lower bound of the largest relative load without a limit of moves."""
-        allowed, rows = self.signatures
+        allowed, rows = merged_rows(self.allowed)
         supply = sums_at(rows, self.weight, len(allowed))
         roomiest = np.where(allowed, self.capacity, 0.0).max(axis=1)
         return max(
@@ -239,7 +247,7 @@ def build_instance(
     has_home = attached[np.arange(count), home] >= 0
     return Instance(
         weight=sums_at(unit_of, weight[partitions], count),
-        capacity=(np.ones(len(problem.members)) if problem.capacity is None else problem.capacity)[members],
+        capacity=capacities_of(problem)[members],
         allowed=allowed,
         moved=kept.sum(axis=1, keepdims=True) - kept,
         moved_count=kept_count.sum(axis=1, keepdims=True) - kept_count,

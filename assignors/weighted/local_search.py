@@ -44,6 +44,7 @@ def even_out(
     stay where they are. The search ends with the work.
     """
     owner, load = start.copy(), instance.loads(start)
+    movable = np.ones(len(owner), dtype=np.bool_) if movable is None else movable
     spent = 0.0 if cost is None else float(cost[np.arange(len(owner)), owner].sum())
     tried = _without(movable, owner, len(load))
     while not work.done:
@@ -70,10 +71,8 @@ def even_out(
     return owner
 
 
-def _without(movable: BoolArray | None, owner: Int32Array, members: int) -> BoolArray:
+def _without(movable: BoolArray, owner: Int32Array, members: int) -> BoolArray:
     """bool[M]: the members that have no movable unit."""
-    if movable is None:
-        return np.zeros(members, dtype=np.bool_)
     none: BoolArray = np.bincount(owner[movable], minlength=members) == 0
     return none
 
@@ -86,10 +85,10 @@ def _best(
     work: Work,
     cost: FloatArray | None,
     left: float,
-    movable: BoolArray | None,
+    movable: BoolArray,
 ) -> tuple[int, int, int] | None:
     """Return the best unit to move, its receiver, and the unit that comes back (-1 for none)."""
-    mine = np.flatnonzero(owner == source if movable is None else (owner == source) & movable)
+    mine = np.flatnonzero((owner == source) & movable)
     work.cells -= (len(mine) + 1) * len(load)
     best: tuple[float, int, int, int] | None = None
     weight = instance.weight
@@ -106,7 +105,7 @@ def _best(
             row, column = divmod(at, gain.shape[1])
             best = float(gain.flat[at]), int(mine[row]), column, -1
     # exchanges
-    others = np.flatnonzero(owner != source if movable is None else (owner != source) & movable)
+    others = np.flatnonzero((owner != source) & movable)
     others = others[instance.allowed[others, source]]
     others = others[:: 1 + len(mine) * len(others) // _MOST_EXCHANGES]
     work.cells -= len(mine) * len(others)

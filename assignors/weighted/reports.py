@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from assignors.weighted.instance import Instance, less
+from assignors.weighted.instance import Instance, capacities_of, less
 from assignors.weighted.solve import Method, Solution, Wishes
 from coordinator_core.assigning.flow import balanced_owners
 from coordinator_core.assigning.flow.fractional import sums_at
@@ -31,34 +31,34 @@ def flow_report(problem: Problem, owner: Int32Array) -> Mapping[str, Any]:
     if moved and problem.racks is not None:  # crossings have priority over moves
         fewest = int(moved_away(problem, balanced_owners(replace(problem, racks=None))).sum())
     return {
-        "method": Method.FLOW.value,
-        "largest_load": largest,
-        "bound": largest,
-        "optimality_gap": 0.0,
-        "moved_weight": moved * unit,
-        "moved_partitions": moved,
-        "solver_seconds": 0.0,
+        **_report(Method.FLOW, largest, largest, 0.0, moved * unit, moved),
         "level": largest,
         "moves_bound": fewest,
         "moves_gap": (moved - fewest) / max(fewest, 1),
     }
 
 
-def greedy_report(
-    problem: Problem, owner: Int32Array, weight: FloatArray, capacity: FloatArray, bound: float
-) -> Mapping[str, Any]:
+def greedy_report(problem: Problem, owner: Int32Array, weight: FloatArray, bound: float) -> Mapping[str, Any]:
     """Return the report of an assignment with a bound but without a proof."""
-    placed, away = owner != NO_OWNER, moved_away(problem, owner)
+    placed, away, capacity = owner != NO_OWNER, moved_away(problem, owner), capacities_of(problem)
     load = sums_at(owner[placed], weight[placed], len(capacity))
     largest = float((load / capacity).max(initial=0.0))
+    gap = max(largest / bound - 1, 0.0) if bound else 0.0
+    return _report(Method.HEURISTIC, largest, bound, gap, float(weight[away].sum()), int(away.sum()))
+
+
+def _report(
+    method: Method, largest: float, bound: float, gap: float, weight: float, moved: int, seconds: float = 0.0
+) -> dict[str, Any]:
+    """Return the entries that all reports have."""
     return {
-        "method": Method.HEURISTIC.value,
+        "method": method.value,
         "largest_load": largest,
         "bound": bound,
-        "optimality_gap": max(largest / bound - 1, 0.0) if bound else 0.0,
-        "moved_weight": float(weight[away].sum()),
-        "moved_partitions": int(away.sum()),
-        "solver_seconds": 0.0,
+        "optimality_gap": gap,
+        "moved_weight": weight,
+        "moved_partitions": moved,
+        "solver_seconds": seconds,
     }
 
 
@@ -84,19 +84,15 @@ def solved_report(
     binding = [s for v, s in pairs if not less(v, largest)]
     strict = wishes.tolerance is None
     proven = (strict and any(s.proven for s in binding)) or not less(largest, bound)
-    return {
-        "method": max((s.method for s in solved), key=_ORDER.index, default=Method.FLOW).value,
-        "largest_load": max((s.worth.largest for s in solved), default=0.0),
-        "bound": bound,
-        "optimality_gap": 0.0 if proven or not bound else max(largest / bound - 1, 0.0),
-        "moved_weight": sum(s.worth.moved for s in solved),
-        "moved_partitions": moved,
-        "solver_seconds": round(sum(s.seconds for s in solved), 6),
-        **({} if strict else _moves(solved, moved, torn)),
-    }
+    method = max((s.method for s in solved), key=_ORDER.index, default=Method.FLOW)
+    load = max((s.worth.largest for s in solved), default=0.0)
+    gap = 0.0 if proven or not bound else max(largest / bound - 1, 0.0)
+    weight, seconds = sum(s.worth.moved for s in solved), round(sum(s.seconds for s in solved), 6)
+    report = _report(method, load, bound, gap, weight, moved, seconds)
+    return report if strict else report | _moves(solved, moved, torn)
 
 
-def _moves(solved: list[Solution], moved: int, torn: int) -> Mapping[str, Any]:
+def _moves(solved: list[Solution], moved: int, torn: int) -> dict[str, Any]:
     """Return the figures of moves under the level."""
     bound = sum(s.moves_bound for s in solved) + torn
     return {

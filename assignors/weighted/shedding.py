@@ -25,6 +25,7 @@ def shed_to(instance: Instance, level: float, *, by_count: bool) -> Int32Array:
     The shed units have little weight, or are few. Units that fit nowhere under the level stay, if the others
     suffice. Units without a home are -1, too.
     """
+    chosen = fewest_above if by_count else _lightest
     owner = instance.home.copy()
     excess = instance.kept_loads - level * instance.capacity
     room = float(-excess.min(initial=0.0)) * (1 + SAME)
@@ -34,19 +35,12 @@ def shed_to(instance: Instance, level: float, *, by_count: bool) -> Int32Array:
         light = mine[instance.weight[mine] <= room]
         if instance.weight[light].sum() >= excess[member]:
             mine = light
-        owner[mine[_to_shed(instance.weight[mine], float(excess[member]), by_count=by_count)]] = NO_OWNER
+        owner[mine[chosen(instance.weight[mine], float(excess[member]))]] = NO_OWNER
     return owner
 
 
-def _to_shed(weight: FloatArray, excess: float, *, by_count: bool) -> list[int]:
-    """Return positions in falling `weight` whose sum is the excess or a little more."""
-    if by_count:
-        return fewest_above(weight, excess)
-    return _lightest(weight, excess)
-
-
 def fewest_above(weight: FloatArray, excess: float) -> list[int]:
-    """Return the heaviest units; the last one is the lightest that suffices."""
+    """Return positions in falling `weight`: of the heaviest, and of the lightest that suffices with them."""
     shed: list[int] = []
     rest = list(range(len(weight)))
     while rest and excess > 0:

@@ -76,10 +76,7 @@ def solve(instance: Instance, wishes: Wishes, *, floor: float = 0.0) -> Solution
     """
     price = wishes.price * instance.bound / instance.total if wishes.price else 0.0
     aim = Aim(floor=floor, price=price, budget=wishes.budget, by_count=wishes.by_count)
-    return _solve_for(instance, aim, wishes.seconds)
-
-
-def _solve_for(instance: Instance, aim: Aim, seconds: float) -> Solution:
+    seconds = wishes.seconds
     work = Work(seconds * SHARE_OF_SEARCH * CELLS_PER_SECOND)
     best = _best_heuristic(instance, aim, work)
     worth, bound = instance.worth(best), _bound(instance, aim)

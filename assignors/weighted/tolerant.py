@@ -11,14 +11,15 @@ from math import inf, isinf
 
 import numpy as np
 
+from assignors.weighted.instance import capacities_of
 from coordinator_core.assigning.flow.fractional import heaviest_alone, least_level, sums_at
 from coordinator_core.assigning.problem import FloatArray, Problem
 from coordinator_core.model import NO_OWNER, Int32Array
 
 
-def bound_of(problem: Problem, weight: FloatArray, capacity: FloatArray) -> float:
+def bound_of(problem: Problem, weight: FloatArray) -> float:
     """Return a lower bound of the largest relative load (see `flow.fractional`)."""
-    topics = np.flatnonzero(problem.topic_subscribed)
+    capacity, topics = capacities_of(problem), np.flatnonzero(problem.topic_subscribed)
     supply = sums_at(problem.index.topic_of_every, weight, len(problem.index.topics))[topics]
     room = sums_at(problem.member_class, capacity, problem.class_count)
     allowed = problem.class_subscribes[:, topics].T
@@ -30,19 +31,16 @@ def bound_of(problem: Problem, weight: FloatArray, capacity: FloatArray) -> floa
     return max(least_level(supply, room, allowed), alone)
 
 
-def sticky_within(
-    problem: Problem, weight: FloatArray, capacity: FloatArray, tolerance: float
-) -> tuple[Int32Array, float]:
+def sticky_within(problem: Problem, weight: FloatArray, tolerance: float) -> tuple[Int32Array, float]:
     """Return the owners, int32[P] with -1 without subscribers, and the bound of the largest relative load.
 
-    ``weight`` float64[P]; ``capacity`` float64[M]; ``tolerance``: a member keeps its partitions up to this
-    share above the bound; if infinite, members keep everything.
+    ``weight`` float64[P]; ``tolerance``: a member keeps its partitions up to this share above the bound; if
+    infinite, members keep everything.
     """
     owner = np.full(problem.index.size, NO_OWNER, dtype=np.int32)
     if not problem.members or not len(problem.subscribed):
         return owner, 0.0
-    bound = bound_of(problem, weight, capacity)
-    mine = problem.subscribed
+    bound, capacity, mine = bound_of(problem, weight), capacities_of(problem), problem.subscribed
     order = mine[np.argsort(-weight[mine], kind="stable")]
     order = order[: int((weight[mine] > 0).sum())]
     load = [0.0] * len(problem.members)

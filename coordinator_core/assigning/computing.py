@@ -1,11 +1,12 @@
 """Running an assignor and validating its result."""
 
 import reprlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from coordinator_core.assigning.assignor import Assignor, Wrapper
 from coordinator_core.assigning.loading import assignor_from
@@ -91,35 +92,37 @@ def _validated(name: str, problem: Problem, result: Any) -> GroupAssignment:
     if owner.shape != (problem.index.size,) or owner.dtype.kind != "i":
         found = f"an owner array {owner.dtype}{list(owner.shape)}"
         raise AssignmentError(name, [f"returned {found}, not int32[{problem.index.size}]"])
-    unknown = (owner < NO_OWNER) | (owner >= len(problem.members))
-    if unknown.any():
-        at = np.flatnonzero(unknown).astype(np.int32)
-        raise AssignmentError(
-            name,
-            [
-                f"{_named(tp)} went to member number {owner[p]} of {len(problem.members)}"
-                for tp, p in zip(problem.index.partitions(at[:MAX_VIOLATIONS]), at, strict=False)
-            ],
-        )
-    _check_subscribed(name, problem, owner)
+    if faults := _faults_in(problem, owner):
+        raise AssignmentError(name, faults)
     _check_extras(name, result)
     return result
 
 
-def _check_subscribed(name: str, problem: Problem, owner: Int32Array) -> None:
+def _faults_in(problem: Problem, owner: Int32Array) -> list[str]:
+    """Describe the first owners that do not exist, or else those that do not subscribe."""
+    unknown = np.flatnonzero((owner < NO_OWNER) | (owner >= len(problem.members)))
+    if len(unknown):
+        of = f"of {len(problem.members)}"
+        return [f"{name} went to member number {m} {of}" for name, m in _given(problem, owner, unknown)]
     if problem.alike:
-        return
+        return []
     held = np.flatnonzero(owner != NO_OWNER)
     holders = owner if len(held) == len(owner) else owner[held]
-    invalid = held[~problem.eligible(holders, held)][:MAX_VIOLATIONS].astype(np.int32)
-    if len(invalid):
-        raise AssignmentError(
-            name,
-            [
-                f"{_named(tp)} went to {problem.members[owner[p]]!r}, which does not subscribe to it"
-                for tp, p in zip(problem.index.partitions(invalid), invalid, strict=True)
-            ],
-        )
+    allowed = problem.eligible(holders, held)
+    if allowed.all():
+        return []
+    invalid = held[~allowed]
+    return [_not_subscribed(name, problem.members[m]) for name, m in _given(problem, owner, invalid)]
+
+
+def _given(problem: Problem, owner: Int32Array, at: NDArray[np.intp]) -> Iterator[tuple[str, int]]:
+    """Return the names of the first of some partitions, with the numbers of their owners."""
+    first = at[:MAX_VIOLATIONS].astype(np.int32)
+    return zip(map(_named, problem.index.partitions(first)), owner[first].tolist(), strict=True)
+
+
+def _not_subscribed(name: str, member: str) -> str:
+    return f"{name} went to {member!r}, which does not subscribe to it"
 
 
 def _validated_mapping(name: str, problem: Problem, result: Any) -> GroupAssignment:
@@ -189,7 +192,7 @@ def _violation(
     if not isinstance(tp.partition, (int, np.integer)) or not 0 <= tp.partition < count:
         return f"{_named(tp)} does not exist"
     if tp.topic not in topics:
-        return f"{_named(tp)} went to {member!r}, which does not subscribe to it"
+        return _not_subscribed(_named(tp), member)
     if tp in owners:
         return f"{_named(tp)} went to both {owners[tp]!r} and {member!r}"
     return ""

@@ -11,8 +11,7 @@ A member that has received no assignment, in a group that runs already, takes to
 partitions of as they are.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import msgspec
 import numpy as np
@@ -23,7 +22,7 @@ from coordinator_core.assigning.envelope import attach, detach
 from coordinator_core.assigning.loading import assignor_from
 from coordinator_core.assigning.problem import BoolArray, Problem
 from coordinator_core.errors import InputError
-from coordinator_core.model import GroupAssignment, Int32Array, TopicIndex, TopicPartition
+from coordinator_core.model import NO_OWNER, GroupAssignment, Int32Array, TopicPartition
 
 KIND = b"delayed"
 DEFAULT_DELAY_MS = 300_000
@@ -35,22 +34,6 @@ class _Note(msgspec.Struct, frozen=True, array_like=True):
 
     left_ms: int
     sizes: dict[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class _Given:
-    """A solution: the member of each partition as a position in ``members``, -1 for none: int32[P]."""
-
-    index: TopicIndex
-    members: Sequence[str]
-    owner: Int32Array
-
-    def owner_of(self, partition: TopicPartition) -> str | None:
-        """Return the member that was given a partition, or None."""
-        number = self.index.number(*partition)
-        if number is None or self.owner[number] < 0:
-            return None
-        return self.members[int(self.owner[number])]
 
 
 _encode, _decode = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder(_Note).decode
@@ -75,7 +58,7 @@ class Delayed(Wrapper):
         self._sizes: dict[str, int] = {}
         self._due_ms: int | None = None
         self._moving: frozenset[TopicPartition] = frozenset()
-        self._given: _Given | None = None
+        self._given: GroupAssignment | None = None
         self._written: _Note | None = None
         """The note of the last solution, until the next assignment."""
         self._was_waiting = False
@@ -101,7 +84,7 @@ class Delayed(Wrapper):
         claimed[problem.claim_partition] = True
         held = np.flatnonzero((owner < 0) & claimed).astype(np.int32)
         self._moving = frozenset(problem.index.partitions(held))
-        self._given = _Given(problem.index, problem.members, owner)
+        self._given = found
         self._sizes = {topic: info.partitions for topic, info in problem.cluster.topics.items()}
         self._written = _Note(left_ms, self._sizes)
         note = _encode(self._written)
@@ -131,14 +114,14 @@ class Delayed(Wrapper):
 
     def _lost(self, problem: Problem) -> Int32Array:
         """Return the partitions that were assigned, are subscribed to, and whose owner is gone."""
-        index, given, sizes = problem.index, self._given, self._sizes or _claimed_topics(problem)
-        free = np.flatnonzero(_unclaimed(problem)).astype(np.int32)
+        free, sizes = _unclaimed(problem), self._sizes or _claimed_topics(problem)
+        if self._given is not None:
+            free &= self._given.owners(problem.index, problem.members) == NO_OWNER
+        at = np.flatnonzero(free).astype(np.int32)
         lost = [
-            at
-            for at, partition in zip(free.tolist(), index.partitions(free), strict=True)
-            if partition.partition < sizes.get(partition.topic, 0)
-            and partition not in self._moving
-            and (given is None or given.owner_of(partition) not in problem.group)
+            number
+            for number, partition in zip(at.tolist(), problem.index.partitions(at), strict=True)
+            if partition.partition < sizes.get(partition.topic, 0) and partition not in self._moving
         ]
         return np.array(lost, dtype=np.int32)
 

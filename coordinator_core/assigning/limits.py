@@ -128,7 +128,8 @@ def without_interrupts() -> Iterator[None]:
 class Worker:
     """A new process that runs ``target(connection, *arguments)``, and the other end of its connection.
 
-    Wait for a message with ``connection.poll(seconds)``. The process ends with this one at the latest.
+    Wait for a message with ``connection.poll(seconds)``. The process is killed at the end of a ``with``. It
+    ends with this one at the latest.
     """
 
     def __init__(self, target: Callable[..., None], *arguments: Any) -> None:
@@ -153,6 +154,12 @@ class Worker:
             worker.process.start()
         theirs.close()
         return worker
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
 
     def exit_status(self, seconds: float | None = None) -> int | None:
         """Return the status of the ended process, negative for a signal, or None if it still runs."""

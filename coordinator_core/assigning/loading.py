@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
-from inspect import getmembers, isclass, isfunction, ismethod, isroutine, signature
+from inspect import isclass, isfunction, ismethod, isroutine, signature
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -17,7 +17,7 @@ from zlib import crc32
 from coordinator_core.assigning.assignor import NO_OPTIONS, Assignor, Capability, PlainAssignment
 from coordinator_core.assigning.problem import Problem
 from coordinator_core.errors import AssignmentError, InputError, PluginError
-from coordinator_core.model import Cluster, GroupSubscription, Partitions, RebalanceProtocol
+from coordinator_core.model import Partitions, RebalanceProtocol
 from coordinator_core.reading.raised import raised
 
 _REFERENCE = re.compile(r"(?P<source>.+?\.py|[A-Za-z_][\w.]*):(?P<name>[A-Za-z_]\w*)(?=\+|$)")
@@ -88,7 +88,7 @@ class Factory:
             AssignmentError: if the assignor declares invalid protocols or capabilities.
         """
         if _is_function(self.source):
-            return _Function(self.source)
+            return _declared(_Adapted(self.source))
         made = self.source if self.shared else self.source(**arguments)
         if isclass(made) or not _is_assignor(made):
             reason = f"makes {type(made).__name__}, which is not an assignor"
@@ -136,13 +136,7 @@ def of_program(name: str) -> Factory | None:
 
 def names_of_program() -> list[str]:
     """Return the names of the assignors that the program that runs has defined."""
-    return [
-        name
-        for name, thing in list(vars(sys.modules[PROGRAM]).items())
-        if getattr(thing, "__module__", "") == PROGRAM
-        and not name.startswith("_")
-        and (_is_assignor(thing) or _is_function(thing))
-    ]
+    return _names_in(sys.modules[PROGRAM])
 
 
 def reference_to(thing: Any) -> str | None:
@@ -173,64 +167,47 @@ def load_reference(reference: str) -> Factory:
     module = _from_file(Path(source), reference) if source.endswith(".py") else _by_name(source, reference)
     found = getattr(module, name, None)
     if found is None:
-        names = [
-            n
-            for n, value in getmembers(module)
-            if getattr(value, "__module__", "") == module.__name__
-            and (_is_assignor(value) or _is_function(value))
-        ]
+        names = sorted(_names_in(module))
         raise InputError(reference, f"no {name} in it", f"one of {', '.join(names) or 'its assignors: none'}")
     return factory_of(found, reference)
 
 
 class _Adapted(Assignor):
-    """An object that does not derive from `Assignor`."""
+    """An object that does not derive from `Assignor`, or a function ``assign(cluster, group)``."""
 
     def __init__(self, author: Any) -> None:
         self.author = author
-        self.name = getattr(author, "name", "")
-        self.version = getattr(author, "version", Assignor.version)
-        self.supported_protocols = getattr(author, "supported_protocols", Assignor.supported_protocols)
-        self.capabilities = getattr(author, "capabilities", Assignor.capabilities)
+        for field in ("name", "version", "supported_protocols", "capabilities"):
+            setattr(self, field, getattr(author, field, getattr(Assignor, field)))
 
     def subscription_user_data(self, topics: tuple[str, ...]) -> bytes | None:
-        encode = getattr(self.author, "subscription_user_data", None)
-        data: bytes | None = None if encode is None else encode(topics)
+        encode = getattr(self.author, "subscription_user_data", super().subscription_user_data)
+        data: bytes | None = encode(topics)
         return data
 
     def on_assignment(self, partitions: Partitions, generation: int) -> None:
-        receive = getattr(self.author, "on_assignment", None)
-        if receive is not None:
-            receive(partitions, generation)
+        receive = getattr(self.author, "on_assignment", super().on_assignment)
+        receive(partitions, generation)
 
     def solve(self, problem: Problem) -> PlainAssignment:
         solve: Callable[[Problem], PlainAssignment] | None = getattr(self.author, "solve", None)
         if solve is not None:
             return solve(problem)
-        assignment: PlainAssignment = self.author.assign(problem.cluster, problem.group)
+        assign = getattr(self.author, "assign", self.author)
+        assignment: PlainAssignment = assign(problem.cluster, problem.group)
         return assignment
-
-
-class _Function(Assignor):
-    """A function ``assign(cluster, group)``."""
-
-    def __init__(self, function: Callable[[Cluster, GroupSubscription], PlainAssignment]) -> None:
-        self.name = _kebab(function.__name__)
-        self.author = function
-
-    def assign(self, cluster: Cluster, group: GroupSubscription) -> PlainAssignment:
-        return self.author(cluster, group)
 
 
 def author_of(assignor: Assignor) -> Any:
     """Return the object or function that an assignor was adapted from; else the assignor itself."""
-    return assignor.author if isinstance(assignor, _Adapted | _Function) else assignor
+    return assignor.author if isinstance(assignor, _Adapted) else assignor
 
 
 def _declared(assignor: Assignor) -> Assignor:
     """Return an assignor with a name and valid declarations."""
     if not assignor.name:
-        assignor.name = _kebab(type(author_of(assignor)).__name__)
+        author = author_of(assignor)
+        assignor.name = _kebab(getattr(author, "__name__", type(author).__name__))
     _check_declarations(assignor)
     return assignor
 
@@ -247,6 +224,17 @@ def _check_declarations(assignor: Assignor) -> None:
     if unknown:
         violation = f"declares the unknown capability {unknown[0]!r}; there are {', '.join(_CAPABILITIES)}"
         raise AssignmentError(assignor.name, [violation])
+
+
+def _names_in(module: ModuleType) -> list[str]:
+    """Return the names of the assignors that a module has defined."""
+    return [
+        name
+        for name, thing in list(vars(module).items())
+        if getattr(thing, "__module__", "") == module.__name__
+        and not name.startswith("_")
+        and (_is_assignor(thing) or _is_function(thing))
+    ]
 
 
 def _is_assignor(thing: Any) -> bool:

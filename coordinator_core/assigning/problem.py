@@ -67,14 +67,6 @@ class Claimed(NamedTuple):
     generation: NDArray[np.int64]
 
 
-class Claims(NamedTuple):
-    """The partitions that members claim to own: see `Problem`."""
-
-    owner: Int32Array
-    partition: Int32Array
-    member: Int32Array
-
-
 @dataclass(frozen=True, eq=False)
 class Problem:
     """A group as arrays. M members, P partitions of the cluster, T topics, C classes, n claims.
@@ -119,10 +111,6 @@ class Problem:
         return self if group is self.group else replace(self, group=group, claimed=claimed)
 
     @property
-    def owner(self) -> Int32Array:
-        return self._claims.owner
-
-    @property
     def claim_partition(self) -> Int32Array:
         return self._claims.partition
 
@@ -131,10 +119,18 @@ class Problem:
         return self._claims.member
 
     @cached_property
-    def _claims(self) -> Claims:
-        partition, member, generation = self.claimed or self._claimed_in_group()
+    def _claims(self) -> Claimed:
+        if self.claimed is not None:
+            return self.claimed
+        subscriptions = self.group.in_order(self.members)
+        claims = Partitions.claims(self.index, list(map(_OWNED, subscriptions)))
+        return Claimed(*claims, np.fromiter(map(_GENERATION, subscriptions), np.int64, len(subscriptions)))
+
+    @cached_property
+    def owner(self) -> Int32Array:
+        partition, member, generation = self._claims
         if not len(partition):
-            return Claims(self.index.nobody, partition, member)
+            return self.index.nobody
         owner = np.full(self.index.size, NO_OWNER, dtype=np.int32)
         owner[partition] = member
         overruled = owner[partition] != member
@@ -147,12 +143,7 @@ class Problem:
             held = np.flatnonzero(owner != NO_OWNER).astype(np.int32)
             owner[held[~self.eligible(owner[held], held)]] = NO_OWNER
         owner.flags.writeable = False
-        return Claims(owner, partition, member)
-
-    def _claimed_in_group(self) -> Claimed:
-        subscriptions = self.group.in_order(self.members)
-        claims = Partitions.claims(self.index, list(map(_OWNED, subscriptions)))
-        return Claimed(*claims, np.fromiter(map(_GENERATION, subscriptions), np.int64, len(subscriptions)))
+        return owner
 
     @property
     def class_count(self) -> int:
@@ -376,7 +367,7 @@ def _racks(cluster: Cluster, index: TopicIndex, racks: Sequence[str | None]) -> 
 
 def merged_rows(sets: BoolArray) -> tuple[BoolArray, Int32Array]:
     """Return the distinct rows in order of appearance, and the new number of each row (int32[rows])."""
-    packed = np.packbits(sets, axis=1)
+    packed = np.ascontiguousarray(np.packbits(sets, axis=1))
     rows = packed.view(f"V{packed.shape[1]}").ravel().tolist() if packed.size else [b""] * len(sets)
     first = dict(zip(reversed(rows), reversed(range(len(rows))), strict=True))
     if len(first) == len(rows):

@@ -155,7 +155,7 @@ class ProtocolSpec:
     that run already.
     ``own_epochs``: each member has an epoch of its own, and is valid while the group has it. A round lasts
     until all members have reached the last assignment.
-    ``planned``: `simulation.plan` can compute the assignments without messages. ``modifiers`` are those of
+    ``planned``: `planning.plan` can compute the assignments without messages. ``modifiers`` are those of
     protocols (`ModifierSpec.of_protocol`) that this one supports. ``aliases`` maps further names to texts of
     strategies (``{"eager": "range+classic"}``).
     """
@@ -217,7 +217,7 @@ class MetricSpec:
 
     ``doc`` is one sentence that defines the figure. ``unit`` follows the figure wherever it is shown.
     ``group`` is one of `METRIC_GROUPS`, or a name of the plugin's own. ``headline``: short tables show the
-    figure. ``planned``: a trace without messages (`simulation.plan`) has the figure, too. ``rests``: it is
+    figure. ``planned``: a trace without messages (`planning.plan`) has the figure, too. ``rests``: it is
     computed from `History.rests`, ``moved`` and ``rounds`` alone, which plans of many groups have without a
     trace. ``optional``: tables leave the figure out if no run has it.
     """

@@ -1,14 +1,13 @@
 """A group to try as a value: it can be copied, reordered, and written as a line of JSON."""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import msgspec
 
 from coordinator_core.model import Cluster, GroupSubscription, Partitions, Subscription, TopicPartition
 
-T = TypeVar("T")
-Order = Callable[[Sequence[T]], Sequence[T]]
+Order = Callable[[Sequence[str]], Sequence[str]]
 
 
 class Case(NamedTuple):
@@ -23,14 +22,14 @@ def copy_of(case: Case) -> Case:
     return reordered(case, lambda items: items)
 
 
-def reordered(case: Case, order: Callable[[Sequence[str]], Sequence[str]]) -> Case:
+def reordered(case: Case, order: Order) -> Case:
     """Return the group with its members, topics and lists of topics in another order."""
     topics, members = order(list(case.cluster.topics)), order(list(case.group))
     cluster = Cluster({t: case.cluster.topics[t] for t in topics})
     return Case(cluster, GroupSubscription({m: _copy(case.group[m], order) for m in members}))
 
 
-def _copy(subscription: Subscription, order: Callable[[Sequence[str]], Sequence[str]]) -> Subscription:
+def _copy(subscription: Subscription, order: Order) -> Subscription:
     by_topic = subscription.owned.by_topic()
     owned = Partitions({t: by_topic[t].tolist() for t in order(list(by_topic))})
     return msgspec.structs.replace(subscription, topics=tuple(order(subscription.topics)), owned=owned)

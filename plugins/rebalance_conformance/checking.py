@@ -1,6 +1,6 @@
 """Run one check of the suite, and find the checks of given names."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 import msgspec
@@ -9,10 +9,10 @@ from coordinator_core.errors import InputError
 from coordinator_core.reading.raised import traceback_of
 from coordinator_core.reading.suggestions import one_of
 from rebalance_conformance.cases import Case, size_of
-from rebalance_conformance.checks import CHECKS, Check
+from rebalance_conformance.checks import CHECKS
 from rebalance_conformance.lines import group_line
 from rebalance_conformance.results import Outcome, Result
-from rebalance_conformance.search import Bench, FaultError, NotRunError
+from rebalance_conformance.search import Bench, Check, FaultError, NotRunError
 from rebalance_conformance.subject import Subject
 
 LONGEST_LINE = 20_000
@@ -53,28 +53,21 @@ def line_of(subject: Subject, case: Case) -> str:
     return line if len(line) <= LONGEST_LINE else ""
 
 
-def as_expected(result: Result, expected: Mapping[str, str]) -> Result:
-    """Return the result, changed if the check is expected to fail."""
-    why = expected.get(result.check)
-    if why is None:
-        return result
-    if result.outcome is Outcome.FAILED:
-        return replace(result, outcome=Outcome.EXPECTED, reason=f"{why} ({result.reason})")
-    if result.outcome is Outcome.PASSED:
-        return replace(result, outcome=Outcome.FAILED, reason=f"it passes, and was expected to fail: {why}")
-    return result
+def as_expected(results: Iterable[Result], expected: Mapping[str, str]) -> Iterator[Result]:
+    """Yield results. Those of checks that are expected to fail are changed."""
+    for result in results:
+        why = expected.get(result.check)
+        if why is not None and result.outcome is Outcome.FAILED:
+            yield replace(result, outcome=Outcome.EXPECTED, reason=f"{why} ({result.reason})")
+        elif why is not None and result.outcome is Outcome.PASSED:
+            reason = f"it passes, and was expected to fail: {why}"
+            yield replace(result, outcome=Outcome.FAILED, reason=reason)
+        else:
+            yield result
 
 
-def chosen_checks(names: Sequence[str] | None) -> list[Check]:
-    """Return the checks of these names in the order of the suite; all for None."""
-    if names is None:
-        return list(CHECKS)
-    checks_named(names)
-    return [check for check in CHECKS if check.name in names]
-
-
-def checks_named(names: Sequence[str] | Mapping[str, str]) -> None:
-    """Check the names of checks.
+def checks_named(names: Collection[str]) -> list[Check]:
+    """Return the checks of these names in the order of the suite.
 
     Raises:
         InputError: if a name is unknown.
@@ -83,3 +76,4 @@ def checks_named(names: Sequence[str] | Mapping[str, str]) -> None:
     for name in names:
         if name not in known:
             raise InputError("check", repr(name), one_of(name, known))
+    return [check for check in CHECKS if check.name in names]

@@ -9,10 +9,9 @@ from coordinator_core.model import NO_GENERATION, Cluster, GroupSubscription, Su
 
 def group_document(cluster: Cluster, group: GroupSubscription, assignor: str | None = None) -> dict[str, Any]:
     """Return the document of a group. It has no field for user data; absent values are left out."""
-    named = {} if assignor is None else {"assignor": assignor}
     topics = {topic: _topic(info) for topic, info in cluster.topics.items()}
     members = [_member(member, subscription) for member, subscription in group.items()]
-    return {**named, "topics": topics, "members": members}
+    return {**_known(assignor=assignor), "topics": topics, "members": members}
 
 
 def group_line(cluster: Cluster, group: GroupSubscription, assignor: str | None = None) -> str:
@@ -21,22 +20,21 @@ def group_line(cluster: Cluster, group: GroupSubscription, assignor: str | None 
 
 
 def _topic(info: TopicInfo) -> dict[str, Any]:
-    document: dict[str, Any] = {"partitions": info.partitions}
-    if info.racks is not None:
-        document["racks"] = [list(racks) for racks in info.racks]
-    if info.weights is not None:
-        document["weights"] = list(info.weights)
-    return document
+    weights = None if info.weights is None else list(info.weights)
+    racks = None if info.racks is None else list(map(list, info.racks))
+    return {"partitions": info.partitions, **_known(racks=racks, weights=weights)}
 
 
 def _member(member: str, subscription: Subscription) -> dict[str, Any]:
-    document: dict[str, Any] = {"id": member, "topics": list(subscription.topics)}
-    if subscription.owned:
-        document["owned"] = [[topic, number] for topic, number in subscription.owned]
-    if subscription.generation != NO_GENERATION:
-        document["generation"] = subscription.generation
-    for field in ("rack", "instance_id", "capacity"):
-        value = getattr(subscription, field)
-        if value is not None:
-            document[field] = value
-    return document
+    fields = _known(
+        owned=[[topic, number] for topic, number in subscription.owned] or None,
+        generation=None if subscription.generation == NO_GENERATION else subscription.generation,
+        rack=subscription.rack,
+        instance_id=subscription.instance_id,
+        capacity=subscription.capacity,
+    )
+    return {"id": member, "topics": list(subscription.topics), **fields}
+
+
+def _known(**fields: Any) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import Any
 
-from rebalance_conformance.checks import Check
 from rebalance_conformance.results import Outcome, Result
+from rebalance_conformance.search import Check
 
 
 def in_kernel() -> bool:

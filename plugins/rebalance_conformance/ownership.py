@@ -1,14 +1,13 @@
 """Checks of the declared capabilities `sticky` and `balanced`."""
 
-import msgspec
 from hypothesis import strategies as st
 
-from coordinator_core.model import NO_PARTITIONS, GroupSubscription, Partitions, Subscription
-from coordinator_core.reading.raised import raised
+from coordinator_core.model import GroupSubscription, Partitions
 from rebalance_conformance.answers import Given, as_sets, difference, named
 from rebalance_conformance.cases import Case, with_members
 from rebalance_conformance.groups import NEWEST_GENERATION, TOPICS, ordinary_groups
-from rebalance_conformance.search import Bench, FaultError
+from rebalance_conformance.rounds import Member
+from rebalance_conformance.search import Bench, FaultError, check
 from rebalance_conformance.subject import Subject
 
 NO_CLAIMS = (
@@ -18,51 +17,45 @@ NO_CLAIMS = (
 )
 
 
-def not_sticky(bench: Bench) -> None:
+@check("What does not change is given the same.", ordinary_groups(), only="sticky")
+def not_sticky(bench: Bench, case: Case) -> None:
     """Fail if an unchanged group gets another assignment (C-62)."""
-
-    def examine(case: Case) -> None:
-        settled, first = _settled(bench, case)
-        second = bench.given(settled)
-        if as_sets(first) != as_sets(second):
-            reason = f"nothing changed, and still {difference(first, second)}"
-            raise FaultError(reason + without_claims(bench.subject), settled, given=second)
-
-    bench.try_all(ordinary_groups(), examine)
+    settled, first = _settled(bench, case)
+    second = bench.given(settled)
+    if as_sets(first) != as_sets(second):
+        reason = f"nothing changed, and still {difference(first, second)}"
+        raise FaultError(reason + without_claims(bench.subject), settled, given=second)
 
 
-def moves_too_much_on_leave(bench: Bench) -> None:
+@check(
+    "Who stays loses nothing to a leave.",
+    st.tuples(ordinary_groups(alike=True, plain=True, least_members=2), st.integers(0, 9)),
+    only="sticky",
+)
+def moves_too_much_on_leave(bench: Bench, drawn: tuple[Case, int]) -> None:
     """Fail if a member loses a partition because another one leaves, with equal subscriptions (C-67)."""
-
-    def examine(drawn: tuple[Case, int]) -> None:
-        case, number = drawn
-        settled, first = _settled(bench, case)
-        leaver = list(case.group)[number % len(case.group)]
-        after = with_members(settled, [m for m in settled.group if m != leaver])
-        given = bench.given(after)
-        for member in after.group:
-            lost = sorted(set(first.get(member, ())) - set(given.get(member, ())))
-            if lost:
-                reason = f"{leaver!r} left, and {member!r}, which stays, lost {named(lost[0])}"
-                raise FaultError(reason + without_claims(bench.subject), after, given=given)
-
-    groups = ordinary_groups(alike=True, plain=True, least_members=2)
-    bench.try_all(st.tuples(groups, st.integers(0, 9)), examine)
+    case, number = drawn
+    settled, first = _settled(bench, case)
+    leaver = list(case.group)[number % len(case.group)]
+    after = with_members(settled, [m for m in settled.group if m != leaver])
+    given = bench.given(after)
+    for member in after.group:
+        lost = sorted(set(first.get(member, ())) - set(given.get(member, ())))
+        if lost:
+            reason = f"{leaver!r} left, and {member!r}, which stays, lost {named(lost[0])}"
+            raise FaultError(reason + without_claims(bench.subject), after, given=given)
 
 
-def unbalanced(bench: Bench) -> None:
+@check("Equal members get equal shares.", ordinary_groups(alike=True, plain=True), only="balanced")
+def unbalanced(bench: Bench, case: Case) -> None:
     """Fail if members with equal subscriptions differ by more than one partition."""
-
-    def examine(case: Case) -> None:
-        settled, given = _settled(bench, case)
-        loads = {member: len(given.get(member, ())) for member in case.group}
-        most, least = max(loads, key=loads.__getitem__), min(loads, key=loads.__getitem__)
-        if loads[most] - loads[least] > 1:
-            shown = settled if bench.subject.cooperative else case
-            reason = f"{most!r} got {loads[most]} partitions and {least!r} got {loads[least]}"
-            raise FaultError(reason, shown, given=given)
-
-    bench.try_all(ordinary_groups(alike=True, plain=True), examine)
+    settled, given = _settled(bench, case)
+    loads = {member: len(given.get(member, ())) for member in case.group}
+    most, least = max(loads, key=loads.__getitem__), min(loads, key=loads.__getitem__)
+    if loads[most] - loads[least] > 1:
+        shown = settled if bench.subject.cooperative else case
+        reason = f"{most!r} got {loads[most]} partitions and {least!r} got {loads[least]}"
+        raise FaultError(reason, shown, given=given)
 
 
 def without_claims(subject: Subject) -> str:
@@ -86,22 +79,7 @@ def _settled(bench: Bench, case: Case) -> tuple[Case, Given]:
 
 
 def _rejoined(bench: Bench, case: Case, given: Given, generation: int) -> Case:
-    members = {}
-    for member, subscription in case.group.items():
-        members[member] = _owning(bench, subscription, Partitions.of(given.get(member, ())), generation)
-    return Case(case.cluster, GroupSubscription(members))
-
-
-def _owning(bench: Bench, subscription: Subscription, owned: Partitions, generation: int) -> Subscription:
-    """Return the subscription of the member when it joins again.
-
-    The user data are those of its assignor. Only a cooperative member lists what it owns.
-    """
-    assignor = bench.subject.make()
-    try:
-        assignor.on_assignment(owned, generation)
-        data = assignor.subscription_user_data(subscription.topics)
-    except Exception as error:
-        raise FaultError(f"on_assignment or subscription_user_data raised {raised(error)}") from error
-    listed = owned if bench.subject.cooperative else NO_PARTITIONS
-    return msgspec.structs.replace(subscription, owned=listed, generation=generation, user_data=data)
+    members = {name: Member(bench.subject.make(), subscription) for name, subscription in case.group.items()}
+    for name, member in members.items():
+        member.receive(Partitions.of(given.get(name, ())), generation)
+    return Case(case.cluster, GroupSubscription({name: member.joins() for name, member in members.items()}))

@@ -23,7 +23,7 @@ import numpy as np
 from rebalance_conformance.answers import NoAnswerError, answer
 from rebalance_conformance.cases import Case, copy_of
 from rebalance_conformance.groups import ordinary_groups
-from rebalance_conformance.search import Bench, FaultError
+from rebalance_conformance.search import Bench, FaultError, check
 
 CLOCKS = ("time", "monotonic", "perf_counter", "process_time")
 RANDOM = (
@@ -48,22 +48,19 @@ class TouchedError(Exception):
     """Raised by everything that an assignor must not use."""
 
 
-def impure(bench: Bench) -> None:
+@check("No clock, chance, socket or file is touched.", ordinary_groups())
+def impure(bench: Bench, case: Case) -> None:
     """Fail if anything forbidden is used, even if the assignor handles the exception."""
-
-    def examine(case: Case) -> None:
-        bench.given(case)  # so that late imports are done
-        assignor, lent = bench.subject.make(), copy_of(case)
-        with _refusing(_modules_of(assignor)) as touched:
-            try:
-                answer(assignor, lent)
-            except NoAnswerError as error:
-                if not touched:
-                    raise FaultError(str(error), case) from error
-        if touched:
-            raise FaultError(f"it used {touched[0]} while assigning", case)
-
-    bench.try_all(ordinary_groups(), examine)
+    bench.given(case)  # so that late imports are done
+    assignor, lent = bench.subject.make(), copy_of(case)
+    with _refusing(_modules_of(assignor)) as touched:
+        try:
+            answer(assignor, lent)
+        except NoAnswerError as error:
+            if not touched:
+                raise FaultError(str(error), case) from error
+    if touched:
+        raise FaultError(f"it used {touched[0]} while assigning", case)
 
 
 def _forbidden() -> Iterator[tuple[Any, str, str]]:

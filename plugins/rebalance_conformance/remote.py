@@ -1,26 +1,22 @@
 """Assignors in other processes, with other hash seeds.
 
-A process first receives a pickle that makes the assignor, then groups, and sends their assignments, one line
-of JSON each. Output of the assignor does not go to its standard output.
+A process first receives what makes the assignor, then groups, and sends their assignments, as pickles. Output
+of the assignor does not go to its standard output.
 """
 
-import json
 import os
 import pickle
 import subprocess
 import sys
-from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, BinaryIO
 
 from coordinator_core.assigning.assignor import Assignor
-from coordinator_core.model import TopicPartition
 from coordinator_core.reading.raised import raised
 from rebalance_conformance.answers import Given, NoAnswerError, answer
 from rebalance_conformance.cases import Case
 from rebalance_conformance.search import FaultError
-from rebalance_lab.scenarios.groups import parse_group
 
 _SERVE = "from rebalance_conformance.remote import serve; serve()"
 
@@ -43,14 +39,12 @@ class Process:
             env=environment,
         )
 
-    def send(self, line: str) -> None:
-        """Send a line."""
+    def send(self, thing: Any) -> None:
+        """Send what makes the assignor, or a group."""
         assert self._process.stdin is not None
-        try:
-            self._process.stdin.write(line.encode() + b"\n")
+        with suppress(BrokenPipeError):  # `response` reports that the process has ended
+            pickle.dump(thing, self._process.stdin)
             self._process.stdin.flush()
-        except BrokenPipeError:
-            return  # `receive` reports that the process has ended
 
     def receive(self, case: Case) -> Given:
         """Return the assignment of a group.
@@ -61,15 +55,16 @@ class Process:
         response = self.response()
         if "error" in response:
             raise FaultError(response["error"], case)
-        return {m: [TopicPartition(topic, n) for topic, n in got] for m, got in response["given"].items()}
+        given: Given = response["given"]
+        return given
 
     def response(self) -> dict[str, Any]:
         """Return the next response."""
         assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line:
+        try:
+            response: dict[str, Any] = pickle.load(self._process.stdout)
+        except (EOFError, pickle.UnpicklingError):
             return {"error": f"it ended the process it ran in (status {self._process.wait()})"}
-        response: dict[str, Any] = json.loads(line)
         return response
 
     def end(self) -> None:
@@ -86,7 +81,7 @@ def elsewhere(make: Callable[[], Assignor], hash_seeds: Sequence[int]) -> Iterat
         CannotRemakeError: if the assignor cannot be made there.
     """
     try:
-        pickled = b64encode(pickle.dumps(make)).decode()
+        pickle.dumps(make)
     except Exception as error:  # pickle passes on any exception of an object
         raise CannotRemakeError(str(error)) from error
     with ExitStack() as running:
@@ -95,7 +90,7 @@ def elsewhere(make: Callable[[], Assignor], hash_seeds: Sequence[int]) -> Iterat
             processes.append(Process(seed))
             running.callback(processes[-1].end)
         for process in processes:
-            process.send(pickled)
+            process.send(make)
         for process in processes:
             if reason := process.response().get("error"):
                 raise CannotRemakeError(reason)
@@ -108,22 +103,22 @@ def serve() -> None:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     groups = sys.stdin.buffer
     try:
-        make = pickle.loads(b64decode(groups.readline()))
+        make = pickle.load(groups)
         make()
     except Exception as error:
         _send(responses, {"error": raised(error)})
         return
     _send(responses, {})
-    for line in groups:
-        parsed = parse_group(json.loads(line), "group")
-        try:
-            given = answer(make(), Case(parsed.cluster, parsed.group))
-        except NoAnswerError as error:
-            _send(responses, {"error": str(error)})
-        else:
-            _send(responses, {"given": given})
+    with suppress(EOFError):
+        while True:
+            try:
+                given = answer(make(), pickle.load(groups))
+            except NoAnswerError as error:
+                _send(responses, {"error": str(error)})
+            else:
+                _send(responses, {"given": given})
 
 
 def _send(responses: BinaryIO, message: dict[str, Any]) -> None:
-    responses.write(json.dumps(message).encode() + b"\n")
+    pickle.dump(message, responses)
     responses.flush()

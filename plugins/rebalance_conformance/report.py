@@ -14,6 +14,7 @@ from rebalance_conformance.cases import Case, subscribed
 from rebalance_conformance.results import (
     GROUP_FOLLOWS,
     SCENARIO_FOLLOWS,
+    SIGNS,
     SUITE_VERSION,
     Outcome,
     Result,
@@ -24,14 +25,6 @@ from rebalance_lab.verdicts.tables import Cell, html_table
 
 MOST_LISTED = 40
 """The most partitions that are listed for a member; the others are counted."""
-
-_SIGNS = {
-    Outcome.PASSED: ("✓", "green"),
-    Outcome.FAILED: ("✗", "red"),
-    Outcome.EXPECTED: ("✗", "yellow"),
-    Outcome.NOT_APPLICABLE: ("-", ""),
-    Outcome.NOT_RUN: ("?", "yellow"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +85,10 @@ class Report:
 
 
 def _row(result: Result) -> list[Cell]:
-    sign, style = _SIGNS[result.outcome]
+    signs, style = SIGNS[result.outcome]
     text = result.doc if result.outcome is Outcome.PASSED else f"{result.outcome}: {result.reason}"
     beside = Cell(text, style if result.outcome is not Outcome.PASSED else "", result.doc, left=True)
-    return [Cell(sign, style, str(result.outcome)), Cell(result.check, left=True), beside]
+    return [Cell(signs[0], style, str(result.outcome)), Cell(result.check, left=True), beside]
 
 
 def _fault_html(reason: str, results: Sequence[Result]) -> str:
@@ -122,43 +115,35 @@ def _drawn(result: Result) -> str:
     parsed = parse_group(msgspec.json.decode(result.line), "group")
     case, given = Case(parsed.cluster, parsed.group), result.given
     topics = ", ".join(f"{topic} ({info.partitions:,})" for topic, info in case.cluster.topics.items())
-    head = ["member", "topics", *_of_owners(case), *([] if given is None else ["assigned"])]
-    table = html_table(head, _rows(case, given, _named_in(result.reason)))
+    rows = list(_rows(case, given or {}, _named_in(result.reason), answered=given is not None))
+    shown = [at for at, _ in enumerate(_HEAD) if at < _ALWAYS or any(row[at].text for row in rows)]
+    table = html_table([_HEAD[at] for at in shown], [[row[at] for at in shown] for row in rows])
     return f"<p>topics and their partitions: {escape(topics) or 'none'}</p>\n{table}"
 
 
-def _rows(case: Case, given: Given | None, wrong: Collection[str]) -> Iterator[list[Cell]]:
-    columns = _of_owners(case)
+_HEAD = ("member", "topics", "owned", "generation", "assigned")
+_ALWAYS = 2
+"""The first columns are shown in any case, the others if a member has something in them."""
+
+
+def _rows(case: Case, given: Given, wrong: Collection[str], *, answered: bool) -> Iterator[list[Cell]]:
+    """Yield a row for each member, then one for those that are not in the group, and one for nobody."""
+    blank = _left("")
     for member, subscription in case.group.items():
         generation = "" if subscription.generation == NO_GENERATION else str(subscription.generation)
-        owned = {"owned": _partitions(list(subscription.owned), wrong), "generation": _left(generation)}
-        cells = [_left(member), _left(", ".join(subscription.topics)), *(owned[name] for name in columns)]
-        yield cells if given is None else [*cells, _partitions(given.get(member, ()), wrong)]
-    if given is None:
-        return
-    blank = [_left("")] * len(columns)
+        yield [
+            *map(_left, (member, ", ".join(subscription.topics))),
+            *(_partitions(list(subscription.owned), wrong), _left(generation)),
+            _partitions(given.get(member, ()), wrong),
+        ]
     for member in given:
         if member not in case.group:
-            yield [
-                Cell(member, left=True, marked=(member,)),
-                _left("not a member of the group"),
-                *blank,
-                _partitions(given[member], wrong),
-            ]
+            stranger = Cell(member, left=True, marked=(member,)), _left("not a member of the group")
+            yield [*stranger, blank, blank, _partitions(given[member], wrong)]
     got = {partition for partitions in given.values() for partition in partitions}
-    left_out = [partition for partition in subscribed(case) if partition not in got]
+    left_out = [partition for partition in subscribed(case) if answered and partition not in got]
     if left_out:
-        yield [_left("nobody"), _left(""), *blank, _partitions(left_out, wrong)]
-
-
-def _of_owners(case: Case) -> list[str]:
-    """Return the columns of earlier assignments that the members of a group have."""
-    members = case.group.values()
-    owned = ["owned"] if any(member.owned for member in members) else []
-    return [
-        *owned,
-        *(["generation"] if any(member.generation != NO_GENERATION for member in members) else []),
-    ]
+        yield [_left("nobody"), blank, blank, blank, _partitions(left_out, wrong)]
 
 
 def _partitions(partitions: Sequence[TopicPartition], wrong: Collection[str]) -> Cell:

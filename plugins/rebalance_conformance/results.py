@@ -26,6 +26,16 @@ class Outcome(StrEnum):
     NOT_RUN = "not run"
 
 
+SIGNS = {
+    Outcome.PASSED: ("✓+", "green"),
+    Outcome.FAILED: ("✗!", "red"),
+    Outcome.EXPECTED: ("xx", "yellow"),
+    Outcome.NOT_APPLICABLE: ("--", ""),
+    Outcome.NOT_RUN: ("??", "yellow"),
+}
+"""Signs and their styles. The second character of a sign is for terminals that do not have the first one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Result:
     """The result of a check, with a reason for every outcome but `PASSED`.

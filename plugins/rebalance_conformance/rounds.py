@@ -5,13 +5,13 @@ generation, and two members that claim one partition, in the same generation and
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from coordinator_core.assigning.assignor import Assignor, is_cooperative
 from coordinator_core.model import (
-    NO_GENERATION,
     NO_PARTITIONS,
     Cluster,
     GroupSubscription,
@@ -23,10 +23,13 @@ from coordinator_core.reading.raised import raised
 from rebalance_conformance.answers import Given, as_sets, difference, fault_in, left_out, taken_too_early
 from rebalance_conformance.cases import Case, subscribed
 from rebalance_conformance.groups import TOPICS
-from rebalance_conformance.search import Bench, FaultError
+from rebalance_conformance.search import Bench, FaultError, check
+from rebalance_conformance.subject import COOPERATIVE
 
 FIRST = ("c1", "c2", "c10")
 LATE = "b"
+LATE_JOINS, LEAVES, LAST_CHANGE = 2, 4, 5
+"""The rounds in which a member joins, in which one leaves, and in which it comes back."""
 CALM_ROUNDS = 4
 
 
@@ -46,50 +49,33 @@ class Member:
     """A consumer between two rebalances, with an assignor of its own."""
 
     assignor: Assignor
-    topics: tuple[str, ...]
-    owned: Partitions = field(default=NO_PARTITIONS)
-    generation: int = NO_GENERATION
+    subscription: Subscription
+    """With the partitions and the generation of the last assignment."""
 
     def receive(self, owned: Partitions, generation: int) -> None:
-        """Receive an assignment."""
-        self.owned, self.generation = owned, generation
-        self.assignor.on_assignment(owned, generation)
+        """Receive an assignment.
 
-    def subscription(self) -> Subscription:
-        """Return the subscription with which the member joins. An eager member has revoked its partitions."""
-        data = self.assignor.subscription_user_data(self.topics)
-        owned = self.owned if is_cooperative(self.assignor) else NO_PARTITIONS
-        return Subscription(self.topics, owned, self.generation, user_data=data)
+        Raises:
+            FaultError: if the assignor raises an exception.
+        """
+        self.subscription = replace(self.subscription, owned=owned, generation=generation)
+        try:
+            self.assignor.on_assignment(owned, generation)
+        except Exception as error:
+            raise FaultError(f"on_assignment raised {raised(error)}") from error
 
+    def joins(self) -> Subscription:
+        """Return the subscription with which the member joins. An eager member has revoked its partitions.
 
-def invalid_after_rebalances(bench: Bench) -> None:
-    """Fail on any fault in any round."""
-    cooperative = bench.subject.cooperative
-
-    def examine(history: History) -> None:
-        for number, (case, given) in enumerate(_played(bench, history), start=1):
-            early = taken_too_early(case, given) if cooperative else ""
-            fault = fault_in(case, given, cooperative=cooperative) or early
-            if fault:
-                raise FaultError(
-                    f"in round {number} of a group with joins and a leave: {fault}", case, given=given
-                )
-
-    bench.try_all(histories(), examine)
-
-
-def does_not_converge(bench: Bench) -> None:
-    """Fail if a cooperative group still moves partitions, or has some without an owner, after the changes."""
-
-    def examine(history: History) -> None:
-        calm = list(_played(bench, history))[-CALM_ROUNDS:]
-        (_, before), (case, last) = calm[-2:]
-        missing = left_out(case, last, cooperative=False)
-        if missing or as_sets(before) != as_sets(last):
-            fault = missing or f"still moving: {difference(before, last)}"
-            raise FaultError(f"{CALM_ROUNDS} rounds after the last change {fault}", case, given=last)
-
-    bench.try_all(histories(), examine)
+        Raises:
+            FaultError: if the assignor raises an exception.
+        """
+        try:
+            data = self.assignor.subscription_user_data(self.subscription.topics)
+        except Exception as error:
+            raise FaultError(f"subscription_user_data raised {raised(error)}") from error
+        owned = self.subscription.owned if is_cooperative(self.assignor) else NO_PARTITIONS
+        return replace(self.subscription, owned=owned, user_data=data)
 
 
 @st.composite
@@ -102,67 +88,59 @@ def histories(draw: st.DrawFn) -> History:
     return History(cluster, wanted, *(draw(st.integers(0, len(FIRST) - 1)) for _ in range(3)))
 
 
+@check("Answers stay valid through joins and leaves.", histories())
+def invalid_after_rebalances(bench: Bench, history: History) -> None:
+    """Fail on any fault in any round."""
+    cooperative = bench.subject.cooperative
+    for number, (case, given) in enumerate(_played(bench, history), start=1):
+        early = taken_too_early(case, given) if cooperative else ""
+        fault = fault_in(case, given, cooperative=cooperative) or early
+        if fault:
+            reason = f"in round {number} of a group with joins and a leave: {fault}"
+            raise FaultError(reason, case, given=given)
+
+
+@check("A group comes to rest when changes end.", histories(), only=COOPERATIVE)
+def does_not_converge(bench: Bench, history: History) -> None:
+    """Fail if a cooperative group still moves partitions, or has some without an owner, after the changes."""
+    (_, before), (case, last) = list(_played(bench, history))[-2:]
+    missing = left_out(case, last, cooperative=False)
+    if missing or as_sets(before) != as_sets(last):
+        fault = missing or f"still moving: {difference(before, last)}"
+        raise FaultError(f"{CALM_ROUNDS} rounds after the last change {fault}", case, given=last)
+
+
 def _played(bench: Bench, history: History) -> Iterator[tuple[Case, Given]]:
     """Yield every round: the group as it joined, and its assignment."""
-    group = {
-        name: Member(bench.subject.make(), topics)
-        for name, topics in zip(FIRST, history.topics, strict=False)
-    }
-    case, given = _round(bench, history.cluster, group)
-    yield case, given
-    _deliver(group, given, 1)
 
-    group[LATE] = Member(bench.subject.make(), history.topics[-1])
-    case, given = _round(bench, history.cluster, group)
-    yield case, given
-    deaf, doubler = FIRST[history.deaf], FIRST[history.doubler]
-    _deliver({name: member for name, member in group.items() if name != deaf}, given, 2)
-    _claim_too(group[doubler], subscribed(case), group[_after(doubler)])
-    _claim_too(group[deaf], subscribed(case), group[_after(deaf)])
+    def new(topics: tuple[str, ...]) -> Member:
+        return Member(bench.subject.make(), Subscription(topics))
 
-    case, given = _round(bench, history.cluster, group)
-    yield case, given
-    _deliver(group, given, 3)
-
-    leaver = FIRST[history.leaver]
-    former = group.pop(leaver)
-    case, given = _round(bench, history.cluster, group)
-    yield case, given
-    _deliver(group, given, 4)
-
-    group[leaver] = Member(bench.subject.make(), former.topics)
-    for generation in range(5, 5 + CALM_ROUNDS + 1):
-        case, given = _round(bench, history.cluster, group)
+    group = dict(zip(FIRST, map(new, history.topics), strict=False))
+    deaf, leaver = FIRST[history.deaf], FIRST[history.leaver]
+    for generation in range(1, LAST_CHANGE + CALM_ROUNDS + 1):
+        if generation == LATE_JOINS:
+            group[LATE] = new(history.topics[-1])
+        elif generation == LEAVES:
+            former = group.pop(leaver)
+        elif generation == LAST_CHANGE:
+            group[leaver] = new(former.subscription.topics)
+        case = Case(history.cluster, GroupSubscription({name: m.joins() for name, m in group.items()}))
+        given = bench.given(case)
         yield case, given
-        _deliver(group, given, generation)
-
-
-def _round(bench: Bench, cluster: Cluster, group: dict[str, Member]) -> tuple[Case, Given]:
-    try:
-        case = Case(
-            cluster, GroupSubscription({name: member.subscription() for name, member in group.items()})
-        )
-    except Exception as error:
-        raise FaultError(f"subscription_user_data raised {raised(error)}") from error
-    return case, bench.given(case)
-
-
-def _deliver(group: dict[str, Member], given: Given, generation: int) -> None:
-    for name, member in group.items():
-        _receive(member, Partitions.of(given.get(name, ())), generation)
-
-
-def _receive(member: Member, owned: Partitions, generation: int) -> None:
-    try:
-        member.receive(owned, generation)
-    except Exception as error:
-        raise FaultError(f"on_assignment raised {raised(error)}") from error
+        for name, member in group.items():
+            if (generation, name) != (LATE_JOINS, deaf):
+                member.receive(Partitions.of(given.get(name, ())), generation)
+        if generation == LATE_JOINS:
+            for claimant in (FIRST[history.doubler], deaf):
+                _claim_too(group[claimant], subscribed(case), group[_after(claimant)])
 
 
 def _claim_too(member: Member, partitions: Sequence[TopicPartition], other: Member) -> None:
     """Let a member claim, in its own generation, the first partition of another one."""
-    taken = [tp for tp in partitions if tp in other.owned and tp.topic in member.topics][:1]
-    _receive(member, Partitions.of([*member.owned, *taken]), member.generation)
+    mine, others = member.subscription, other.subscription.owned
+    taken = [tp for tp in partitions if tp in others and tp.topic in mine.topics][:1]
+    member.receive(Partitions.of([*mine.owned, *taken]), mine.generation)
 
 
 def _after(name: str) -> str:

@@ -8,7 +8,6 @@ joins, and its subscription lists none.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import msgspec
@@ -20,7 +19,7 @@ from coordinator_core.registry.registry import default_registry
 from rebalance_conformance.answers import named
 from rebalance_conformance.groups import TOPICS
 from rebalance_conformance.ownership import without_claims
-from rebalance_conformance.search import Bench, FaultError
+from rebalance_conformance.search import Bench, FaultError, check
 from rebalance_conformance.subject import Subject
 from rebalance_lab.scenarios.files import load_scenario_text
 from rebalance_lab.simulation.run import simulate
@@ -44,60 +43,10 @@ class Change(NamedTuple):
     before: Settled
     after: Settled
 
-
-def fails_in_a_group(bench: Bench) -> None:
-    """Fail if the assignor raises, a rule of the protocol is broken, or a partition has no owner."""
-
-    def examine(scenario: Mapping[str, Any]) -> None:
-        counts = {topic: described["partitions"] for topic, described in scenario["topics"].items()}
-        for change in _played(bench.subject, scenario):
-            missing = [
-                TopicPartition(topic, number)
-                for topic, count in counts.items()
-                for number in range(count)
-                if TopicPartition(topic, number) not in change.after.owners
-            ]
-            if missing:
-                raise FaultError(
-                    f"the group rested after {_told(change)}, and nobody owned {named(missing[0])}",
-                    scenario=scenario,
-                )
-
-    _try_runs(bench, examine)
-
-
-def not_sticky_in_a_group(bench: Bench) -> None:
-    """Fail if a member loses a partition because another one leaves (C-67)."""
-
-    def examine(scenario: Mapping[str, Any]) -> None:
-        for change in _played(bench.subject, scenario):
-            if change.event not in ("leave", "crash"):
-                continue
-            for partition, owner in sorted(change.before.owners.items()):
-                new = change.after.owners.get(partition)
-                if owner != change.member and new != owner:
-                    fault = f"after {_told(change)}, {owner!r} lost {named(partition)} to {new!r}"
-                    raise FaultError(fault + without_claims(bench.subject), scenario=scenario)
-
-    _try_runs(bench, examine)
-
-
-def unbalanced_in_a_group(bench: Bench) -> None:
-    """Fail if the members of a group that rests differ by more than one partition."""
-
-    def examine(scenario: Mapping[str, Any]) -> None:
-        for change in _played(bench.subject, scenario):
-            loads = Counter(change.after.owners.values())
-            ranked = sorted(change.after.members, key=lambda member: (loads[member], member))
-            least, most = ranked[0], ranked[-1]
-            if loads[most] - loads[least] > 1:
-                raise FaultError(
-                    f"after {_told(change)}, {most!r} owned {loads[most]} partitions and {least!r}"
-                    f" {loads[least]}",
-                    scenario=scenario,
-                )
-
-    _try_runs(bench, examine)
+    @property
+    def told(self) -> str:
+        """``leave c1``."""
+        return f"{self.event} {self.member}"
 
 
 @st.composite
@@ -121,8 +70,41 @@ def _scenarios(draw: st.DrawFn) -> Mapping[str, Any]:
     }
 
 
-def _try_runs(bench: Bench, examine: Any) -> None:
-    replace(bench, examples=min(bench.examples, MOST_RUNS)).try_all(_scenarios(), examine)
+@check("A running group rests and owns all partitions.", _scenarios(), most=MOST_RUNS)
+def fails_in_a_group(bench: Bench, scenario: Mapping[str, Any]) -> None:
+    """Fail if the assignor raises, a rule of the protocol is broken, or a partition has no owner."""
+    counts = {topic: described["partitions"] for topic, described in scenario["topics"].items()}
+    every = [TopicPartition(topic, number) for topic, count in counts.items() for number in range(count)]
+    for change in _played(bench.subject, scenario):
+        missing = [partition for partition in every if partition not in change.after.owners]
+        if missing:
+            reason = f"the group rested after {change.told}, and nobody owned {named(missing[0])}"
+            raise FaultError(reason, scenario=scenario)
+
+
+@check("Who stays in a running group loses nothing to a leave.", _scenarios(), only="sticky", most=MOST_RUNS)
+def not_sticky_in_a_group(bench: Bench, scenario: Mapping[str, Any]) -> None:
+    """Fail if a member loses a partition because another one leaves (C-67)."""
+    for change in _played(bench.subject, scenario):
+        if change.event not in ("leave", "crash"):
+            continue
+        for partition, owner in sorted(change.before.owners.items()):
+            new = change.after.owners.get(partition)
+            if owner != change.member and new != owner:
+                fault = f"after {change.told}, {owner!r} lost {named(partition)} to {new!r}"
+                raise FaultError(fault + without_claims(bench.subject), scenario=scenario)
+
+
+@check("A running group rests with equal shares.", _scenarios(), only="balanced", most=MOST_RUNS)
+def unbalanced_in_a_group(bench: Bench, scenario: Mapping[str, Any]) -> None:
+    """Fail if the members of a group that rests differ by more than one partition."""
+    for change in _played(bench.subject, scenario):
+        loads = Counter(change.after.owners.values())
+        ranked = sorted(change.after.members, key=lambda member: (loads[member], member))
+        least, most = ranked[0], ranked[-1]
+        if loads[most] - loads[least] > 1:
+            owned = f"{most!r} owned {loads[most]} partitions and {least!r} {loads[least]}"
+            raise FaultError(f"after {change.told}, {owned}", scenario=scenario)
 
 
 def _played(subject: Subject, scenario: Mapping[str, Any]) -> Iterator[Change]:
@@ -159,7 +141,3 @@ def _played(subject: Subject, scenario: Mapping[str, Any]) -> Iterator[Change]:
         if before is not None:
             yield Change(event, member, before, after)
         before = after
-
-
-def _told(change: Change) -> str:
-    return f"{change.event} {change.member}"

@@ -1,7 +1,8 @@
-"""The bench of a check, and the search for the smallest group on which the assignor fails."""
+"""Checks, their bench, and the search for the smallest group on which the assignor fails."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeVar
 
 from hypothesis import HealthCheck, Phase, Verbosity, given, settings
@@ -11,7 +12,7 @@ from hypothesis.strategies import SearchStrategy
 from coordinator_core.assigning.assignor import Assignor
 from rebalance_conformance.answers import Given, NoAnswerError, answer
 from rebalance_conformance.cases import Case, copy_of
-from rebalance_conformance.subject import Subject
+from rebalance_conformance.subject import COOPERATIVE, Subject
 
 T = TypeVar("T")
 
@@ -73,6 +74,16 @@ class Bench:
         except NoAnswerError as error:
             raise FaultError(str(error), case) from error
 
+    def reject(self, case: Case, fault_in: Callable[[Case, Given], str]) -> None:
+        """Fail if the assignment of a group has a fault, which a function describes by a text.
+
+        Raises:
+            FaultError: if there is a fault, or no assignment.
+        """
+        given = self.given(case)
+        if fault := fault_in(case, given):
+            raise FaultError(fault, case, given=given)
+
     def try_all(self, drawn: SearchStrategy[T], examine: Callable[[T], None]) -> None:
         """Call `examine` with drawn values. The values are the same in every run.
 
@@ -105,3 +116,42 @@ class Bench:
         except Flaky:  # the assignor did not fail again
             reason = f"{last[0].reason} (but not every time)"
             raise FaultError(reason, last[0].case, given=last[0].given, scenario=last[0].scenario) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A check, named after the fault that it finds. ``doc`` is the property of assignors without the fault.
+
+    ``run`` raises FaultError or NotRunError. ``only`` is the trait of the assignors that it applies to.
+    """
+
+    name: str
+    run: Callable[[Bench], None]
+    doc: str
+    only: str = ""
+
+    def not_applicable_to(self, subject: Subject) -> str:
+        """Return the reason why the check does not apply; empty if it does."""
+        if not self.only or self.only in subject.traits:
+            return ""
+        if self.only == COOPERATIVE:
+            return "it is not cooperative"
+        return f"it does not declare {self.only!r}"
+
+
+def check(
+    doc: str, drawn: SearchStrategy[T], *, only: str = "", most: int | None = None
+) -> Callable[[Callable[[Bench, T], None]], Check]:
+    """Make a check of a function that examines a drawn value, with the name of the function.
+
+    ``most`` limits the number of values. For the others see `Check`.
+    """
+
+    def of(examine: Callable[[Bench, T], None]) -> Check:
+        def run(bench: Bench) -> None:
+            limited = bench if most is None else replace(bench, examples=min(bench.examples, most))
+            limited.try_all(drawn, partial(examine, bench))
+
+        return Check(examine.__name__.replace("_", "-"), run, doc, only)
+
+    return of

@@ -2,7 +2,7 @@
 
 from coordinator_core.model import NO_PARTITIONS, Cluster, GroupSubscription, Partitions, Subscription
 from rebalance_conformance.cases import Case, copy_of, size_of
-from rebalance_conformance.search import Bench, FaultError
+from rebalance_conformance.search import Bench, Check, FaultError
 
 TIMES_AS_BIG = 8
 MOST_GROWTH = 3.0 * TIMES_AS_BIG
@@ -14,7 +14,7 @@ PARTITIONS = 512
 MEMBERS = 16
 
 
-def slower_than_linear(bench: Bench) -> None:
+def _slower_than_linear(bench: Bench) -> None:
     """Fail if 8 times the partitions, or 8 times the members, take more than 24 times as long."""
     small = group_of(PARTITIONS, MEMBERS)
     for what, large in (
@@ -27,6 +27,11 @@ def slower_than_linear(bench: Bench) -> None:
                 f"{TIMES_AS_BIG} times the {what} took {growth:.0f} times as long"
                 f" ({size_of(small)}, then {size_of(large)}); at most {MOST_GROWTH:.0f} times is let pass"
             )
+
+
+slower_than_linear = Check(
+    "slower-than-linear", _slower_than_linear, "Time grows with the group, not faster."
+)
 
 
 def group_of(partitions: int, members: int) -> Case:

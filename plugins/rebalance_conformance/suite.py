@@ -1,12 +1,12 @@
 """Run the checks of the suite and return their results."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from coordinator_core.assigning.limits import CAN_COPY
-from rebalance_conformance.checking import as_expected, checks_named, chosen_checks, result_of
-from rebalance_conformance.checks import Check
+from rebalance_conformance.checking import as_expected, checks_named, result_of
+from rebalance_conformance.checks import CHECKS
 from rebalance_conformance.notebook import in_kernel, shown
 from rebalance_conformance.report import Report
 from rebalance_conformance.results import DEFAULT_EXAMPLES, Result
@@ -42,18 +42,14 @@ def check_assignor(
     """
     subject = subject_of(assignor)
     expected = expected_failed_checks or {}
-    bench = Bench(subject, examples, clock, Listener())
-    chosen = chosen_checks(checks)
+    chosen = CHECKS if checks is None else checks_named(checks)
     checks_named(expected)
     kernel = in_kernel()
     limit_s = NOTEBOOK_LIMIT_S if limit_s is None and kernel else limit_s
     if limit_s is None or not CAN_COPY:
-        return Report(subject.name, tuple(results_of(bench, chosen, expected)))
-    results = results_in_time(subject, chosen, expected, examples=examples, seconds=limit_s, copied=True)
+        bench = Bench(subject, examples, clock, Listener())
+        found: Iterable[Result] = (result_of(bench, check) for check in chosen)
+    else:
+        found = results_in_time(subject, chosen, examples=examples, seconds=limit_s, copied=True)
+    results = as_expected(found, expected)
     return Report(subject.name, tuple(shown(results, chosen) if kernel else results))
-
-
-def results_of(bench: Bench, checks: Sequence[Check], expected: Mapping[str, str]) -> Iterator[Result]:
-    """Yield the result of each check."""
-    for check in checks:
-        yield as_expected(result_of(bench, check), expected)

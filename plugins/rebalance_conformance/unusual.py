@@ -1,6 +1,9 @@
 """Checks with unusual groups. They fail on an exception or a fault."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import msgspec
 from hypothesis import strategies as st
@@ -9,7 +12,7 @@ from coordinator_core.model import Cluster, GroupSubscription, Partitions, Subsc
 from rebalance_conformance.answers import fault_in
 from rebalance_conformance.cases import Case
 from rebalance_conformance.groups import MEMBERS, TOPICS, ordinary_groups
-from rebalance_conformance.search import Bench, FaultError
+from rebalance_conformance.search import Bench, Check, FaultError, check
 
 FOREIGN_USER_DATA = (
     b"",
@@ -22,83 +25,11 @@ FOREIGN_USER_DATA = (
     b"\xff" * 9,
 )
 UNICODE = ("größe", "\uff41", "\U0001f600", "zwei Worte", "e\u0301", "\u0130", "'\"\\", "-" * 249)
+GONE = Partitions({"gone": [0, 3], "orders": [7]})
 
 
-def no_members(bench: Bench) -> None:
-    """Try groups without members."""
-    emptied = ordinary_groups().map(lambda case: Case(case.cluster, GroupSubscription({})))
-    bench.try_all(emptied, lambda case: _examine(bench, case))
-
-
-def no_partitions(bench: Bench) -> None:
-    """Try clusters without topics, and topics without partitions."""
-    emptied = st.lists(st.sampled_from(TOPICS), unique=True).map(lambda t: Cluster(dict.fromkeys(t, 0)))
-    members = st.lists(st.sampled_from(MEMBERS), unique=True, min_size=1)
-    drawn = st.builds(lambda cluster, names: _alike(cluster, names, TOPICS), emptied, members)
-    bench.try_all(drawn, lambda case: _examine(bench, case))
-
-
-def unknown_topics(bench: Bench) -> None:
-    """Try members that subscribe to unknown topics, or claim unknown partitions."""
-    gone = Partitions({"gone": [0, 3], "orders": [7]})
-
-    def with_unknown(case: Case) -> Case:
-        members = {
-            m: msgspec.structs.replace(s, topics=("gone", *s.topics), owned=gone, generation=1)
-            for m, s in case.group.items()
-        }
-        return Case(case.cluster, GroupSubscription(members))
-
-    bench.try_all(ordinary_groups().map(with_unknown), lambda case: _examine(bench, case))
-
-
-def more_members_than_partitions(bench: Bench) -> None:
-    """Try groups with more members than partitions."""
-    one = st.sampled_from(TOPICS).map(lambda topic: Cluster({topic: 1}))
-    members = st.lists(st.sampled_from(MEMBERS), unique=True, min_size=2)
-    drawn = st.builds(lambda cluster, names: _alike(cluster, names, cluster.topics), one, members)
-    bench.try_all(drawn, lambda case: _examine(bench, case))
-
-
-def member_without_topics(bench: Bench) -> None:
-    """Try a member without topics."""
-
-    def with_idle(case: Case) -> Case:
-        return Case(case.cluster, GroupSubscription({**case.group, "idle": Subscription(())}))
-
-    bench.try_all(ordinary_groups().map(with_idle), lambda case: _examine(bench, case))
-
-
-def topic_without_members(bench: Bench) -> None:
-    """Try a topic without subscribers."""
-
-    def with_unwanted(case: Case) -> Case:
-        return Case(Cluster({**case.cluster.topics, "unwanted": 3}), case.group)
-
-    bench.try_all(ordinary_groups().map(with_unwanted), lambda case: _examine(bench, case))
-
-
-def unicode_names(bench: Bench) -> None:
-    """Try names with unusual characters."""
-    names = st.lists(st.sampled_from(UNICODE), unique=True, min_size=1)
-    topics = names.map(lambda listed: Cluster(dict.fromkeys(listed, 2)))
-    drawn = st.builds(lambda cluster, members: _alike(cluster, members, cluster.topics), topics, names)
-    bench.try_all(drawn, lambda case: _examine(bench, case))
-
-
-def foreign_user_data(bench: Bench) -> None:
-    """Try user data of other assignors and of other versions."""
-
-    def examine(drawn: tuple[Case, bytes]) -> None:
-        case, data = drawn
-        members = {m: msgspec.structs.replace(s, user_data=data) for m, s in case.group.items()}
-        try:
-            _examine(bench, Case(case.cluster, GroupSubscription(members)))
-        except FaultError as fault:
-            reason = f"{fault.reason} (all members sent the user data {data!r})"
-            raise FaultError(reason, fault.case, given=fault.given) from fault
-
-    bench.try_all(st.tuples(ordinary_groups(), st.sampled_from(FOREIGN_USER_DATA)), examine)
+def _some(items: Iterable[str], least: int = 1) -> st.SearchStrategy[list[str]]:
+    return st.lists(st.sampled_from([*items]), unique=True, min_size=least)
 
 
 def _alike(cluster: Cluster, members: Iterable[str], topics: Iterable[str]) -> Case:
@@ -106,7 +37,75 @@ def _alike(cluster: Cluster, members: Iterable[str], topics: Iterable[str]) -> C
 
 
 def _examine(bench: Bench, case: Case) -> None:
-    given = bench.given(case)
-    fault = fault_in(case, given, cooperative=bench.subject.cooperative)
-    if fault:
-        raise FaultError(fault, case, given=given)
+    bench.reject(case, partial(fault_in, cooperative=bench.subject.cooperative))
+
+
+def unusual(doc: str, *drawn: st.SearchStrategy[Any]) -> Callable[[Callable[..., Case]], Check]:
+    """Make a check of a function that returns the group to try, of drawn values."""
+
+    def of(group: Callable[..., Case]) -> Check:
+        name = group.__name__.replace("_", "-")
+        return replace(check(doc, st.builds(group, *drawn))(_examine), name=name)
+
+    return of
+
+
+@unusual("A group may be empty.", ordinary_groups())
+def no_members(case: Case) -> Case:
+    """Return a group without members."""
+    return Case(case.cluster, GroupSubscription({}))
+
+
+@unusual("There may be nothing to assign.", _some(TOPICS, least=0), _some(MEMBERS))
+def no_partitions(topics: list[str], members: list[str]) -> Case:
+    """Return a cluster without topics, or with topics without partitions."""
+    return _alike(Cluster(dict.fromkeys(topics, 0)), members, TOPICS)
+
+
+@unusual("Members may want and claim what does not exist.", ordinary_groups())
+def unknown_topics(case: Case) -> Case:
+    """Return members that subscribe to unknown topics, and claim unknown partitions."""
+    members = {
+        m: msgspec.structs.replace(s, topics=("gone", *s.topics), owned=GONE, generation=1)
+        for m, s in case.group.items()
+    }
+    return Case(case.cluster, GroupSubscription(members))
+
+
+@unusual("There may be more members than partitions.", st.sampled_from(TOPICS), _some(MEMBERS, least=2))
+def more_members(topic: str, members: list[str]) -> Case:
+    """Return a group with more members than partitions."""
+    return _alike(Cluster({topic: 1}), members, [topic])
+
+
+@unusual("A member may subscribe to nothing.", ordinary_groups())
+def member_without_topics(case: Case) -> Case:
+    """Return a group with a member without topics."""
+    return Case(case.cluster, GroupSubscription({**case.group, "idle": Subscription(())}))
+
+
+@unusual("A topic may have no subscriber.", ordinary_groups())
+def topic_without_members(case: Case) -> Case:
+    """Return a group on a cluster with a topic without subscribers."""
+    return Case(Cluster({**case.cluster.topics, "unwanted": 3}), case.group)
+
+
+@unusual("Names may be any text.", _some(UNICODE), _some(UNICODE))
+def unicode_names(topics: list[str], members: list[str]) -> Case:
+    """Return names with unusual characters."""
+    return _alike(Cluster(dict.fromkeys(topics, 2)), members, topics)
+
+
+@check(
+    "User data of another assignor is no error.",
+    st.tuples(ordinary_groups(), st.sampled_from(FOREIGN_USER_DATA)),
+)
+def foreign_user_data(bench: Bench, drawn: tuple[Case, bytes]) -> None:
+    """Try user data of other assignors and of other versions."""
+    case, data = drawn
+    members = {m: msgspec.structs.replace(s, user_data=data) for m, s in case.group.items()}
+    try:
+        _examine(bench, Case(case.cluster, GroupSubscription(members)))
+    except FaultError as fault:
+        reason = f"{fault.reason} (all members sent the user data {data!r})"
+        raise FaultError(reason, fault.case, given=fault.given) from fault

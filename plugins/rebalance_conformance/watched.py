@@ -6,16 +6,14 @@ The process reports each group before it tries it, so that a group on which it h
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from multiprocessing.connection import Connection
 
 from coordinator_core.assigning.limits import Worker
 from rebalance_conformance.cases import Case, size_of
-from rebalance_conformance.checking import as_expected, chosen_checks, failed, line_of, result_of
-from rebalance_conformance.checks import Check
+from rebalance_conformance.checking import checks_named, failed, line_of, result_of
 from rebalance_conformance.results import Outcome, Result
-from rebalance_conformance.search import Bench, FaultError, Listener
+from rebalance_conformance.search import Bench, Check, FaultError, Listener
 from rebalance_conformance.subject import Subject
 
 STARTUP_SECONDS = 60
@@ -43,7 +41,6 @@ class _Reporter(Listener):
 def results_in_time(
     subject: Subject,
     checks: Sequence[Check],
-    expected: Mapping[str, str],
     *,
     examples: int,
     seconds: float,
@@ -54,12 +51,13 @@ def results_in_time(
     After three of them, the other checks are not run. Unless the process is a copy of this one, it must be
     possible to pickle the subject.
     """
+    start = Worker.copied if copied else Worker
     left, stopped = list(checks), 0
     while left and stopped < MOST_STOPPED:
-        with _running(subject, [check.name for check in left], examples, copied=copied) as worker:
+        with start(_work, subject, [check.name for check in left], examples) as worker:
             while left:
                 result, alive = _next_result(left[0], worker, seconds)
-                yield as_expected(result, expected)
+                yield result
                 left.pop(0)
                 if not alive:
                     stopped += 1
@@ -98,15 +96,6 @@ def _stopped(check: Check, reason: str, tried: tuple[str, str]) -> Result:
     return Result(check.name, check.doc, Outcome.FAILED, reason, line)
 
 
-@contextmanager
-def _running(subject: Subject, names: Sequence[str], examples: int, *, copied: bool) -> Iterator[Worker]:
-    worker = (Worker.copied if copied else Worker)(_work, subject, names, examples)
-    try:
-        yield worker
-    finally:
-        worker.kill()
-
-
 def _work(connection: Connection, subject: Subject, names: Sequence[str], examples: int) -> None:
     """Run the checks. Output of the assignor goes to standard error."""
     if hasattr(os, "setsid"):
@@ -115,7 +104,7 @@ def _work(connection: Connection, subject: Subject, names: Sequence[str], exampl
     sys.stdout = sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)  # not those of a notebook
     reporter = _Reporter(connection, subject)
     bench = Bench(subject, examples, time.process_time, reporter)
-    for check in chosen_checks(names):
+    for check in checks_named(names):
         reporter.check = check
         connection.send(("begun", check.name))
         connection.send(("result", result_of(bench, check)))

@@ -1,7 +1,7 @@
 """The figures of a comparison as the view shows them: sentences first, then metrics by groups."""
 
 from collections.abc import Sequence
-from math import isclose, isnan, nan
+from math import isnan, nan
 from typing import Any
 
 from coordinator_core.protocol import events as ev
@@ -10,10 +10,11 @@ from coordinator_core.registry.registry import Registry
 from rebalance_lab.traces.timeline import Timeline
 from rebalance_lab.traces.trace import Trace
 from rebalance_lab.verdicts.answers import answers, what_it_takes
-from rebalance_lab.verdicts.comparison import Comparison, Figure
+from rebalance_lab.verdicts.comparison import Comparison
 from rebalance_lab.verdicts.comparison_tables import by_group, front_line, title_of
+from rebalance_lab.verdicts.grid import Figure
 from rebalance_lab.verdicts.of_traces import comparison_of_traces
-from rebalance_lab.verdicts.rule import TIE
+from rebalance_lab.verdicts.rule import is_tie
 from rebalance_lab.verdicts.tables import as_text
 from rebalance_lab.verdicts.words import clock, counted, listed_names
 
@@ -118,7 +119,7 @@ def _differs(figures: Sequence[Figure]) -> bool:
     """Return whether medians differ by more than a tie, or only some are known."""
     known = [figure.median for figure in figures if not isnan(figure.median)]
     if len(known) in (0, len(figures)):
-        return bool(known) and not isclose(max(known), min(known), rel_tol=TIE)
+        return bool(known) and not is_tie(max(known), min(known))
     return True
 
 

@@ -1,6 +1,6 @@
 """The bench: choose strategies, edit the scenario, run, and compare."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from html import escape
 from pathlib import Path
@@ -183,9 +183,9 @@ class Lab(widgets.VBox):
         self.document.observe(lambda _: self._run_live(self._follow_document()), "value")
         self.strategies.observe(lambda _: self._run_live(bool(self._chosen())), "value")
         self.assignor.observe(lambda _: self._add_strategy(), "value")
-        self.members.observe(lambda change: self._edit(partial(_set_members, change.new)), "value")
-        self.partitions.observe(lambda change: self._edit(partial(_set_partitions, change.new)), "value")
-        self.rate.observe(lambda change: self._edit(partial(_set_rate, change.new)), "value")
+        self.members.observe(partial(self._set, first_member, "count", 1), "value")
+        self.partitions.observe(partial(self._set, first_topic, "partitions", None), "value")
+        self.rate.observe(partial(self._set, first_topic, "rate", 0), "value")
         self.undo_button.on_click(lambda _: self._step(-1))
         self.redo_button.on_click(lambda _: self._step(1))
         self.view.observe(self._follow_cursor, "at")
@@ -314,14 +314,15 @@ class Lab(widgets.VBox):
 
     # --- editing
 
-    def _edit(self, change: Callable[[dict[str, Any]], object]) -> None:
-        """Let a control change the document. It may be invalid, which another change of the control mends."""
+    def _set(
+        self, part: Callable[[Mapping[str, Any]], dict[str, Any]], field: str, default: Any, change: Any
+    ) -> None:
+        """Let a control set a field of the first topic or member. The document may be invalid otherwise."""
         document = None if self._following else document_in(self.document.value)
-        if document is not None:
-            before = as_text(document)
-            change(document)
-            if as_text(document) != before:
-                self.document.value = as_text(document)
+        described = {} if document is None else part(document)
+        if document is not None and described and described.get(field, default) != change.new:
+            described[field] = change.new
+            self.document.value = as_text(document)
 
     def _follow_document(self) -> bool:
         """Set the controls to the values of the document. Return whether it is valid."""
@@ -414,21 +415,3 @@ class Lab(widgets.VBox):
             self.saved.value = f"saved as {escape(self.path.value)}"
         except InputError as error:
             self.saved.value = alert(error)
-
-
-def _set_members(count: int, document: dict[str, Any]) -> None:
-    member = first_member(document)
-    if member and member.get("count", 1) != count:
-        member["count"] = count
-
-
-def _set_partitions(count: int, document: dict[str, Any]) -> None:
-    topic = first_topic(document)
-    if topic:
-        topic["partitions"] = count
-
-
-def _set_rate(rate: float, document: dict[str, Any]) -> None:
-    topic = first_topic(document)
-    if topic and topic.get("rate", 0) != rate:
-        topic["rate"] = rate

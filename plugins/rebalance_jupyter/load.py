@@ -20,7 +20,6 @@ class Loads:
 
     def __init__(self, timeline: Timeline) -> None:
         self._now = timeline
-        self._present: dict[str, Sequence[float]] = {}
         self._rates: dict[str, list[list[Any]]] = {}
         self._loads: dict[str, Series] = {}
         self._process_rates: dict[str, Series] = {}
@@ -51,7 +50,6 @@ class Loads:
     def _see(self, change: Change) -> None:
         event = change.event
         if isinstance(event, ev.RatesChanged):
-            self._present[event.topic] = event.rates
             rates = [_short(rate) for rate in event.rates]
             same = len(set(rates)) == 1
             self._rates.setdefault(event.topic, []).append([self._now.at_ms, rates[0] if same else rates])
@@ -61,7 +59,7 @@ class Loads:
             self._limit(event.client)
         elif isinstance(event, ev.MemberStopped | ev.ConsumerFailed) and event.client in self._process_rates:
             add(self._process_rates[event.client], self._now.at_ms, None)
-        if self._present and (change.given_up or change.taken):
+        if self._now.rates and (change.given_up or change.taken):
             self._note(event.client)  # type: ignore[union-attr]
 
     def _limit(self, client: str) -> None:
@@ -75,13 +73,9 @@ class Loads:
     def _note(self, client: str) -> None:
         consumer = self._now.consumers.get(client)
         owned = consumer.owned if consumer is not None else ()
-        load = sum(self._rate(topic, number) for topic, number in owned)
+        load = sum(map(self._now.rate, owned))
         if load or client in self._loads:
             add(self._loads.setdefault(client, []), self._now.at_ms, _short(load))
-
-    def _rate(self, topic: str, number: int) -> float:
-        rates = self._present.get(topic, ())
-        return rates[number] if number < len(rates) else 0.0
 
     def _measured(self, at_ms: int, event: ev.LagMeasured) -> None:
         self._lag.append([at_ms, round(event.lag, 1)])

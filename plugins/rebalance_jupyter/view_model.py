@@ -1,9 +1,9 @@
 """The model of a page: spans of ownership as bytes, everything else as one small document."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import accumulate, zip_longest
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from rebalance_lab.traces.entries import Round
 from rebalance_lab.traces.family import family_of
 from rebalance_lab.traces.findings import findings
 from rebalance_lab.traces.history import History
-from rebalance_lab.traces.ledger import Span
+from rebalance_lab.traces.ledger import Ledger
 from rebalance_lab.traces.rounds import observed_rounds
 from rebalance_lab.traces.timeline import Change, Timeline
 from rebalance_lab.traces.trace import Trace
@@ -65,13 +65,10 @@ def view_model(trace: Trace, looks: Mapping[str, Look] | None = None) -> ViewMod
     lanes, loads = _Lanes(timeline, family), Loads(timeline)
     rounds = observed_rounds(trace, timeline)
     history = History(trace, timeline=timeline)
-    topics = dict(sorted(history.topics.items()))
-    offsets = dict(zip(topics, accumulate(topics.values(), initial=0), strict=False))
     thin = partial(thinned, columns=columns_for(len(lanes.lanes)), end_ms=trace.started.duration_ms)
     members = lanes.documents(thin)
     for name, lane in members.items():
         lane.update({**looks[name]._asdict(), **loads.of(name, thin)})
-    numbers = {name: i for i, name in enumerate(members)}
     found = rounds()
     document = {
         "scenario": trace.scenario,
@@ -79,7 +76,9 @@ def view_model(trace: Trace, looks: Mapping[str, Look] | None = None) -> ViewMod
         "seed": trace.started.seed,
         "duration": trace.started.duration_ms,
         "end": {"state": trace.ended.group_state or "Empty", "generation": trace.ended.generation},
-        "topics": [{"name": name, "partitions": count} for name, count in topics.items()],
+        "topics": [
+            {"name": name, "partitions": count} for name, count in history.ledger.index.counts.items()
+        ],
         "members": list(members.values()),
         "lag": loads.lag,
         "rates": loads.rates,
@@ -91,12 +90,12 @@ def view_model(trace: Trace, looks: Mapping[str, Look] | None = None) -> ViewMod
         "sentences": list(lanes.sentences),
         "marks": [[mark.at_ms, mark.label] for mark in history.marks],
         "findings": list(findings(history)),
-        "rounds": _rounds(found, numbers),
+        "rounds": [_round(*pair, timeline.clients) for pair in zip_longest(found, found[1:])],
         "circle": _circle(len(members)),
         "counts": history.from_ms,
         "opens": _first_in(history.from_ms, found),
     }
-    return ViewModel(document, _spans(history, offsets, numbers))
+    return ViewModel(document, _spans(history.ledger))
 
 
 def opening_ms(documents: Sequence[Mapping[str, Any]]) -> int:
@@ -124,20 +123,11 @@ def _added(trace: Trace) -> dict[str, list[list[int]]]:
     return added
 
 
-def _spans(history: History, offsets: Mapping[str, int], numbers: Mapping[str, int]) -> bytes:
-    """Return the spans in order of partitions, then of time."""
-    rows = [
-        (offsets[tp.topic] + tp.partition, numbers[span.client], span.from_ms, span.to_ms)
-        for tp, spans in sorted(history.spans.items())
-        for span in _in_time(spans)
-        if span.to_ms > span.from_ms
-    ]
-    return np.array(rows, dtype="<i4").reshape(-1, 4).tobytes()
-
-
-def _in_time(spans: Iterable[Span]) -> list[Span]:
-    """Sort spans by their beginning: a history has them by their end, and several owners overlap."""
-    return sorted(spans, key=lambda span: (span.from_ms, span.to_ms))
+def _spans(ledger: Ledger) -> bytes:
+    """Return the spans in order of partitions, then of time. Of one partition, several may overlap."""
+    spans = ledger.spans[ledger.spans[:, 2] < ledger.spans[:, 3]]
+    order = np.lexsort((spans[:, 3], spans[:, 2], spans[:, 0]))
+    return spans[order].astype("<i4").tobytes()
 
 
 class _Lane:
@@ -275,10 +265,6 @@ class _Lanes:
     def _count_owned(self, client: str, lane: _Lane) -> None:
         consumer = self._now.consumers.get(client)
         lane.figure("owned", self._now.at_ms, len(consumer.owned) if consumer is not None else 0)
-
-
-def _rounds(listed: Sequence[Round], numbers: Mapping[str, int]) -> list[dict[str, Any]]:
-    return [_round(entry, after, numbers) for entry, after in zip_longest(listed, listed[1:])]
 
 
 def _round(entry: Round, follows: Round | None, numbers: Mapping[str, int]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Settings of coordinators and clients by Kafka's names."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -21,20 +21,24 @@ def configured(kind: type[_Config], given: Mapping[str, Any]) -> _Config:
     Raises:
         InputError: if a name is unknown or a value is not allowed.
     """
-    _check((kind,), given)
-    return msgspec.convert(dict(given), kind, strict=False)
+    (config,) = all_configured((kind,), given)
+    assert isinstance(config, kind)
+    return config
 
 
-def part_of(kind: type[_Config], kinds: Iterable[type[msgspec.Struct]], given: Mapping[str, Any]) -> _Config:
-    """Return one of several configurations, which the given settings are for.
+def all_configured(kinds: Sequence[type[msgspec.Struct]], given: Mapping[str, Any]) -> list[Any]:
+    """Return several configurations, each with those of the given settings that are its own.
 
     Raises:
         InputError: if a name is unknown or a value is not allowed.
     """
     _check(kinds, given)
-    names = {field.encode_name for field in msgspec.structs.fields(kind)}
-    mine = {name: value for name, value in given.items() if name in names}
-    return msgspec.convert(mine, kind, strict=False)
+    configs = []
+    for kind in kinds:
+        names = {field.encode_name for field in msgspec.structs.fields(kind)}
+        own = {name: value for name, value in given.items() if name in names}
+        configs.append(msgspec.convert(own, kind, strict=False))
+    return configs
 
 
 def _check(kinds: Iterable[type[msgspec.Struct]], given: Mapping[str, Any]) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
+from coordinator_core.client.subscription import partition_map
 from coordinator_core.errors import InputError, ProtocolError
 from coordinator_core.families.reconcile import RECONCILE
 from coordinator_core.model import NO_PARTITIONS, Partitions, Subscription, TopicPartition
@@ -237,10 +238,7 @@ def _member(
     handled = sum(_grown(before.committed, after.committed, tp) for tp in owned)
     if 0 < handled <= sum(map(before.waiting, owned)):
         described["process_rate"] = round(handled / seconds, 3)
-    by_topic: dict[str, list[int]] = {}
-    for topic, number in sorted(owned):
-        by_topic.setdefault(topic, []).append(number)
-    described["owned"] = by_topic
+    described["owned"] = partition_map(owned)
     return described
 
 

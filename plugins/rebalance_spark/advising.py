@@ -1,9 +1,10 @@
-"""The strategy for each group: the one that runs today, or one that is better without being worse.
+"""The strategy for each group: the one that runs today, or one that is known to be better and not worse.
 
-A group stands for any subject of a decision: several scenarios, or one.
+A group stands for any subject of a decision. The pairs of the one rule of better (`verdicts.rule`) are its
+scenarios: its hours, and its draws.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,26 +12,33 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from pyarrow import csv, parquet
 
 from coordinator_core.errors import InputError
 from coordinator_core.reading.suggestions import one_of
-from rebalance_lab.verdicts.rule import TIE
+from rebalance_lab.verdicts.rule import FEWEST_PAIRS, TIE, Order, differences, ends, medians, order
 from rebalance_lab.verdicts.words import listed_names
 from rebalance_spark.groups import DRAW, REPAIRS
-from rebalance_spark.paired import Difference, difference, gains
 from rebalance_spark.parts import Subjects
 from rebalance_spark.stored import NO_ROW, Figures2D, Scored, encoded
 
 BY_COUNT, BY_RATE = "imbalance", "weighted_imbalance"
 
 RULE = (
-    "A {subject} switches to a strategy that is better in {metrics}{over}. Of several, it is the one that is"
-    " best in {first}; of those that are equal in it, the best in the next metric, and so on through the"
-    " table. Figures that differ by at most {tie:g} % of the larger one are equal. All other {subjects} stay."
+    "A {subject} switches to a strategy that is known to be better in {metrics}, from {pairs} scenarios on"
+    " (sign test of its scenarios, 5 %; by more than {tie:g} % is better, within it is as good). Of several,"
+    " it is the one with the best median of {first}; of those that are equal in it, the best in the next"
+    " metric, and so on through the table. All other {subjects} stay."
 )
 
 SWITCH, STAY, UNKNOWN = "switch", "stay", "no figures"
-"""Reasons: another strategy is better; none is; the strategy of today has no figures for the group."""
+"""Reasons: another strategy is known to be better; none is; that of today has no figures for the group."""
+
+FEW = f"not enough data: {{}} of {FEWEST_PAIRS} scenarios"
+"""The reason of a group with figures in fewer scenarios than show an order."""
+
+_WRITERS: Mapping[str, Callable[..., None]] = {".csv": csv.write_csv, ".parquet": parquet.write_table}
+"""How a table is written to a file, by the ending of its name."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,11 +46,11 @@ class Advice:
     """The number of the advised strategy for each subject, and how many scenarios it rests on.
 
     ``metrics`` decide. ``scenarios`` has the number of those that decide for each subject, and ``agree`` the
-    share of them in which the rule advises the same for the scenario alone, NaN for fewer than two.
-    ``changes`` maps the metrics, those that decide first, to the mean change of each subject, NaN without
-    figures. ``differences`` maps an advised strategy and a metric to the mean change over the subjects that
-    switch to it. ``worse`` maps the strategy to the other metrics that become worse in these. ``counted`` are
-    the subjects without rates: `BY_COUNT` decides about them in place of `BY_RATE`.
+    share of them in which the figures of the scenario alone advise the same, NaN for a subject without enough
+    scenarios. ``changes`` maps the metrics, those that decide first, to the change of the median of each
+    subject, NaN without figures. ``worse`` maps an advised strategy to the other metrics that are worse in
+    the scenarios of the subjects that switch to it. ``counted`` are the subjects without rates: `BY_COUNT`
+    decides about them in place of `BY_RATE`.
     """
 
     baseline: str
@@ -53,14 +61,8 @@ class Advice:
     scenarios: npt.NDArray[np.int64]
     agree: npt.NDArray[np.float64]
     changes: Mapping[str, npt.NDArray[np.float64]]
-    differences: Mapping[tuple[str, str], Difference]
     worse: Mapping[str, Sequence[str]]
     counted: Sequence[str] = ()
-
-    @property
-    def known(self) -> npt.NDArray[np.bool_]:
-        """Whether today's strategy has figures for each subject."""
-        return np.asarray(self.scenarios > 0)
 
     @property
     def switches(self) -> list[tuple[str, int]]:
@@ -69,23 +71,38 @@ class Advice:
         found = [(name, int(count)) for name, count in zip(self.strategies, counts, strict=True) if count]
         return sorted((f for f in found if f[0] != self.baseline), key=lambda each: -each[1])
 
+    def change(self, strategy: str, metric: str) -> float:
+        """Return the mean change over the subjects that switch to a strategy, NaN without figures."""
+        changes = self.changes[metric][self.chosen == self.strategies.index(strategy)]
+        known = changes[~np.isnan(changes)]
+        return float(known.mean()) if len(known) else np.nan
+
     @property
     def decisive(self) -> list[str]:
         """The metrics that decide, with that of the subjects without rates."""
         return list(dict.fromkeys([*self.metrics, *([BY_COUNT] if self.counted else [])]))
 
     @property
+    def reasons(self) -> list[str]:
+        """The reason for the strategy of each subject."""
+        today = self.strategies.index(self.baseline)
+        return [
+            UNKNOWN if not count else FEW.format(count) if count < FEWEST_PAIRS else (STAY, SWITCH)[switches]
+            for count, switches in zip(self.scenarios.tolist(), (self.chosen != today).tolist(), strict=True)
+        ]
+
+    @property
     def rule(self) -> str:
         """The rule in words."""
         listed = listed_names(self.metrics, len(self.metrics))
-        several = f"at least one of {listed} and worse in none of them"
+        several = f"at least one of {listed} and as good in the others"
         return RULE.format(
             metrics=listed if len(self.metrics) == 1 else several,
             first=self.metrics[0],
+            pairs=FEWEST_PAIRS,
             tie=100 * TIE,
             subject=self.subjects.singular,
             subjects=self.subjects.plural,
-            over="" if self.subjects.are_scenarios else ", in the mean over its scenarios",
         )
 
 
@@ -109,44 +126,42 @@ def advise(
     Raises:
         InputError: if the baseline has no scores.
     """
-    today = place_of(baseline, scored)
+    today, size, numbers = place_of(baseline, scored), len(subjects.names), subjects.numbers
     figures = {metric: figures[metric] for metric in (*deciding, *figures)}
-    counted = np.zeros(len(subjects.names), dtype=np.bool_)
+    counted = np.zeros(size, dtype=np.bool_)
     if counts is not None and BY_RATE in deciding:
         counted = _without_rates(subjects, figures[BY_RATE][:, today], counts[:, today])
-        figures[BY_RATE] = np.where(counted[subjects.numbers][:, None], counts, figures[BY_RATE])
+        figures[BY_RATE] = np.where(counted[numbers][:, None], counts, figures[BY_RATE])
     known = ~np.isnan([figures[metric][:, today] for metric in deciding]).any(axis=0)
     scored_by_all = known & (scored.status != NO_ROW).all(axis=1)
-    has_such = np.bincount(subjects.numbers[scored_by_all], minlength=len(subjects.names)) > 0
-    rows = np.where(has_such[subjects.numbers], scored_by_all, known)
-    means = {m: subjects.means(grid, rows & ~np.isnan(grid[:, today])) for m, grid in figures.items()}
-    chosen = _chosen(means, today, deciding, higher)
-    numbers = subjects.numbers[rows]
-    scenarios = np.bincount(numbers, minlength=len(chosen))
-    alone = _chosen({m: grid[rows] for m, grid in figures.items()}, today, deciding, higher)
-    agreeing = np.bincount(numbers, alone == chosen[numbers], len(chosen))
+    has_such = np.bincount(numbers[scored_by_all], minlength=size) > 0
+    rows = np.where(has_such[numbers], scored_by_all, known)
+    signs = {metric: -1.0 if higher[metric] else 1.0 for metric in figures}
+    costs = {m: _complete(signs[m] * grid, today, rows, subjects) for m, grid in figures.items()}
+    typical = {m: _by_strategy(grid, lambda cost: medians(cost, numbers, size)) for m, grid in costs.items()}
+    most = {m: _most(costs[m], today, numbers) for m in deciding}
+    chosen = _chosen(most, typical, today)
+    alone = {m: differences(costs[m], costs[m][:, [today]]) for m in deciding}
+    agree = rows & (_chosen(alone, costs, today) == chosen[numbers])
+    scenarios = np.bincount(numbers[rows], minlength=size)
+    few = scenarios < FEWEST_PAIRS
     changes = {
-        m: grid[np.arange(len(grid)), chosen] - grid[:, today]
-        for m, grid in means.items()
+        m: signs[m] * (grid[np.arange(size), chosen] - grid[:, today])
+        for m, grid in typical.items()
         if m in deciding or not np.isnan(grid).all()
     }
-    decisive = {*deciding, *([BY_COUNT] if counted.any() else [])}
     if counted.any():
-        by_count = changes.get(BY_COUNT, np.full(len(counted), np.nan))
+        by_count = changes.get(BY_COUNT, np.full(size, np.nan))
         changes[BY_COUNT] = np.where(counted, changes[BY_RATE], by_count)
         changes[BY_RATE] = np.where(counted, np.nan, changes[BY_RATE])
-    differences: dict[tuple[str, str], Difference] = {}
+    decisive = {*deciding, *([BY_COUNT] if counted.any() else [])}
     worse: dict[str, list[str]] = {}
-    for number, name in enumerate(scored.strategies):
-        switched = chosen == number
-        if number != today and switched.any():
-            for metric, change in changes.items():
-                having = switched & ~np.isnan(change)
-                found = differences[name, metric] = difference(change[having])
-                if metric in decisive or (found.has_interval and not found.is_clear):
-                    continue
-                if _is_worse(means[metric][having, today], found, higher[metric]):
-                    worse.setdefault(name, []).append(metric)
+    for number in np.unique(chosen[chosen != today]).tolist():
+        switched = chosen[numbers] == number
+        pairs = {m: costs[m][switched] for m in changes if m not in decisive}
+        worse[scored.strategies[number]] = [
+            m for m, cost in pairs.items() if order(cost[:, number], cost[:, today]) is Order.WORSE
+        ]
     return Advice(
         baseline,
         list(deciding),
@@ -154,12 +169,32 @@ def advise(
         subjects,
         chosen,
         scenarios,
-        np.where(scenarios > 1, agreeing / np.maximum(scenarios, 1), np.nan),
+        np.where(few, np.nan, np.bincount(numbers, agree, size) / np.maximum(scenarios, 1)),
         changes,
-        differences,
         worse,
         [name for name, is_counted in zip(subjects.names, counted, strict=True) if is_counted],
     )
+
+
+def _complete(figures: Figures2D, today: int, rows: npt.NDArray[np.bool_], subjects: Subjects) -> Figures2D:
+    """Return the figures of the rows in which today's strategy has one.
+
+    A strategy that lacks one of them has none for the whole subject.
+    """
+    known = ~np.isnan(figures)
+    pairs = (rows & known[:, today])[:, None]
+    gaps = _by_strategy(pairs & ~known, lambda gap: np.bincount(subjects.numbers, gap, len(subjects.names)))
+    return np.where(pairs & (gaps == 0)[subjects.numbers], figures, np.nan)
+
+
+def _most(costs: Figures2D, today: int, numbers: npt.NDArray[np.int64]) -> Figures2D:
+    """Return the greatest difference to today's strategy that the scenarios of each subject allow."""
+    return _by_strategy(costs, lambda cost: ends(cost, costs[:, today], numbers)[1])
+
+
+def _by_strategy(grid: npt.NDArray[Any], call: Callable[[Any], npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """Return what a function makes of the column of each strategy."""
+    return np.stack([call(column) for column in grid.T], axis=1)
 
 
 def _without_rates(
@@ -183,34 +218,36 @@ def place_of(baseline: str, scored: Scored) -> int:
     return scored.strategies.index(baseline)
 
 
-def _is_worse(before: npt.NDArray[np.float64], change: Difference, higher: bool) -> bool:
-    base = np.asarray(before.mean())
-    return bool(gains(base, base + change.mean, higher, TIE) < 0)
+def dominates(most: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+    """Return whether something is better in at least one of several metrics, and as good in the others.
+
+    ``most`` are the greatest differences that are possible, the upper ends of `rule.ends` (metrics x ...).
+    """
+    bounds = np.asarray(most)
+    return np.asarray((bounds < -TIE).any(axis=0) & (bounds <= TIE).all(axis=0))
 
 
 def _chosen(
-    figures: Mapping[str, Figures2D], today: int, deciding: Sequence[str], higher: Mapping[str, bool]
+    most: Mapping[str, Figures2D], costs: Mapping[str, Figures2D], today: int
 ) -> npt.NDArray[np.int64]:
-    """Return the strategy of each row of figures (rows x strategies) by the rule."""
-    gain = [gains(figures[m][:, [today]], figures[m], higher[m], TIE) for m in deciding]
-    possible = np.any([each > 0 for each in gain], axis=0) & np.all([each >= 0 for each in gain], axis=0)
-    switching = possible.any(axis=1)
-    for metric, grid in figures.items():
-        values = np.where(possible & ~np.isnan(grid), -grid if higher[metric] else grid, np.inf)
-        least = values.min(axis=1, keepdims=True)
-        with np.errstate(invalid="ignore"):
-            best = np.isfinite(values) & (gains(least, values, higher=False, tie=TIE) >= 0)
+    """Return the strategy of each row by the rule (rows x strategies).
+
+    ``most`` has the greatest difference to today's strategy that is possible, for the metrics that decide.
+    Of several strategies that are better, that with the least cost is chosen, metric by metric.
+    """
+    possible = dominates(list(most.values()))
+    switching = np.any(possible, axis=1)
+    for cost in costs.values():
+        least = np.where(possible & ~np.isnan(cost), cost, np.inf).min(axis=1, keepdims=True)
+        best = possible & (differences(cost, least) <= TIE)
         possible = np.where(best.any(axis=1, keepdims=True), best, possible)
     return np.where(switching, possible.argmax(axis=1), today)
 
 
 def as_file(table: pa.Table, ending: str) -> bytes:
     """Return a table as CSV or Parquet."""
-    from pyarrow import csv, parquet
-
     sink = pa.BufferOutputStream()
-    writers: dict[str, Any] = {".csv": csv.write_csv, ".parquet": parquet.write_table}
-    writers[ending](table, sink)
+    _WRITERS[ending](table, sink)
     return bytes(sink.getvalue().to_pybytes())
 
 
@@ -220,7 +257,7 @@ def check_ending(path: Path) -> None:
     Raises:
         InputError: if it does not end with .csv or .parquet.
     """
-    if path.suffix not in (".csv", ".parquet"):
+    if path.suffix not in _WRITERS:
         raise InputError("--advice", str(path), "a file that ends with .csv or .parquet")
 
 
@@ -231,9 +268,7 @@ def advice_table(scored: Scored, advice: Advice) -> pa.Table:
     repaired rows of its scenarios are summed.
     """
     subjects = advice.subjects
-    today = place_of(advice.baseline, scored)
     names = np.array(scored.strategies, dtype=object)
-    reason = np.where(advice.chosen != today, SWITCH, np.where(advice.known, STAY, UNKNOWN))
     columns: dict[str, Any] = {subjects.column: subjects.names}
     if not subjects.are_scenarios:
         columns["scenarios"] = np.bincount(subjects.numbers, minlength=len(subjects.names))
@@ -242,7 +277,7 @@ def advice_table(scored: Scored, advice: Advice) -> pa.Table:
     columns |= {
         "today": [advice.baseline] * len(subjects.names),
         "strategy": names[advice.chosen].tolist(),
-        "reason": reason.tolist(),
+        "reason": advice.reasons,
     }
     for metric, change in advice.changes.items():
         columns[f"{metric}_change"] = pa.array(change, from_pandas=True)

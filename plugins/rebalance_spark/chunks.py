@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from functools import reduce
-from operator import add, or_
+from operator import or_
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from coordinator_core.errors import InputError
@@ -18,7 +18,6 @@ from rebalance_spark.places import Place, place_of
 from rebalance_spark.rows import ALL, Job
 from rebalance_spark.scoring import cost_of, scored, units
 from rebalance_spark.storage import context_of, described
-from rebalance_spark.stored import LIKE, columns_of, metric_columns
 
 if TYPE_CHECKING:
     from pyspark.accumulators import Accumulator
@@ -114,38 +113,13 @@ def todo(workloads: "DataFrame", job: Job, out: str | Place, retry: Collection[S
     return Todo(missing, rows, scenarios * len(job.strategies) - rows, chunks, scenarios, cost)
 
 
-def existing_scores(spark: "SparkSession", out: str | Place) -> "DataFrame | None":
-    """Return the scores in a place, each once, or None if there are none.
-
-    Of scores of the same scenario and strategy, only that of the last run is returned, or one that was made
-    alike and has more figures. If several scenarios have the same id, the hash of the scenario follows it.
-    """
-    written = place_of(out).read(spark)
-    several = written is not None and written.select("run_id").distinct().count() > 1
-    return _latest(written) if written is not None and several else written
-
-
-def _latest(scores: "DataFrame") -> "DataFrame":
+def last_scores(scores: "DataFrame") -> "DataFrame":
+    """Return the row of the last run for each scenario and strategy."""
     from pyspark.sql import Window
     from pyspark.sql import functions as sf
 
-    score = Window.partitionBy("scenario_id", "scenario_hash", "strategy")
-    kind = sf.struct(*(name for name in LIKE if name in scores.columns))
-    figures = [metric.name for metric in metric_columns(columns_of(scores))]
-    filled = reduce(add, (sf.col(f"`{name}`").isNotNull().cast("int") for name in figures))
-    like_last = kind.eqNullSafe(sf.first(kind).over(score.orderBy(sf.desc("run_id"))))
-    same = score.orderBy(sf.desc("_alike"), sf.desc("_filled"), sf.desc("run_id"))
-    texts = Window.partitionBy("scenario_id")
-    several = sf.min("scenario_hash").over(texts) != sf.max("scenario_hash").over(texts)
-    apart = sf.concat_ws(" ", "scenario_id", "scenario_hash")
-    marked = scores.withColumn("_alike", like_last).withColumn("_filled", filled)
-    last = marked.withColumn("_age", sf.row_number().over(same)).where("_age = 1")
-    return (
-        last.drop("_age", "_alike", "_filled")
-        .withColumn("_several", several)
-        .withColumn("scenario_id", sf.when(sf.col("_several"), apart).otherwise(sf.col("scenario_id")))
-        .drop("_several")
-    )
+    runs = Window.partitionBy("scenario_id", "scenario_hash", "strategy").orderBy(sf.desc("run_id"))
+    return scores.withColumn("_age", sf.row_number().over(runs)).where("_age = 1").drop("_age")
 
 
 def write_scores(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -10,11 +10,13 @@ import numpy.typing as npt
 from coordinator_core.errors import InputError
 from coordinator_core.reading.suggestions import one_of
 from coordinator_core.registry.registry import default_registry
+from rebalance_lab.verdicts.rule import differences as shares
+from rebalance_lab.verdicts.rule import ends
 from rebalance_lab.verdicts.words import listed_names
-from rebalance_spark.advising import BY_COUNT, BY_RATE, Advice, advise, first_draws, place_of
+from rebalance_spark.advising import BY_COUNT, BY_RATE, Advice, advise, dominates, first_draws, place_of
 from rebalance_spark.choices import Status
 from rebalance_spark.groups import REPAIRED, REPAIRS
-from rebalance_spark.paired import Difference, comparable, completed_by_all, difference, gains
+from rebalance_spark.paired import Difference, comparable, completed_by_all, difference
 from rebalance_spark.parts import GROUP, Subjects, parts_of, subjects_of
 from rebalance_spark.starts import about_starts
 from rebalance_spark.stored import NO_ROW, Figures2D, Scored, check_paired
@@ -22,10 +24,16 @@ from rebalance_spark.stored import NO_ROW, Figures2D, Scored, check_paired
 STOPS, MOVES = "stopped_partition_seconds", "moved_partitions"
 EVENTS = "events"
 
+ROUNDING = 1e-9
+"""Figures of a scenario with a smaller relative difference are even."""
 
-@dataclass(frozen=True, slots=True)
-class Figures:
-    """One metric under one strategy."""
+
+class Figures(NamedTuple):
+    """One metric under one strategy, in ``rows`` scenarios.
+
+    ``curve`` has the figures at 101 evenly spaced quantiles. ``change`` is the difference to the strategy
+    that runs today.
+    """
 
     rows: int
     mean: float
@@ -34,11 +42,13 @@ class Figures:
     p99: float
     worst: float
     worst_scenario: str
+    curve: Sequence[float] = ()
+    change: Difference | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class OnFront:
-    """A strategy in the plane of moves and balance."""
+    """A strategy in the plane of moves and balance: its means, and whether no other one dominates it."""
 
     strategy: str
     moves: float
@@ -48,16 +58,11 @@ class OnFront:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Some of the scenarios.
-
-    ``means`` maps (metric, strategy) to the mean of the comparable ones. ``differences`` are those to the
-    strategy that runs today.
-    """
+    """Some of the scenarios, with the figures of the comparable ones by metric and strategy."""
 
     name: str
     scenarios: int
-    means: Mapping[tuple[str, str], float]
-    differences: Mapping[tuple[str, str], Difference] = field(default_factory=dict)
+    figures: Mapping[tuple[str, str], Figures]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +89,11 @@ class Findings:
     ``scenarios`` is the number of all scenarios, ``common`` of those that all compared strategies completed.
     ``figures`` maps (metric, strategy) to figures over the scenarios that are comparable: among the common
     ones, those in which each strategy that has the metric has a figure. ``left_out`` are sentences about
-    the others. ``differences`` are those to the strategy that runs today, over the same scenarios; their
-    intervals are over the ``subjects``.
+    the others. Intervals of changes are over the ``subjects``.
 
     ``wins`` maps (metric, strategy, other) to the numbers of scenarios in which the first strategy is better,
-    even and worse. ``curves`` maps (metric, strategy) to values at evenly spaced quantiles. Tables do not
-    need these two; they are empty unless they were asked for. ``unread`` metrics were not read. ``events``
-    are the fewest and the most events of a scenario, if the scores have them.
+    even and worse. It is empty unless it was asked for. ``unread`` metrics were not read. ``events`` are the
+    fewest and the most events of a scenario, if the scores have them.
     """
 
     scenarios: int
@@ -104,12 +107,10 @@ class Findings:
     front: Sequence[OnFront] = ()
     left_out: Sequence[str] = ()
     wins: Mapping[tuple[str, str, str], tuple[int, int, int]] = field(default_factory=dict)
-    curves: Mapping[tuple[str, str], Sequence[float]] = field(default_factory=dict)
     units: Mapping[str, str] = field(default_factory=dict)
     definitions: Mapping[str, str] = field(default_factory=dict)
     balance: str = BY_COUNT
     subjects: Subjects | None = None
-    differences: Mapping[tuple[str, str], Difference] = field(default_factory=dict)
     advice: Advice | None = None
     by: str = ""
     parts: Sequence[Part] = ()
@@ -125,13 +126,6 @@ class Findings:
     def headlines(self) -> list[str]:
         """The metrics of the short form: headlines and the metric of the front, or all if none is scored."""
         return headlines_of(self.metrics, self.balance)
-
-    def best(self, metric: str, statistic: str) -> float | None:
-        """Return the best figure of a metric, or None if all strategies are alike."""
-        values: set[float] = {getattr(f, statistic) for (m, _), f in self.figures.items() if m == metric}
-        if len(values) < 2:
-            return None
-        return max(values) if higher_is_better(metric) else min(values)
 
 
 def balance_of(scored: Scored) -> str:
@@ -170,10 +164,10 @@ def headlines_of(metrics: Sequence[str], balance: str) -> list[str]:
     return [name for name in metrics if name in chosen] or list(metrics)
 
 
-def found_in(scored: Scored, question: Question, *, everything: bool = True, plots: bool = True) -> Findings:
+def found_in(scored: Scored, question: Question, *, everything: bool = True, pairs: bool = True) -> Findings:
     """Return the findings of scores.
 
-    Without ``everything``, only the metrics of the short form are read. ``plots``: with curves and wins.
+    Without ``everything``, only the metrics of the short form are read. ``pairs``: with wins.
 
     Raises:
         InputError: if the scores do not have a metric or the strategy of the question, or if those of a
@@ -188,37 +182,27 @@ def found_in(scored: Scored, question: Question, *, everything: bool = True, plo
     balance = question.balance or ""
     deciding = _deciding(scored, question)
     subjects = subjects_of(scored, question.per)
+    today = place_of(question.baseline, scored) if question.baseline else None
     names = [metric.name for metric in scored.metrics]
-    read = names if everything else headlines_of(names, balance)
-    read = [name for name in names if name in {*read, *deciding, MOVES}]
+    headlines = headlines_of(names, balance)
+    wanted = {*(names if everything else headlines), *deciding, MOVES}
+    read = [name for name in names if name in wanted]
     common = completed_by_all(scored)
     figures: dict[tuple[str, str], Figures] = {}
     wins: dict[tuple[str, str, str], tuple[int, int, int]] = {}
-    curves: dict[tuple[str, str], Sequence[float]] = {}
-    differences: dict[tuple[str, str], Difference] = {}
     grids: dict[str, Figures2D] = {}
-    headlines = headlines_of(names, balance)
     divided = parts_of(question.by[1]) if question.by else []
-    means: dict[str, dict[tuple[str, str], float]] = {name: {} for name, _ in divided}
-    changes: dict[str, dict[tuple[str, str], Difference]] = {name: {} for name, _ in divided}
+    parts = [(name, inside, dict[tuple[str, str], Figures]()) for name, inside in divided]
     for metric in read:
         grid = scored.figures(metric)
         rows = comparable(grid, common)
-        figures |= _figures(scored, metric, grid, rows)
-        if question.baseline:
-            numbers = subjects.numbers[rows]
-            differences |= _differences(scored, question.baseline, metric, grid[rows], numbers)
-        if plots:
+        figures |= figures_of(scored, metric, grid, rows, subjects, today)
+        if pairs:
             wins |= wins_of(scored, metric, grid)
-            curves |= curves_of(scored, metric, grid[rows])
-        if question.baseline and (metric in headlines or metric in deciding):
+        if metric in headlines or metric in deciding:
             grids[metric] = grid
-        for name, inside in divided if metric in (MOVES, balance, *deciding) else ():
-            some = rows & inside
-            means[name] |= _means(scored, metric, grid[some])
-            if question.baseline:
-                numbers = subjects.numbers[some]
-                changes[name] |= _differences(scored, question.baseline, metric, grid[some], numbers)
+        for _, inside, of_part in parts if metric in (MOVES, balance, *deciding) else ():
+            of_part |= figures_of(scored, metric, grid, rows & inside, subjects, today)
     described = {metric.name: metric for metric in scored.metrics}
     specs = default_registry().metrics()
     return Findings(
@@ -239,15 +223,13 @@ def found_in(scored: Scored, question: Question, *, everything: bool = True, plo
             *unweighted,
         ],
         wins=wins,
-        curves=curves,
         units={n: c.unit or (specs[n].unit if n in specs else "") for n, c in described.items()},
         definitions={n: c.doc or (specs[n].doc if n in specs else "") for n, c in described.items()},
         balance=balance,
         subjects=subjects,
-        differences=differences,
-        advice=_advice(scored, question, subjects, deciding, grids),
+        advice=_advice(scored, question.baseline, subjects, deciding, grids) if question.baseline else None,
         by=question.by[0] if question.by else "",
-        parts=[Part(n, int((common & rows).sum()), means[n], changes[n]) for n, rows in divided],
+        parts=[Part(name, int((common & inside).sum()), of_part) for name, inside, of_part in parts],
         unread=len(names) - len(read),
         events=_events(scored),
     )
@@ -273,33 +255,36 @@ def known_metrics(scored: Scored, where: str, metrics: Iterable[str]) -> list[st
     return known
 
 
-def _figures(
-    scored: Scored, metric: str, grid: Figures2D, rows: npt.NDArray[np.bool_]
+def figures_of(
+    scored: Scored,
+    metric: str,
+    grid: Figures2D,
+    rows: npt.NDArray[np.bool_],
+    subjects: Subjects,
+    today: int | None,
 ) -> dict[tuple[str, str], Figures]:
+    """Return the figures of a metric in some scenarios, and their changes from today's strategy."""
     found = {}
-    places = np.flatnonzero(rows)
+    places, groups = np.flatnonzero(rows), subjects.numbers[rows]
     for number, strategy in enumerate(scored.strategies):
         values = grid[rows, number]
         if not len(values) or np.isnan(values).all():
             continue
-        p50, p95, p99 = (float(value) for value in np.percentile(values, [50, 95, 99]))
+        curve = np.percentile(values, range(101)).tolist()
         worst = values.min() if higher_is_better(metric) else values.max()
         last = int(places[np.flatnonzero(values == worst)[-1]])
+        change = None if today in (None, number) else values - grid[rows, today]
         found[metric, strategy] = Figures(
-            len(values), float(values.mean()), p50, p95, p99, float(worst), scored.scenarios[last]
+            len(values),
+            float(values.mean()),
+            curve[50],
+            curve[95],
+            curve[99],
+            float(worst),
+            scored.scenarios[last],
+            curve,
+            None if change is None or np.isnan(change).any() else difference(change, groups),
         )
-    return found
-
-
-def _differences(
-    scored: Scored, baseline: str, metric: str, grid: Figures2D, subjects: npt.NDArray[np.int64]
-) -> dict[tuple[str, str], Difference]:
-    today = place_of(baseline, scored)
-    found = {}
-    for number, strategy in enumerate(scored.strategies):
-        change = grid[:, number] - grid[:, today]
-        if number != today and len(change) and not np.isnan(change).any():
-            found[metric, strategy] = difference(change, subjects)
     return found
 
 
@@ -309,38 +294,14 @@ def wins_of(
     """Count over the scenarios in which both strategies have the figure."""
     found = {}
     grid = scored.figures(metric) if grid is None else grid
-    higher = higher_is_better(metric)
+    grid = grid if higher_is_better(metric) else -grid
     for i, one in enumerate(scored.strategies):
         for j, other in enumerate(scored.strategies):
             if i != j:
-                gain = gains(grid[:, j], grid[:, i], higher)
-                known = gain[~np.isnan(gain)]
-                counts = ((known > 0).sum(), (known == 0).sum(), (known < 0).sum())
-                found[metric, one, other] = (int(counts[0]), int(counts[1]), int(counts[2]))
+                gains = shares(grid[:, i], grid[:, j])
+                better, worse = (int((each > ROUNDING).sum()) for each in (gains, -gains))
+                found[metric, one, other] = (better, int((~np.isnan(gains)).sum()) - better - worse, worse)
     return found
-
-
-def curves_of(
-    scored: Scored, metric: str, grid: Figures2D, points: int = 100
-) -> dict[tuple[str, str], Sequence[float]]:
-    """Return the figures of comparable scenarios at evenly spaced quantiles, by metric and strategy."""
-    at = np.linspace(0, 100, points + 1)
-    return {
-        (metric, strategy): np.percentile(grid[:, number], at).tolist()
-        for number, strategy in enumerate(scored.strategies)
-        if len(grid) and not np.isnan(grid[:, number]).any()
-    }
-
-
-def _means(scored: Scored, metric: str, grid: Figures2D) -> dict[tuple[str, str], float]:
-    if not len(grid):
-        return {}
-    means = grid.mean(axis=0)
-    return {
-        (metric, strategy): float(mean)
-        for strategy, mean in zip(scored.strategies, means, strict=True)
-        if not np.isnan(mean)
-    }
 
 
 def front_of(scored: Scored, moves: str, balance: str) -> tuple[int, list[OnFront]]:
@@ -351,21 +312,14 @@ def front_of(scored: Scored, moves: str, balance: str) -> tuple[int, list[OnFron
     common = completed_by_all(scored)
     grids = [scored.figures(metric) for metric in (moves, balance)]
     rows = comparable(grids[0], common) & comparable(grids[1], common)
-    means = np.array([grid[rows].mean(axis=0) for grid in grids]).T if rows.any() else np.empty((0, 2))
-    points = {
-        strategy: (float(point[0]), float(point[1]))
-        for strategy, point in zip(scored.strategies, means, strict=False)
-        if not np.isnan(point).any()
-    }
-    front = [
-        OnFront(strategy, *point, not any(_beats(one, point) for one in points.values()))
-        for strategy, point in points.items()
-    ]
+    known = np.flatnonzero(rows.any() & ~np.isnan([grid[rows] for grid in grids]).any(axis=(0, 1)))
+    costs = [grid[rows][:, known] for grid in grids]
+    front = []
+    for i, number in enumerate(known):
+        most = [[ends(cost[:, j], cost[:, i])[1][0] for j in range(len(known))] for cost in costs]
+        means = [float(cost[:, i].mean()) for cost in costs]
+        front.append(OnFront(scored.strategies[number], means[0], means[1], not dominates(most).any()))
     return int(rows.sum()), sorted(front, key=lambda each: (each.moves, each.balance, each.strategy))
-
-
-def _beats(one: Sequence[float], other: Sequence[float]) -> bool:
-    return all(a <= b for a, b in zip(one, other, strict=True)) and tuple(one) != tuple(other)
 
 
 def _left_out(scored: Scored, common: npt.NDArray[np.bool_]) -> list[str]:
@@ -456,23 +410,13 @@ def _repaired(scored: Scored) -> list[str]:
 
 
 def _advice(
-    scored: Scored,
-    question: Question,
-    subjects: Subjects,
-    deciding: list[str],
-    grids: Mapping[str, Figures2D],
-) -> Advice | None:
-    if not question.baseline:
-        return None
+    scored: Scored, baseline: str, subjects: Subjects, deciding: list[str], grids: Mapping[str, Figures2D]
+) -> Advice:
+    """Return the advice. Where the balance by rates decides, that by partitions does for groups without."""
     higher = {metric: higher_is_better(metric) for metric in grids}
-    counts = counts_beside(scored, deciding)
-    return advise(scored, question.baseline, subjects, grids, deciding, higher, counts)
-
-
-def counts_beside(scored: Scored, deciding: Sequence[str]) -> Figures2D | None:
-    """Return the balance by partitions if the one by rates decides, for groups without rates."""
     has_counts = any(metric.name == BY_COUNT for metric in scored.metrics)
-    return scored.figures(BY_COUNT) if BY_RATE in deciding and has_counts else None
+    counts = scored.figures(BY_COUNT) if BY_RATE in deciding and has_counts else None
+    return advise(scored, baseline, subjects, grids, deciding, higher, counts)
 
 
 def _statuses(scored: Scored) -> dict[str, dict[str, int]]:

@@ -43,6 +43,9 @@ REPAIRED = (
     " one"
 )
 
+_AMOUNTS = ("_rate", "_lag")
+"""The columns with amounts, which a table need not have."""
+
 _LEAVE = "5m"
 _LIMIT = 1e300
 _OWNED = "array<struct<_topic:string,_numbers:array<int>>>"
@@ -92,7 +95,9 @@ def groups_to_workload(
     from pyspark.sql import functions as sf
 
     by = ["_id"]
-    rows = _flat(table, group, member, topic, partition, rate, lag, keys, keep)
+    named = {"_group": group, "_member": member, "_topic": topic, "_partition": partition}
+    named |= {name: column for name, column in (("_rate", rate), ("_lag", lag)) if column is not None}
+    rows = _flat(table, named, keys, keep)
     rows = rows.repartition(*by)  # one exchange in place of one for each aggregation below
     constant = [name for name in rows.columns if name.startswith(("_group", "_key", "_keep"))]
     once = rows.groupBy(*by, "_topic", "_partition").agg(
@@ -141,21 +146,12 @@ def check_draws(draws: int | None, events: Sequence[Mapping[str, Any]] | None = 
 
 
 def _flat(
-    table: "DataFrame",
-    group: str,
-    member: str,
-    topic: str,
-    partition: str,
-    rate: str | None,
-    lag: str | None,
-    keys: Sequence[str],
-    keep: Sequence[str],
+    table: "DataFrame", columns: Mapping[str, str], keys: Sequence[str], keep: Sequence[str]
 ) -> "DataFrame":
-    """Return a row per partition, with columns of known names and types."""
+    """Return a row per partition, with columns of known names and types. ``columns`` has the given names."""
     from pyspark.sql import functions as sf
 
-    named = {"_group": group, "_member": member, "_topic": topic, "_partition": partition}
-    named |= {name: column for name, column in (("_rate", rate), ("_lag", lag)) if column is not None}
+    named = dict(columns)
     named |= {f"_key{number}": column for number, column in enumerate(keys)}
     named |= {f"_keep{number}": column for number, column in enumerate(keep)}
     is_array = {alias: _is_array(table, column) for alias, column in named.items()}
@@ -172,12 +168,11 @@ def _flat(
         *(f"_key{number}" for number in range(len(keys))),
         *(f"_keep{number}" for number in range(len(keep))),
         name.alias("_group"),
-        _kind_of_repair(has_both, name, rate, lag).alias("_repaired"),
+        _kind_of_repair(has_both, name, columns).alias("_repaired"),
         sf.nullif(sf.col("_member").cast("string"), sf.lit("")).alias("_member"),
         sf.when(has_both, sf.col("_topic").cast("string")).alias("_topic"),
         sf.when(has_both, whole).alias("_partition"),
-        _amount("_rate", rate).alias("_rate"),
-        _amount("_lag", lag).alias("_lag"),
+        *(_amount(amount, columns).alias(amount) for amount in _AMOUNTS),
     )
 
 
@@ -222,10 +217,10 @@ def _is_array(table: "DataFrame", name: str) -> bool:
     return arrays
 
 
-def _amount(name: str, given: str | None) -> "Column":
+def _amount(name: str, columns: Mapping[str, str]) -> "Column":
     from pyspark.sql import functions as sf
 
-    if given is None:
+    if name not in columns:
         return sf.lit(None).cast("double")
     return sf.when(_is_amount(name), sf.col(name).try_cast("double")).otherwise(0.0)
 
@@ -237,11 +232,11 @@ def _is_amount(name: str) -> "Column":
     return sf.coalesce(number.between(0.0, _LIMIT) & ~sf.isnan(number), sf.lit(False))
 
 
-def _kind_of_repair(has_both: "Column", group: "Column", rate: str | None, lag: str | None) -> "Column":
+def _kind_of_repair(has_both: "Column", group: "Column", columns: Mapping[str, str]) -> "Column":
     """Return why a row is repaired, or null. That of a member without partitions has no amounts."""
     from pyspark.sql import functions as sf
 
-    amounts = [_is_amount(name) for name, given in (("_rate", rate), ("_lag", lag)) if given is not None]
+    amounts = [_is_amount(name) for name in _AMOUNTS if name in columns]
     numbered = sf.coalesce(sf.col("_partition").try_cast("int") >= 0, sf.lit(False))
     has_neither = sf.col("_topic").isNull() & ~numbered
     are_amounts = reduce(and_, amounts, sf.lit(True))

@@ -1,6 +1,5 @@
 """The identity of a score: what was computed, for which scenario, and in which run."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -44,7 +43,7 @@ def identified(job: Job) -> Job:
         job.fidelity.value,
         job.timeout,
         job.seed,
-        _sources(job.plugins),
+        [_hash_of_module(name) for name in job.plugins],
         program_version(),
         plugin_versions(registry_with(job.plugins)),
     )
@@ -59,10 +58,6 @@ def _hashes(job: Job, common: tuple[Any, ...]) -> tuple[str, ...]:
         sha256(msgspec.json.encode((strategy, _source_of(strategy), common))).hexdigest()[:HASH_LENGTH]
         for strategy in job.strategies
     )
-
-
-def _sources(modules: Sequence[str]) -> list[str]:
-    return [_hash_of_module(name) for name in modules]
 
 
 def _source_of(strategy: str) -> str:

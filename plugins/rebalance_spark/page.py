@@ -1,12 +1,11 @@
 """The findings as one static page with tables and SVG plots. It fetches nothing and runs no script."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from html import escape
-from urllib.parse import quote
 
-from rebalance_lab.verdicts.tables import Cell, html_table
+from rebalance_lab.verdicts.tables import Table, html_table
 from rebalance_spark import report_tables as tables
-from rebalance_spark.choices import Statistic, Status
+from rebalance_spark.choices import Statistic
 from rebalance_spark.findings import Findings
 from rebalance_spark.paired import LEVEL, RESAMPLES
 from rebalance_spark.plots import distribution_plot, front_plot, is_constant, look
@@ -37,28 +36,31 @@ dt { font-weight: 600 } dd { margin: 0 0 .5rem 1rem }
 
 def as_page(findings: Findings, links: Mapping[str, str] | None = None) -> str:
     """Return the page. ``links`` maps scenarios to the addresses of views, relative to the page."""
-    title = tables.title_of(findings)
+    title, metrics = tables.title_of(findings), findings.metrics
     sentences = "".join(f"<li>{escape(line)}</li>" for line in tables.verdict(findings))
+    entries = "".join(
+        f"<dt>{escape(n)}</dt><dd>{escape(text)}</dd>" for n, text in tables.definitions(findings)
+    )
     parts = [
         f"<h1>{escape(title)}</h1>",
         f'<ul class="verdict">{sentences}</ul>' if sentences else "",
-        *(f"<p>{escape(line)}</p>" for line in findings.left_out),
-        *(f"<p>{escape(line)}</p>" for line in tables.notes(findings)),
+        *(f"<p>{escape(line)}</p>" for line in (*findings.left_out, *tables.notes(findings))),
         *_front(findings),
         *_differences(findings),
-        *_parts(findings),
+        f"<h2>By {escape(findings.by)}</h2>" if findings.parts else "",
+        *map(_table, tables.parts_tables(findings)),
         *_distributions(findings),
         "<h2>Figures</h2>",
         f"<p>Of the {findings.common:,} scenarios that all compared strategies completed.</p>",
-        *(_laid_out(tables.figures_table(findings, s, findings.metrics), s) for s in Statistic),
-        _worst_table(findings, links or {}),
+        *(_table(tables.figures_table(findings, statistic, metrics)) for statistic in Statistic),
+        _table(tables.worst_table(findings, links or {})),
         "<h2>Pair by pair</h2>",
         "<p>In how many scenarios the strategy of the row is better than that of the column, in percent of"
         " those that both have figures for; the rest are ties or worse.</p>",
-        *(_wins_table(findings, metric) for metric in findings.metrics),
-        _definitions(findings),
+        *(_table(tables.wins_table(findings, metric)) for metric in metrics),
+        f"<h2>Definitions</h2><dl>{entries}</dl>" if entries else "",
         "<h2>Rows</h2>",
-        _status_table(findings),
+        _table(tables.status_table(findings.statuses)),
         f"<p>{escape('; '.join(findings.versions))}</p>",
     ]
     return (
@@ -76,10 +78,10 @@ def _front(findings: Findings) -> list[str]:
         return []
     return [
         f"<h2>Moves against {escape(findings.balance)}</h2>",
-        f"<p>Means over {findings.common:,} scenarios. Of the strategies on the front, the filled points on a"
-        " line, none is worse than another in both.</p>",
+        f"<p>Means over {findings.common:,} scenarios. On the front, the filled points on a line, are those"
+        " than which no other strategy is known to be better in one of the two and as good in the other.</p>",
         f'<div class="front"><figure>{front_plot(findings)}</figure>',
-        _laid_out(tables.front_table(findings), "Front", "strategy") + "</div>",
+        _table(tables.front_table(findings)) + "</div>",
     ]
 
 
@@ -92,28 +94,14 @@ def _differences(findings: Findings) -> list[str]:
         f"<p>The mean difference to {baseline} in the same {findings.common:,} scenarios, and the interval"
         f" with it in {LEVEL} % of {RESAMPLES:,} resamples of the {groups}. Green is better, yellow is worse;"
         " without a colour, zero is in the interval, or there is none.</p>",
-        _laid_out(tables.differences_table(findings, findings.metrics), f"less {findings.advice.baseline}"),
+        _table(tables.differences_table(findings, findings.metrics)),
     ]
 
 
-def _parts(findings: Findings) -> list[str]:
-    if not findings.parts:
-        return []
-    heading = f"<h2>By {escape(findings.by)}</h2>"
-    shown = []
-    for metric in tables.parts_metrics(findings):
-        shown.append(_laid_out(tables.parts_table(findings, metric), metric, findings.by))
-        if findings.advice is not None:
-            caption = f"{metric} less {findings.advice.baseline}"
-            shown.append(_laid_out(tables.parts_differences_table(findings, metric), caption, findings.by))
-    return [heading, *shown]
-
-
 def _distributions(findings: Findings) -> list[str]:
-    known = [metric for metric in findings.metrics if any(m == metric for m, _ in findings.curves)]
-    plots = [metric for metric in known if not is_constant(findings, metric)]
-    constant = ", ".join(metric for metric in known if metric not in plots)
-    if not known:
+    plots = [metric for metric in findings.metrics if not is_constant(findings, metric)]
+    constant = ", ".join(metric for metric in findings.metrics if metric not in plots)
+    if not findings.metrics:
         return []
     drawn = "".join(f"<figure>{distribution_plot(findings, metric)}</figure>" for metric in plots)
     return [
@@ -138,51 +126,5 @@ def _key(findings: Findings) -> str:
     return f'<ul class="key">{"".join(entries)}</ul>'
 
 
-def _laid_out(table: tables.Table, caption: str, first: str = "") -> str:
-    head, rows, headings = table
-    name = first or ("strategy" if headings > 1 else "metric")
-    return _table(caption, [name, *head[1:]], rows)
-
-
-def _table(caption: str, head: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
-    return f'<div class="wide">{html_table(head, rows, caption)}</div>'
-
-
-def _status_table(findings: Findings) -> str:
-    rows = [
-        [Cell(strategy), *(Cell(f"{counts[status.value]:,}") for status in Status)]
-        for strategy, counts in findings.statuses.items()
-    ]
-    return _table("Rows", ["strategy", *(status.value for status in Status)], rows)
-
-
-def _worst_table(findings: Findings, links: Mapping[str, str]) -> str:
-    rows = []
-    for metric in findings.metrics:
-        found = [findings.figures.get((metric, strategy)) for strategy in findings.strategies]
-        worst = [
-            Cell("-", left=True)
-            if figures is None
-            else Cell(figures.worst_scenario, left=True, link=quote(links.get(figures.worst_scenario, "")))
-            for figures in found
-        ]
-        rows.append([Cell(metric, hint=tables.hint_of(findings, metric)), *worst])
-    return _table("the worst scenario", ["metric", *findings.strategies], rows)
-
-
-def _wins_table(findings: Findings, metric: str) -> str:
-    rows = []
-    for strategy in findings.strategies:
-        cells = [Cell(strategy)]
-        for other in findings.strategies:
-            counts = findings.wins.get((metric, strategy, other))
-            total = sum(counts) if counts else 0
-            cells.append(Cell(f"{100 * counts[0] / total:.1f} %" if counts and total else ""))
-        rows.append(cells)
-    return _table(metric, ["better than", *findings.strategies], rows)
-
-
-def _definitions(findings: Findings) -> str:
-    described = tables.definitions(findings, findings.metrics)
-    entries = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in described)
-    return f"<h2>Definitions</h2><dl>{entries}</dl>" if entries else ""
+def _table(table: Table) -> str:
+    return f'<div class="wide">{html_table(table.head, table.rows, table.title)}</div>'

@@ -1,4 +1,4 @@
-"""Differences of strategies over the same scenarios, with bootstrap intervals."""
+"""The scenarios that are compared, and mean differences over them, with bootstrap intervals."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -16,9 +16,6 @@ MOST_BLOCKS = 2_000
 SEED = 18
 LEVEL = 95
 """The percentage of resamples whose mean is in the interval."""
-
-ROUNDING = 1e-9
-"""Figures with a smaller relative difference are equal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,20 +86,3 @@ def _blocks(groups: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     if count <= MOST_BLOCKS:
         return numbers
     return np.asarray((np.random.default_rng(SEED).permutation(count) * MOST_BLOCKS // count)[numbers])
-
-
-def gains(
-    base: npt.NDArray[np.float64], other: npt.NDArray[np.float64], higher: bool, tie: float = ROUNDING
-) -> Figures2D:
-    """Return by how much ``other`` is better than ``base``.
-
-    A difference of at most the share ``tie`` of the larger figure is 0.
-    """
-    gain = other - base if higher else base - other
-    even = np.abs(gain) <= tie * np.maximum(np.abs(base), np.abs(other))
-    return np.asarray(np.where(even, 0.0, gain))
-
-
-def signed(value: float, text: str) -> str:
-    """Return the text of a difference with its sign."""
-    return text if isnan(value) or value <= 0 else f"+{text}"

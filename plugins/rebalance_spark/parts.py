@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from coordinator_core.errors import InputError
 from coordinator_core.reading.suggestions import one_of
-from rebalance_spark.stored import Figures2D, Scored, encoded
+from rebalance_spark.stored import Scored, encoded
 
 MOST_PARTS = 20
 """Of more values the most frequent are parts, and the others are one part together."""
@@ -45,19 +45,14 @@ class Subjects:
         return {SCENARIO: "scenario", GROUP: "group"}.get(self.column, f"value of {self.column}")
 
     @property
+    def counted(self) -> str:
+        """The number of the subjects with their word."""
+        return f"{len(self.names):,} {self.singular if len(self.names) == 1 else self.plural}"
+
+    @property
     def plural(self) -> str:
         """The word for several subjects."""
         return {SCENARIO: "scenarios", GROUP: "groups"}.get(self.column, f"values of {self.column}")
-
-    def means(self, figures: Figures2D, rows: npt.NDArray[np.bool_]) -> Figures2D:
-        """Return the means of the scenarios ``rows`` of each subject (subjects x strategies).
-
-        A mean is NaN if a figure is, or if the subject has no such scenario.
-        """
-        numbers, size = self.numbers[rows], len(self.names)
-        sums = [np.bincount(numbers, column, size) for column in figures[rows].T]
-        with np.errstate(invalid="ignore"):
-            return np.stack(sums, axis=1) / np.bincount(numbers, minlength=size)[:, None]
 
 
 def subjects_of(scored: Scored, per: str = "") -> Subjects:

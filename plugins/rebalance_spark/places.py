@@ -1,7 +1,6 @@
 """The place of scores: a folder of Parquet files, or a table of the catalog."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -52,18 +51,18 @@ class Folder:
             raise InputError(self.path, f"files that cannot be read ({in_short(error)})", "scores") from None
         return _checked(found.drop(*RESERVED) if set(RESERVED) & set(names) else found, self.path)
 
-    @contextmanager
-    def leased(self, spark: "SparkSession", run_id: str, schema: "StructType") -> Iterator[None]:  # noqa: ARG002
+    def leased(
+        self,
+        spark: "SparkSession",
+        run_id: str,
+        schema: "StructType",  # noqa: ARG002
+    ) -> AbstractContextManager[None]:
         """Hold the lease of the folder. A session of Spark Connect cannot.
 
         Raises:
             InputError: if another run holds it.
         """
-        if context_of(spark) is None:
-            yield
-            return
-        with leased(spark, self.path, run_id):
-            yield
+        return _leased(spark, self.path, run_id)
 
     def write(self, scores: "DataFrame", run_id: str, chunk: int) -> None:
         """Write a chunk of scores."""
@@ -88,8 +87,9 @@ class Table:
         """
         return _checked(read_table(spark, self.name), self.name) if _has_table(spark, self.name) else None
 
-    @contextmanager
-    def leased(self, spark: "SparkSession", run_id: str, schema: "StructType") -> Iterator[None]:
+    def leased(
+        self, spark: "SparkSession", run_id: str, schema: "StructType"
+    ) -> AbstractContextManager[None]:
         """Create the table if it does not exist, and hold the lease of the folder in which it is kept.
 
         A table whose catalog names no folder has no lease.
@@ -104,16 +104,9 @@ class Table:
             raise InputError(
                 self.name, f"a table without {', '.join(missing)}", "these columns, or a new table"
             )
-        location = self._location(spark)
-        if location is None or context_of(spark) is None:
-            yield
-            return
-        with leased(spark, location, run_id):
-            yield
-
-    def _location(self, spark: "SparkSession") -> str | None:
         rows: list[Any] = spark.sql(f"DESCRIBE TABLE EXTENDED {self.name}").collect()
-        return next((row["data_type"] for row in rows if row["col_name"] == "Location"), None)
+        location = next((row["data_type"] for row in rows if row["col_name"] == "Location"), None)
+        return nullcontext() if location is None else _leased(spark, location, run_id)
 
     def write(self, scores: "DataFrame", run_id: str, chunk: int) -> None:  # noqa: ARG002
         """Append a chunk of scores."""
@@ -126,6 +119,10 @@ class Table:
             for f in wanted
         ]
         scores.select(*columns).write.mode("append").saveAsTable(self.name)
+
+
+def _leased(spark: "SparkSession", folder: str, run_id: str) -> AbstractContextManager[None]:
+    return nullcontext() if context_of(spark) is None else leased(spark, folder, run_id)
 
 
 Place = Folder | Table

@@ -55,8 +55,8 @@ def front_plot(findings: Findings) -> str:
 
 def is_constant(findings: Findings, metric: str) -> bool:
     """Return whether all figures of a metric are the same."""
-    values = {value for (name, _), curve in findings.curves.items() if name == metric for value in curve}
-    return len(values) == 1
+    curves = [figures.curve for (name, _), figures in findings.figures.items() if name == metric]
+    return len({value for curve in curves for value in curve}) == 1
 
 
 def distribution_plot(findings: Findings, metric: str) -> str:
@@ -64,9 +64,9 @@ def distribution_plot(findings: Findings, metric: str) -> str:
     figure, axes = plot(4.4, 2.6)
     drawn = []
     for strategy in findings.strategies:
-        values = findings.curves.get((metric, strategy))
-        if values is None:
+        if (metric, strategy) not in findings.figures:
             continue
+        values = findings.figures[metric, strategy].curve
         drawn.append(np.array(values))
         colour, dashes = look(findings, strategy)
         percents = np.linspace(0, 100, len(values))

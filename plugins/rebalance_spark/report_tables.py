@@ -1,17 +1,19 @@
 """The tables and sentences of a report, for a terminal and for a page."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from urllib.parse import quote
 
 import numpy as np
 
 from coordinator_core.registry.registry import default_registry
 from rebalance_lab.verdicts.answers import what_it_takes
-from rebalance_lab.verdicts.tables import BEST, Cell, as_text
+from rebalance_lab.verdicts.rule import FEWEST_PAIRS
+from rebalance_lab.verdicts.tables import BEST, Cell, Table, as_text
 from rebalance_lab.verdicts.words import listed_names
 from rebalance_spark.advising import BY_COUNT, BY_RATE, UNKNOWN, Advice
-from rebalance_spark.choices import Fidelity
-from rebalance_spark.findings import MOVES, Findings, higher_is_better
-from rebalance_spark.paired import LEVEL, Difference, signed
+from rebalance_spark.choices import Fidelity, Status
+from rebalance_spark.findings import MOVES, Figures, Findings, higher_is_better
+from rebalance_spark.paired import LEVEL, Difference
 from rebalance_spark.sweeps import parted, swept
 
 _MOST_SWITCHES = 5
@@ -23,23 +25,22 @@ _NO_STOPS = (
 )
 
 _EACH_ALONE = (
-    "Each decision rests on one scenario: score more hours (--keys) or --draws, or decide --per COLUMN"
+    f"Each decision rests on one scenario, and takes {FEWEST_PAIRS}: score more hours (--keys) or --draws, or"
+    " decide --per COLUMN"
 )
+_FEW = f"have figures in fewer than {FEWEST_PAIRS} scenarios: score more hours (--keys) or --draws"
 
 _AT_ONCE = (
     "Members without process_rate, if there are any, handle records at once, so that rounds do not wait for"
     " batches of records."
 )
 
-Table = tuple[list[str], list[list[Cell]], int]
-"""The head of a table, its rows, and how many of its columns are headings of rows."""
-
 
 def title_of(findings: Findings) -> str:
     """Return the number of scenarios, that of their groups, and their fidelity."""
     subjects = findings.subjects
     are_scenarios = subjects is None or subjects.are_scenarios
-    of = "" if subjects is None or are_scenarios else f" of {len(subjects.names):,} {subjects.plural}"
+    of = "" if subjects is None or are_scenarios else f" of {subjects.counted}"
     return f"{findings.scenarios:,} scenarios{of}, {' and '.join(findings.fidelities)} fidelity"
 
 
@@ -50,27 +51,26 @@ def verdict(findings: Findings) -> list[str]:
         best = [point.strategy for point in findings.front if point.on_front]
         if len(findings.front) < 2:
             return []
-        least = f"fewest moves or least {findings.balance}, and none is worse than another in both"
-        return [f"{', '.join(best)}: {least}. --baseline STRATEGY adds the change from today's strategy."]
+        none = f"no other strategy is better in {MOVES} or {findings.balance} and as good in the other"
+        return [f"{', '.join(best)}: {none}. --baseline STRATEGY adds the change from today's strategy."]
     total, switches, groups = len(advice.chosen), advice.switches, advice.subjects.plural
     lines = [
-        f"switch {count:,} of {total:,} {groups} to {name}: {_changes(findings, advice, name)}"
+        f"switch {count:,} of {total:,} {groups} to {name}: {_price(findings, advice, name)}"
         for name, count in switches[:_MOST_SWITCHES]
     ]
     if rest := switches[_MOST_SWITCHES:]:
         lines.append(
             f"switch {sum(n for _, n in rest):,} {groups} to one of {len(rest)} others (--advice FILE)"
         )
-    unknown = int((~advice.known).sum())
+    unknown = int((advice.scenarios == 0).sum())
+    few = int((advice.scenarios < FEWEST_PAIRS).sum())
     staying = total - sum(count for _, count in switches)
     if staying:
         of_these = f" ({unknown:,} of them have {UNKNOWN})" if unknown else ""
         lines.append(f"leave {staying:,} of {total:,} {groups} as they are, with {advice.baseline}{of_these}")
-    alone = int((advice.scenarios == 1).sum())
-    if advice.subjects.are_scenarios and alone:
-        lines.append(_EACH_ALONE)
-    elif 2 * alone > total:
-        lines.append(f"{alone:,} of {total:,} {groups} have one scenario: score more hours, or --draws")
+    if few:
+        alone = advice.subjects.are_scenarios
+        lines.append(_EACH_ALONE if alone else f"{few:,} of {total:,} {groups} {_FEW}")
     return lines
 
 
@@ -84,7 +84,7 @@ def notes(findings: Findings) -> list[str]:
     if advice is None:
         return []
     groups = advice.subjects.plural
-    found = [advice.rule]
+    found = [advice.rule] if (advice.scenarios >= FEWEST_PAIRS).any() else []
     if advice.counted:
         listed = listed_names(advice.counted, 3)
         found.append(
@@ -92,12 +92,11 @@ def notes(findings: Findings) -> list[str]:
             f" {BY_COUNT}, which counts partitions, decides about them in place of {BY_RATE}."
         )
     if advice.switches:
-        per = "" if advice.subjects.are_scenarios else " per scenario"
-        found.append(f"Changes are means{per} over the {groups} that switch, with {LEVEL} % intervals.")
+        found.append(f"Changes are those of the medians, in the mean over the {groups} that switch.")
     if not np.isnan(advice.agree).all():
         share = f"{100 * np.nanmean(advice.agree):.0f} %"
         alone = f"the strategy of its {advice.subjects.singular} in {share} of them, in the mean"
-        found.append(f"Applied to each scenario alone, the rule gives {alone}.")
+        found.append(f"The figures of each scenario alone give {alone}.")
     if Fidelity.PLAN in findings.fidelities:
         found.append(_NO_STOPS)
     if Fidelity.PROTOCOL in findings.fidelities:
@@ -113,108 +112,73 @@ def _events(events: tuple[int, int] | None) -> str:
     return f"Each scenario has {f'{fewest:,} to ' * (fewest < most)}{most:,} event{'s' * (most != 1)}. "
 
 
-def _changes(findings: Findings, advice: Advice, strategy: str) -> str:
+def _price(findings: Findings, advice: Advice, strategy: str) -> str:
     """Return the mean changes where the strategy is advised: of deciding metrics, then of worse headlines."""
     texts, worse = (
         ", ".join(
             _change(findings, metric, change)
             for metric in metrics
-            if not np.isnan((change := advice.differences[strategy, metric]).mean)
+            if not np.isnan(change := advice.change(strategy, metric))
         )
         for metrics in (advice.decisive, advice.worse.get(strategy, ()))
     )
     return texts + (f"; but {worse}" if worse else "")
 
 
-def _is_worse(metric: str, change: Difference) -> bool:
-    return (change.mean < 0) if higher_is_better(metric) else (change.mean > 0)
-
-
-def _change(findings: Findings, metric: str, change: Difference) -> str:
+def _change(findings: Findings, metric: str, change: float) -> str:
     unit = findings.units.get(metric, "")
     shown = metric if unit in ("", "ratio") or unit.replace(" ", "_") in metric else f"{unit} {metric}"
-    return f"{interval(change, _subject(findings))} {shown}"
+    return f"{_with_sign(change)} {shown}"
 
 
-def _subject(findings: Findings) -> str:
-    return "scenario" if findings.subjects is None else findings.subjects.singular
+def _with_sign(value: float) -> str:
+    return f"{'+' * (value > 0)}{as_text(value)}"
 
 
-def with_sign(value: float) -> str:
-    """Return a difference with three significant digits and its sign."""
-    return signed(value, as_text(value))
-
-
-def interval(change: Difference, subject: str) -> str:
+def _interval(findings: Findings, change: Difference) -> str:
     """Return a mean difference with its interval. That of one subject, such as a group, has none."""
     if not change.has_interval:
-        return f"{with_sign(change.mean)} (one {subject}: no interval)"
-    return f"{with_sign(change.mean)} [{with_sign(change.low)}, {with_sign(change.high)}]"
+        subject = "scenario" if findings.subjects is None else findings.subjects.singular
+        return f"{_with_sign(change.mean)} (one {subject}: no interval)"
+    return f"{_with_sign(change.mean)} [{_with_sign(change.low)}, {_with_sign(change.high)}]"
 
 
 def figures_table(findings: Findings, statistic: str, metrics: Sequence[str]) -> Table:
     """Return a row per metric and a column per strategy; in a sweep, a row per strategy."""
-    cells = {
-        (metric, strategy): _figure(findings, statistic, metric, strategy)
-        for metric in metrics
-        for strategy in findings.strategies
-    }
-    return _laid_out(findings, f"{statistic} of {findings.common:,}", metrics, cells)
+    cells = {metric: _values(findings, findings.figures, metric, statistic) for metric in metrics}
+    return _laid_out(findings, f"{statistic} of {findings.common:,}", findings.strategies, cells)
 
 
 def differences_table(findings: Findings, metrics: Sequence[str]) -> Table:
     """Return the mean differences to the strategy that runs today, with their intervals."""
-    baseline = "" if findings.advice is None else findings.advice.baseline
-    cells = {
-        (metric, strategy): Cell(interval(change, _subject(findings)), _style(metric, change))
-        for (metric, strategy), change in findings.differences.items()
-    }
-    others = [strategy for strategy in findings.strategies if strategy != baseline]
-    title = f"less {baseline}, of {findings.common:,} [{LEVEL} %]"
-    return _laid_out(findings, title, metrics, cells, others)
+    cells = {metric: _changes(findings, findings.figures, metric) for metric in metrics}
+    title = f"less {_baseline(findings)}, of {findings.common:,} [{LEVEL} %]"
+    return _laid_out(findings, title, _others(findings), cells)
 
 
-def parts_table(findings: Findings, metric: str) -> Table:
-    """Return a row per part and a column per strategy with the means of a metric."""
-    rows = []
-    for part in findings.parts:
-        means = [part.means.get((metric, strategy)) for strategy in findings.strategies]
-        known = {mean for mean in means if mean is not None}
-        best = _best(metric, known)
-        cells = [Cell("-" if m is None else as_text(m), BEST if m == best else "") for m in means]
-        rows.append([Cell(part.name), Cell(f"{part.scenarios:,}"), *cells])
-    return [f"{metric} by {findings.by}", "scenarios", *findings.strategies], rows, 1
+def parts_tables(findings: Findings) -> list[Table]:
+    """Return the tables of the parts: of moves, balance, and the metrics that decide.
 
-
-def parts_differences_table(findings: Findings, metric: str) -> Table:
-    """Return a row per part with the mean differences of a metric to the strategy that runs today."""
-    baseline = "" if findings.advice is None else findings.advice.baseline
-    others = [strategy for strategy in findings.strategies if strategy != baseline]
-    rows = []
-    for part in findings.parts:
-        changes = [part.differences.get((metric, strategy)) for strategy in others]
-        texts = ["-" if c is None else interval(c, _subject(findings)) for c in changes]
-        styles = ["" if c is None else _style(metric, c) for c in changes]
-        cells = [Cell(text, style) for text, style in zip(texts, styles, strict=True)]
-        rows.append([Cell(part.name), *cells])
-    return [f"{metric} less {baseline} [{LEVEL} %]", *others], rows, 1
-
-
-def _best(metric: str, values: set[float]) -> float | None:
-    if len(values) < 2:
-        return None
-    return max(values) if higher_is_better(metric) else min(values)
-
-
-def parts_metrics(findings: Findings) -> list[str]:
-    """Return the metrics of which parts have tables: moves, balance, and those that decide."""
-    shown = {metric for part in findings.parts for metric, _ in part.means}
-    return [name for name in findings.metrics if name in shown]
+    Each has a row per part, with the means, and with the differences to the strategy that runs today.
+    """
+    shown = {metric for part in findings.parts for metric, _ in part.figures}
+    found = []
+    for metric in (name for name in findings.metrics if name in shown):
+        rows = [
+            [Cell(part.name), Cell(f"{part.scenarios:,}"), *_values(findings, part.figures, metric, "mean")]
+            for part in findings.parts
+        ]
+        head = [findings.by, "scenarios", *findings.strategies]
+        found.append(Table(head, rows, title=f"{metric} by {findings.by}"))
+        if findings.advice is not None:
+            rows = [[Cell(part.name), *_changes(findings, part.figures, metric)] for part in findings.parts]
+            title = f"{metric} less {_baseline(findings)} [{LEVEL} %]"
+            found.append(Table([findings.by, *_others(findings)], rows, title=title))
+    return found
 
 
 def front_table(findings: Findings) -> Table:
     """Return a row per strategy with its moves and balance; those not on the front in parentheses."""
-    title = f"front, of {findings.common:,} scenarios"
     rows = [
         [
             Cell(point.strategy, "bold") if point.on_front else Cell(f"({point.strategy})", "dim"),
@@ -223,44 +187,59 @@ def front_table(findings: Findings) -> Table:
         ]
         for point in findings.front
     ]
-    return [title, MOVES, findings.balance], rows, 1
+    return Table(
+        ["strategy", MOVES, findings.balance], rows, title=f"front, of {findings.common:,} scenarios"
+    )
 
 
-def _figure(findings: Findings, statistic: str, metric: str, strategy: str) -> Cell:
-    figures = findings.figures.get((metric, strategy))
-    value = None if figures is None else getattr(figures, statistic)
-    best = findings.best(metric, statistic)
-    return Cell("-" if value is None else as_text(value), BEST if value is not None and value == best else "")
+def _baseline(findings: Findings) -> str:
+    return "" if findings.advice is None else findings.advice.baseline
 
 
-def _style(metric: str, change: Difference) -> str:
-    if not change.is_clear:
-        return ""
-    return "yellow" if _is_worse(metric, change) else "green"
+def _others(findings: Findings) -> list[str]:
+    return [strategy for strategy in findings.strategies if strategy != _baseline(findings)]
+
+
+def _values(
+    findings: Findings, figures: Mapping[tuple[str, str], Figures], metric: str, statistic: str
+) -> list[Cell]:
+    """Return the figures of a metric under each strategy. The best is marked, if not all are the same."""
+    found = [figures.get((metric, strategy)) for strategy in findings.strategies]
+    values = [None if each is None else getattr(each, statistic) for each in found]
+    known = {value for value in values if value is not None}
+    best = (max if higher_is_better(metric) else min)(known) if len(known) > 1 else None
+    return [Cell("-") if v is None else Cell(as_text(v), BEST if v == best else "") for v in values]
+
+
+def _changes(findings: Findings, figures: Mapping[tuple[str, str], Figures], metric: str) -> list[Cell]:
+    """Return the differences of a metric to the strategy of today: green if they are clearly better."""
+    cells = []
+    for strategy in _others(findings):
+        change = figures[metric, strategy].change if (metric, strategy) in figures else None
+        if change is None:
+            cells.append(Cell("-"))
+            continue
+        style = "green" if (change.mean > 0) == higher_is_better(metric) else "yellow"
+        cells.append(Cell(_interval(findings, change), style if change.is_clear else ""))
+    return cells
 
 
 def _laid_out(
-    findings: Findings,
-    title: str,
-    metrics: Sequence[str],
-    cells: dict[tuple[str, str], Cell],
-    strategies: Sequence[str] | None = None,
+    findings: Findings, title: str, strategies: Sequence[str], cells: Mapping[str, Sequence[Cell]]
 ) -> Table:
-    strategies = findings.strategies if strategies is None else strategies
     parameters, names = swept(strategies)
     if parameters:
         rows = [
-            [*map(Cell, names[strategy]), *(cells.get((metric, strategy), Cell("-")) for metric in metrics)]
-            for strategy in strategies
+            [*map(Cell, names[strategy]), *(column[i] for column in cells.values())]
+            for i, strategy in enumerate(strategies)
         ]
-        heads = [_with_rows(findings, metric) for metric in metrics]
-        return [title, *parameters, *heads], rows, 1 + len(parameters)
+        heads = [_with_rows(findings, metric) for metric in cells]
+        return Table(["strategy", *parameters, *heads], rows, 1 + len(parameters), title)
     rows = [
-        [Cell(_with_rows(findings, metric), hint=hint_of(findings, metric))]
-        + [cells.get((metric, strategy), Cell("-")) for strategy in strategies]
-        for metric in metrics
+        [Cell(_with_rows(findings, metric), hint=hint_of(findings, metric)), *row]
+        for metric, row in cells.items()
     ]
-    return [title, *strategies], rows, 1
+    return Table(["metric", *strategies], rows, title=title)
 
 
 def _with_rows(findings: Findings, metric: str) -> str:
@@ -276,6 +255,36 @@ def hint_of(findings: Findings, metric: str) -> str:
     return " ".join(text for text in texts if text)
 
 
-def definitions(findings: Findings, metrics: Sequence[str]) -> list[tuple[str, str]]:
+def definitions(findings: Findings) -> list[tuple[str, str]]:
     """Return the metrics with their definitions and units."""
-    return [(metric, text) for metric in metrics if (text := hint_of(findings, metric))]
+    return [(metric, text) for metric in findings.metrics if (text := hint_of(findings, metric))]
+
+
+def worst_table(findings: Findings, links: Mapping[str, str]) -> Table:
+    """Return the worst scenario of each metric and strategy. ``links`` lead to views of scenarios."""
+    rows = []
+    for metric in findings.metrics:
+        found = [findings.figures.get((metric, strategy)) for strategy in findings.strategies]
+        names = ["" if each is None else each.worst_scenario for each in found]
+        worst = [Cell(name or "-", left=True, link=quote(links.get(name, ""))) for name in names]
+        rows.append([Cell(metric, hint=hint_of(findings, metric)), *worst])
+    return Table(["metric", *findings.strategies], rows, title="the worst scenario")
+
+
+def wins_table(findings: Findings, metric: str) -> Table:
+    """Return in how many percent of the scenarios the strategy of the row is better than that of a column."""
+    rows = []
+    for strategy in findings.strategies:
+        counts = [findings.wins.get((metric, strategy, other), (0, 0, 0)) for other in findings.strategies]
+        shares = [f"{100 * each[0] / sum(each):.1f} %" if sum(each) else "" for each in counts]
+        rows.append([Cell(strategy), *map(Cell, shares)])
+    return Table(["better than", *findings.strategies], rows, title=metric)
+
+
+def status_table(statuses: Mapping[str, Mapping[str, int]]) -> Table:
+    """Return how many rows of each strategy have which status."""
+    rows = [
+        [Cell(strategy), *(Cell(f"{counts[status.value]:,}") for status in Status)]
+        for strategy, counts in statuses.items()
+    ]
+    return Table(["strategy", *(status.value for status in Status)], rows, title="Rows")

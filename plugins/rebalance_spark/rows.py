@@ -1,7 +1,7 @@
 """Scores of scenarios as plain rows. This module does not use Spark; a worker of Spark uses it."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from hashlib import sha256
@@ -192,25 +192,32 @@ class Scorer:
     def _row(
         self, scenario_id: str, text: str, scenario: Scenario, name: str, measured: "_Measured | None"
     ) -> Row:
-        if measured is None:
-            started = Spent.now()
-            try:
-                figures, broken = run_within(
-                    self.job.timeout, lambda: self._measured(self._trace(scenario, name))
+        started = Spent.now()
+        try:
+            if measured is None:
+                (measured,) = run_within(
+                    self.job.timeout, lambda: self._measured([self._trace(scenario, name)], started)
                 )
-            except (Exception, SystemExit) as error:
-                failed = self.failed(scenario_id, text, name, error, started.since())
-                return {**failed, "seed": scenario.seed}
-            measured = _Measured(figures, broken, started.since())
+        except (Exception, SystemExit) as error:
+            return {
+                **self.failed(scenario_id, text, name, error, started.since()),
+                "seed": scenario.seed,
+            }
         row = {**self._base(scenario_id, text, name, Status.OK, measured.spent), "seed": scenario.seed}
         if measured.broken:
             row["error"] = _in_one_line("; ".join(map(str, measured.broken.values())))
         return row | {metric: value for metric, value in measured.figures.items() if not isnan(value)}
 
-    def _measured(self, run: Trace | Ledger) -> tuple[dict[str, float], dict[str, PluginError]]:
-        """Return the metrics of a run, and the errors of those that failed."""
-        planned, broken = self.job.fidelity is Fidelity.PLAN, dict[str, PluginError]()
-        return measure(run, self.registry, planned=planned, only=self.job.metrics, failed=broken), broken
+    def _measured(self, runs: Iterable[Trace | Ledger], started: Spent) -> list[_Measured]:
+        """Return the metrics of runs, each with an equal share of the time since they were started."""
+        planned = self.job.fidelity is Fidelity.PLAN
+        found = []
+        for run in runs:
+            broken: dict[str, PluginError] = {}
+            figures = measure(run, self.registry, planned=planned, only=self.job.metrics, failed=broken)
+            found.append((figures, broken))
+        spent = started.since(len(found))
+        return [_Measured(*one, spent) for one in found]
 
     def _counted(self, scenario: Scenario, names: Sequence[str]) -> dict[str, "_Measured"]:
         """Return the metrics under strategies whose assignors only count partitions, without traces.
@@ -239,9 +246,7 @@ class Scorer:
         started = Spent.now()
         scenario = self._configured(scenario, next(iter(group)))
         ledgers = planned_ledgers(scenario, list(group.values()), self.registry, self._results)
-        found = [self._measured(ledger) for ledger in ledgers]
-        spent = started.since(len(found))
-        measured |= {name: _Measured(*one, spent) for name, one in zip(group, found, strict=True)}
+        measured |= zip(group, self._measured(ledgers, started), strict=True)
 
     def trace(self, scenario_id: str, text: str, name: str) -> Trace:
         """Return the trace of a scenario under a strategy.

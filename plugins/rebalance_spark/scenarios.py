@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from html import escape
 from importlib import import_module
 from importlib.util import find_spec
@@ -27,56 +28,61 @@ from rebalance_spark.rows import Job, Scorer, scenario_hash
 
 MOST_VIEWS = 12
 _HASH = "scenario_hash"
+_TEXTS = ("scenario_id", "scenario", _HASH)
 _LANES = 60
 """The most partitions of a picture."""
 
 
-def workload_columns(
-    path: str, name: str, hashes: Mapping[str, str], master: str | None, conf: Mapping[str, str]
-) -> tuple[dict[str, Any], list[str]]:
-    """Return a column of a workload by scenario, and the names of all its columns.
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """The workload of scores: its path, how Spark reads it, and the hashes of the scored scenarios."""
 
-    The column is empty if the workload does not have it. ``hashes`` are those of the scored scenarios.
+    path: str
+    master: str | None
+    conf: Mapping[str, str]
+    hashes: Mapping[str, str]
 
-    Raises:
-        InputError: as `sources.read_workloads`, or if the workload has other texts of these scenarios.
-    """
-    table, names = _workload(path, ["scenario_id", name], None, master, conf)
-    if name not in names:
-        return {}, names
-    ids, values, found = (table.column(each).to_pylist() for each in ("scenario_id", name, _HASH))
-    others = [one for one, text in zip(ids, found, strict=True) if hashes.get(one, text) != text]
-    if others:
-        listed = f"{len(others):,} scenarios with other texts than those that were scored"
-        what = f"{path}, with {listed} ({listed_names(others, 3)})"
-        raise InputError("--workload", what, "the workload that was scored")
-    return dict(zip(ids, values, strict=True)), names
+    def column(self, name: str) -> tuple[dict[str, Any], list[str]]:
+        """Return a column by scenario, and the names of all columns.
 
+        The column is empty if the workload does not have it.
 
-def _workload(
-    path: str, wanted: Sequence[str], ids: Sequence[str] | None, master: str | None, conf: Mapping[str, str]
-) -> tuple[pa.Table, list[str]]:
-    """Read columns of a workload with the hashes of its scenarios, of all of them or of some.
+        Raises:
+            InputError: as `sources.read_workloads`, or if the workload has other texts of these scenarios.
+        """
+        table, names = self.read(["scenario_id", name])
+        if name not in names:
+            return {}, names
+        ids, values, found = (table.column(each).to_pylist() for each in ("scenario_id", name, _HASH))
+        others = [one for one, text in zip(ids, found, strict=True) if self.hashes.get(one, text) != text]
+        if others:
+            listed = f"{len(others):,} scenarios with other texts than those that were scored"
+            what = f"{self.path}, with {listed} ({listed_names(others, 3)})"
+            raise InputError("--workload", what, "the workload that was scored")
+        return dict(zip(ids, values, strict=True)), names
 
-    Spark reads what is not Parquet here.
-    """
-    with suppress(pa.ArrowException, OSError):
-        dataset = ds.dataset(path, format="parquet", partitioning="hive")
-        names = dataset.schema.names
-        if {"scenario_id", "scenario"} <= set(names):
-            chosen = None if ids is None else pc.field("scenario_id").isin(list(ids))
-            columns = [n for n in wanted if n in names]
-            batches = dataset.to_batches(columns=list({*columns, "scenario"}), filter=chosen)
-            parts = [_hashed(batch).select([*columns, _HASH]) for batch in batches]
-            return pa.Table.from_batches(parts) if parts else _nothing(columns), names
-    from rebalance_spark.sources import read_workloads
+    def read(self, wanted: Sequence[str], ids: Sequence[str] | None = None) -> tuple[pa.Table, list[str]]:
+        """Return columns with the hashes of the scenarios, of all of them or of some, and all names.
 
-    rows = read_workloads(session_of_a_command(master, conf), path)
-    hashed = rows.withColumn(_HASH, scenario_hash_column())
-    found = hashed.select(*(name for name in wanted if name in rows.columns), _HASH)
-    if ids is not None:
-        found = found.where(rows["scenario_id"].isin(list(ids)))
-    return found.toArrow(), list(rows.columns)
+        Spark reads what is not Parquet here.
+        """
+        with suppress(pa.ArrowException, OSError):
+            dataset = ds.dataset(self.path, format="parquet", partitioning="hive")
+            names = dataset.schema.names
+            if {"scenario_id", "scenario"} <= set(names):
+                chosen = None if ids is None else pc.field("scenario_id").isin(list(ids))
+                columns = [n for n in wanted if n in names]
+                batches = dataset.to_batches(columns=list({*columns, "scenario"}), filter=chosen)
+                parts = [_hashed(batch).select([*columns, _HASH]) for batch in batches]
+                return pa.Table.from_batches(parts) if parts else _nothing(columns), names
+        from rebalance_spark.sources import read_workloads
+
+        rows = read_workloads(session_of_a_command(self.master, self.conf), self.path)
+        hashed = rows.withColumn(_HASH, scenario_hash_column())
+        found = hashed.select(*(name for name in wanted if name in rows.columns), _HASH)
+        if ids is not None:
+            found = found.where(rows["scenario_id"].isin(list(ids)))
+        return found.toArrow(), list(rows.columns)
 
 
 def _hashed(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -100,30 +106,20 @@ def worst_scenarios(findings: Findings) -> list[str]:
     return list(dict.fromkeys(worst))[:MOST_VIEWS]
 
 
-def write_views(
-    findings: Findings,
-    html: Path,
-    workload: str,
-    master: str | None,
-    conf: Mapping[str, str],
-    hashes: Mapping[str, str],
-    start: str = "",
-) -> dict[str, str]:
+def write_views(findings: Findings, html: Path, workload: Workload, start: str = "") -> dict[str, str]:
     """Write a view of each of the worst scenarios, and return their addresses relative to the page.
 
     `start`: the assignor whose assignment running groups have at the start, empty for that of their owners.
-    ``hashes`` are those of the scored scenarios. A scenario that is not in the workload, or has another text
-    there, or whose simulation fails, has no view.
+    A scenario that is not in the workload, or has another text there, or whose simulation fails, has no view.
     """
     ids = worst_scenarios(findings)
-    table, _ = _workload(workload, ["scenario_id", "scenario"], ids, master, conf)
-    rows = zip(*(table.column(n).to_pylist() for n in ("scenario_id", "scenario", _HASH)), strict=True)
+    table, _ = workload.read(["scenario_id", "scenario"], ids)
     texts = {}
-    for name, text, found in rows:
-        if hashes.get(name, found) == found:
+    for name, text, found in zip(*(table.column(n).to_pylist() for n in _TEXTS), strict=True):
+        if workload.hashes.get(name, found) == found:
             texts[name] = text
         else:
-            warn(f"no view of {name}: the text in {workload} is another one than that which was scored")
+            warn(f"no view of {name}: the text in {workload.path} is another one than that which was scored")
     folder = html.with_name(f"{html.stem}-scenarios")
     links = {}
     for number, name in enumerate(name for name in ids if name in texts):

@@ -1,8 +1,9 @@
 """The columns of workloads and of scores. Every schema and table is made from these lists."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column. ``type`` is a name of Spark: string, int, bigint or double."""
+    """A column. ``type`` is a name of Spark, one of `ARROW`."""
 
     name: str
     type: str
@@ -29,7 +30,19 @@ CARRIED = "carried"
 RESERVED = ("which", "run", "chunk")
 """Names beside those of columns that a column of a workload cannot have."""
 
-_ARROW = {"string": pa.string(), "int": pa.int32(), "bigint": pa.int64(), "double": pa.float64()}
+ARROW: Mapping[str, pa.DataType] = MappingProxyType(
+    {
+        "string": pa.string(),
+        "int": pa.int32(),
+        "bigint": pa.int64(),
+        "double": pa.float64(),
+        "boolean": pa.bool_(),
+    }
+)
+"""The types of columns: Spark's names, and Arrow's types."""
+
+_LONG_NAMES = {"int": "integer", "bigint": "long"}
+"""The names that schemas in Python have for some types."""
 
 WORKLOAD_COLUMNS = (
     Column("scenario_id", "string", "", False, "The unique name of the row."),
@@ -73,7 +86,7 @@ def score_columns(registry: Registry) -> tuple[Column, ...]:
 
 def arrow_schema(columns: Sequence[Column]) -> pa.Schema:
     """Return the columns as a schema of Arrow."""
-    return pa.schema([pa.field(c.name, _ARROW[c.type], nullable=c.nullable) for c in columns])
+    return pa.schema([pa.field(c.name, ARROW[c.type], nullable=c.nullable) for c in columns])
 
 
 def carried_schema(fields: Iterable["StructField"]) -> list["StructField"]:
@@ -85,9 +98,20 @@ def carried_schema(fields: Iterable["StructField"]) -> list["StructField"]:
 
 def spark_schema(columns: Sequence[Column]) -> "StructType":
     """Return the columns as a schema of Spark. Units and descriptions become metadata."""
-    from pyspark.sql.types import DoubleType, IntegerType, LongType, StringType, StructField, StructType
+    from pyspark.sql.types import StructType
 
-    types = {"string": StringType(), "int": IntegerType(), "bigint": LongType(), "double": DoubleType()}
-    return StructType(
-        [StructField(c.name, types[c.type], c.nullable, {"comment": c.doc, "unit": c.unit}) for c in columns]
-    )
+    schema = StructType()
+    for c in columns:
+        add_column(schema, c.name, c.type, c.nullable, {"comment": c.doc, "unit": c.unit})
+    return schema
+
+
+def add_column(
+    schema: "StructType",
+    name: str,
+    kind: str,
+    nullable: bool = True,
+    metadata: dict[str, Any] | None = None,
+) -> None:
+    """Add a column of a type of `ARROW` to a schema of Spark."""
+    schema.add(name, _LONG_NAMES.get(kind, kind), nullable, metadata)

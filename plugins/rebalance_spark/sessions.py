@@ -47,8 +47,6 @@ def spark_session(
         from pyspark.sql import SparkSession
     except ImportError:
         raise InputError("Spark", "no PySpark", _SPARK_MISSING) from None
-    from rebalance_spark.assigning import register_functions
-    from rebalance_spark.generator import register_generator
 
     given = dict(conf or {})
     if is_remote(master):
@@ -69,18 +67,33 @@ def spark_session(
     for key, value in settings.items():
         if not (submitted and key not in given and _is_set(key)):
             builder = builder.config(key, value)
-    errors: tuple[type[Exception], ...] = (*spark_errors(), RuntimeError, OSError)
-    try:
+    with _starting("Spark", "a master that can be reached, and settings it understands"):
         with java_home() if starts else nullcontext():
             spark: SparkSession = builder.getOrCreate()
-        register_generator(spark)  # Spark checks some settings only now
-        register_functions(spark)
-    except errors as error:
-        found = f"a session that does not start ({in_short(error)})"
-        raise InputError(
-            "Spark", found, "a master that can be reached, and settings it understands"
-        ) from None
+        _register(spark)  # Spark checks some settings only now
     return spark
+
+
+@contextmanager
+def _starting(where: str, expected: str) -> Iterator[None]:
+    """Turn the errors of a session that does not start into one.
+
+    Raises:
+        InputError: if there is an error of Spark, or of its processes.
+    """
+    errors: tuple[type[Exception], ...] = (*spark_errors(), RuntimeError, OSError)
+    try:
+        yield
+    except errors as error:
+        raise InputError(where, f"a session that does not start ({in_short(error)})", expected) from None
+
+
+def _register(spark: "SparkSession") -> None:
+    from rebalance_spark.assigning import register_functions
+    from rebalance_spark.generator import register_generator
+
+    register_generator(spark)
+    register_functions(spark)
 
 
 def is_remote(master: str | None) -> bool:
@@ -92,22 +105,12 @@ def _remote_session(master: str | None, settings: Mapping[str, str], name: str) 
     """Return a session of Spark Connect."""
     from pyspark.sql import SparkSession
 
-    from rebalance_spark.assigning import register_functions
-    from rebalance_spark.generator import register_generator
-
     builder: Any = SparkSession.builder.appName(name)
-    if master:
-        builder = builder.remote(master)
-    errors: tuple[type[Exception], ...] = (*spark_errors(), RuntimeError, OSError)
-    try:
-        spark: SparkSession = builder.getOrCreate()
+    with _starting("Spark Connect", "a server that can be reached, as sc://host:15002"):
+        spark: SparkSession = (builder.remote(master) if master else builder).getOrCreate()
         for key, value in settings.items():
             spark.conf.set(key, value)
-        register_generator(spark)
-        register_functions(spark)
-    except errors as error:
-        found = f"a session that does not start ({in_short(error)})"
-        raise InputError("Spark Connect", found, "a server that can be reached, as sc://host:15002") from None
+        _register(spark)
     return spark
 
 

@@ -2,11 +2,11 @@
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from coordinator_core.errors import InputError
 from coordinator_core.registry.registry import default_registry
@@ -23,12 +23,23 @@ from rebalance_spark.groups import (
     groups_to_workload,
 )
 from rebalance_spark.places import read_table
-from rebalance_spark.schema import RESERVED, WORKLOAD_COLUMNS, arrow_schema, score_columns, spark_schema
+from rebalance_spark.schema import (
+    ARROW,
+    RESERVED,
+    WORKLOAD_COLUMNS,
+    add_column,
+    arrow_schema,
+    score_columns,
+    spark_schema,
+)
 from rebalance_spark.sessions import file_of, in_short, spark_errors
 from rebalance_spark.sizes import WORKLOAD_NAMES, size_of_text
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.readwriter import DataFrameReader
+
+_T = TypeVar("_T")
 
 _KINDS = {
     "parquet": r"\.parquet$",
@@ -85,14 +96,15 @@ def read_workloads(
     check_draws(draws)
     files = _Files(spark, path)
     if files.kind in ("lines", "documents"):
-        found = "JSON Lines" if files.kind == "lines" else "a folder of scenarios"
-        _check_partitions(path, found, columns, draws)
+        what = "JSON Lines" if files.kind == "lines" else "a folder of scenarios"
+        _check_partitions(path, what, columns, draws)
     if files.kind == "lines":
         workload = _lines(spark, path)
     elif files.kind == "documents":
         workload = _folder(spark, files)
     else:
-        return _workload(_parquet(spark, path), path, keys, columns, draws)
+        found = _read(spark, path, "is not Parquet", lambda reader: reader.parquet(path))
+        return _workload(found, path, keys, columns, draws)
     return keyed(workload, keys)
 
 
@@ -121,21 +133,10 @@ def _workload(
     if not _has_partitions(frame.columns, columns):
         _check_partitions(where, f"the columns {', '.join(frame.columns)}", columns, draws)
         return keyed(_ordered(frame), keys)
-    named = {name: columns.get(name, name) for name in GROUP_COLUMNS}
-    given = {name: columns.get(name, name) for name in AMOUNTS if name in columns or name in frame.columns}
-    used = [*named.values(), *given.values(), *keys, *([] if draws is None else [DRAW])]
-    return groups_to_workload(
-        frame,
-        group=named["group"],
-        member=named["member"],
-        topic=named["topic"],
-        partition=named["partition"],
-        rate=given.get("rate"),
-        lag=given.get("lag"),
-        keys=keys,
-        keep=_kept(frame, used),
-        draws=draws,
-    )
+    given = [name for name in AMOUNTS if name in columns or name in frame.columns]
+    named: dict[str, Any] = {name: columns.get(name, name) for name in (*GROUP_COLUMNS, *given)}
+    kept = _kept(frame, [*named.values(), *keys, *([] if draws is None else [DRAW])])
+    return groups_to_workload(frame, **named, keys=keys, keep=kept, draws=draws)
 
 
 def _check_partitions(where: str, found: str, columns: Mapping[str, str], draws: int | None) -> None:
@@ -313,14 +314,19 @@ def _base(path: str) -> str:
     return "/".join(kept)
 
 
-def _parquet(spark: "SparkSession", path: str) -> "DataFrame":
+def _read(spark: "SparkSession", path: str, what: str, read: Callable[["DataFrameReader"], _T]) -> _T:
+    """Return what is read of files. The folders of a partitioned one have columns.
+
+    Raises:
+        InputError: if a file cannot be read. It names the file.
+    """
     base, reader = _base(path), spark.read
     if base != path:
         reader = reader.option("basePath", base or ("/" if path.startswith("/") else "."))
     try:
-        return reader.parquet(path)
+        return read(reader)
     except spark_errors() as error:
-        found = f"a file that is not Parquet ({in_short(error)})"
+        found = f"a file that {what} ({in_short(error)})"
         raise InputError(file_of(error) or path, found, _EXPECTED) from None
 
 
@@ -334,15 +340,11 @@ def _lines(spark: "SparkSession", path: str) -> "DataFrame":
     """Read each line separately, so that an invalid line affects only its own row."""
     from pyspark.sql import functions as sf
 
-    base, reader = _base(path), spark.read
-    if base != path:
-        reader = reader.option("basePath", base or ("/" if path.startswith("/") else "."))
-    try:
+    def read(reader: "DataFrameReader") -> tuple["DataFrame", list[str]]:
         lines = reader.text(path).where(sf.trim("value") != "")
-        first = [row["value"] for row in lines.select("value").limit(_LOOKED_AT).collect()]
-    except spark_errors() as error:
-        found = f"a file that cannot be read ({in_short(error)})"
-        raise InputError(file_of(error) or path, found, _EXPECTED) from None
+        return lines, [row["value"] for row in lines.select("value").limit(_LOOKED_AT).collect()]
+
+    lines, first = _read(spark, path, "cannot be read", read)
     if not first:
         raise InputError(path, "no lines", "JSON Lines: rows with scenario_id and scenario, or groups")
     kinds = {name: kind for name, kind in kinds_of_others(first).items() if name not in lines.columns}
@@ -355,7 +357,7 @@ def _lines(spark: "SparkSession", path: str) -> "DataFrame":
     )
     schema = spark_schema(WORKLOAD_COLUMNS)
     for other, kind in kinds.items():
-        schema.add(other, kind)
+        add_column(schema, other, kind)
     for field in partitions:
         schema.add(field)
 
@@ -368,8 +370,7 @@ def _lines(spark: "SparkSession", path: str) -> "DataFrame":
 def _parsed(batches: Iterator[Any], kinds: Mapping[str, str]) -> Iterator[Any]:
     import pyarrow as pa
 
-    types = {"string": pa.string(), "bigint": pa.int64(), "double": pa.float64(), "boolean": pa.bool_()}
-    others = [pa.field(name, types[kind]) for name, kind in kinds.items()]
+    others = [pa.field(name, ARROW[kind]) for name, kind in kinds.items()]
     schema = pa.schema([*arrow_schema(WORKLOAD_COLUMNS), *others])
     for batch in batches:
         pairs = zip(batch.column("name").to_pylist(), batch.column("value").to_pylist(), strict=True)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 
 from coordinator_core.assigning.assignor import Assignor, is_cooperative
@@ -46,7 +47,11 @@ def started(scenario: Scenario, assignor: Assignor) -> Scenario:
         return scenario
     found = run(assignor, problem)
     if is_cooperative(assignor):
-        found = run(assignor, problem.with_claims(_owning(problem.group, found)))
+        owning = {
+            member: msgspec.structs.replace(subscription, owned=Partitions.of(found[member]))
+            for member, subscription in problem.group.items()
+        }
+        found = run(assignor, problem.with_claims(GroupSubscription(owning)))
     return replace(scenario, members=tuple(_member(member, found) for member in scenario.members))
 
 
@@ -115,22 +120,6 @@ def _info(scenario: Scenario, name: str) -> TopicInfo:
     topic = scenario.topics[name]
     racks = racks_of(topic.racks, topic.partitions) if any(topic.racks) else None
     return TopicInfo(topic.partitions, racks, topic.rates.steps[0][1])
-
-
-def _owning(group: GroupSubscription, assignment: GroupAssignment) -> GroupSubscription:
-    return GroupSubscription(
-        {
-            member: Subscription(
-                topics=subscription.topics,
-                owned=Partitions.of(assignment[member]),
-                generation=subscription.generation,
-                rack=subscription.rack,
-                instance_id=subscription.instance_id,
-                capacity=subscription.capacity,
-            )
-            for member, subscription in group.items()
-        }
-    )
 
 
 def _member(member: Member, assignment: GroupAssignment) -> Member:

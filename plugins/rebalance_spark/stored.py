@@ -171,7 +171,8 @@ def scored_of(columns: Sequence[ScoredColumn], read: Callable[[list[str]], pa.Ta
     metrics = metric_columns(columns)
     names = [column.name for column in columns]
     keys = read([name for name in (*_KEYS, "scenario_hash", "run_id", *_MADE, _SEED) if name in names])
-    scenario, scenarios = encoded(_scenario_ids(keys))
+    ids, retold = _scenario_ids(keys)
+    scenario, scenarios = encoded(ids)
     strategy, strategies = encoded(keys.column("strategy"))
     cells = scenario * len(strategies) + strategy
     rows = _last_rows(cells, keys, lambda: _filled(metrics, read))
@@ -193,7 +194,7 @@ def scored_of(columns: Sequence[ScoredColumn], read: Callable[[list[str]], pa.Ta
         rows,
         cells[rows],
         names=frozenset(names),
-        retold=_retold(scenario, scenarios, keys),
+        retold=retold,
     )
 
 
@@ -211,28 +212,19 @@ def encoded(column: pa.ChunkedArray | pa.Array) -> tuple[npt.NDArray[np.int64], 
     return (rank[codes] if len(values) else codes), [values[i] for i in order]
 
 
-def _scenario_ids(keys: pa.Table) -> pa.ChunkedArray:
-    """Return the ids. The hash of the scenario follows an id that several scenarios have."""
+def _scenario_ids(keys: pa.Table) -> tuple[pa.ChunkedArray, list[str]]:
+    """Return the ids, and those that several scenarios have: there the hash of the scenario follows."""
     ids = keys.column("scenario_id")
     if "scenario_hash" not in keys.column_names:
-        return ids
+        return ids, []
     different = keys.select(["scenario_id", "scenario_hash"]).group_by(["scenario_id", "scenario_hash"])
     counted = different.aggregate([]).group_by("scenario_id").aggregate([("scenario_hash", "count")])
     several = counted.filter(pc.greater(counted.column("scenario_hash_count"), 1)).column("scenario_id")
     if not len(several):
-        return ids
+        return ids, []
     together = pc.binary_join_element_wise(ids, keys.column("scenario_hash"), " ")
-    return pc.if_else(pc.is_in(ids, value_set=several.combine_chunks()), together, ids)
-
-
-def _retold(scenario: npt.NDArray[np.int64], scenarios: list[str], keys: pa.Table) -> list[str]:
-    """Return the ids that are followed by the hash of the scenario, each once."""
-    if "scenario_hash" not in keys.column_names:
-        return []
-    first = np.unique(scenario, return_index=True)[1]
-    hashes = keys.column("scenario_hash").take(pa.array(first)).to_pylist()
-    pairs = zip(scenarios, hashes, strict=True)
-    return list(dict.fromkeys(name.removesuffix(f" {h}") for name, h in pairs if name.endswith(f" {h}")))
+    with_hash = pc.if_else(pc.is_in(ids, value_set=several.combine_chunks()), together, ids)
+    return with_hash, sorted(several.to_pylist())
 
 
 def _last_rows(

@@ -10,40 +10,26 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from rebalance_spark import findings
-from rebalance_spark.advising import advice_table, advise
+from rebalance_spark.advising import advice_table
 from rebalance_spark.choices import Status
 from rebalance_spark.findings import (
     MOVES,
+    Figures,
     Question,
     balance_of,
-    counts_beside,
-    deciding_of,
     found_in,
     front_of,
-    headlines_of,
-    higher_is_better,
     known_metrics,
+    wins_of,
 )
 from rebalance_spark.paired import comparable, completed_by_all
-from rebalance_spark.parts import subjects_of
 from rebalance_spark.stored import Scored, check_paired, collected_scores
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _TEXT, _COUNT, _FIGURE = pa.string(), pa.int64(), pa.float64()
-_SUMMARY = {
-    "strategy": _TEXT,
-    "metric": _TEXT,
-    "rows": _COUNT,
-    "mean": _FIGURE,
-    "p50": _FIGURE,
-    "p95": _FIGURE,
-    "p99": _FIGURE,
-    "worst": _FIGURE,
-    "worst_scenario": _TEXT,
-}
+_NAMES = {"strategy": _TEXT, "metric": _TEXT}
 
 
 def summary(scores: "DataFrame") -> "DataFrame":
@@ -52,12 +38,10 @@ def summary(scores: "DataFrame") -> "DataFrame":
     The figures are over the scenarios that every strategy completed (but those that completed none), and
     that have a figure under every strategy that has the metric. Percentiles are exact.
     """
-    found = found_in(collected_scores(scores), Question(balance=""), plots=False)
-    rows = [
-        (strategy, metric, f.rows, f.mean, f.p50, f.p95, f.p99, f.worst, f.worst_scenario)
-        for (metric, strategy), f in found.figures.items()
-    ]
-    return _frame(scores, _SUMMARY, rows)
+    found = found_in(collected_scores(scores), Question(balance=""), pairs=False)
+    columns = dict.fromkeys(Figures._fields[:7], _FIGURE) | {"rows": _COUNT, "worst_scenario": _TEXT}
+    rows = [(strategy, metric, *each[:7]) for (metric, strategy), each in found.figures.items()]
+    return _frame(scores, _NAMES | columns, rows)
 
 
 def statuses(scores: "DataFrame") -> "DataFrame":
@@ -79,7 +63,7 @@ def wins(scores: "DataFrame") -> "DataFrame":
     rows = [
         (strategy, other, name, *counts)
         for metric in scored.metrics
-        for (name, strategy, other), counts in findings.wins_of(scored, metric.name).items()
+        for (name, strategy, other), counts in wins_of(scored, metric.name).items()
     ]
     return _frame(scores, columns, rows)
 
@@ -109,12 +93,17 @@ def quantiles(scores: "DataFrame", points: int = 100) -> "DataFrame":
     """Return a row per strategy and metric: the figures at `points` + 1 evenly spaced quantiles."""
     scored = _checked(scores)
     common = completed_by_all(scored)
+    at = np.linspace(0, 100, points + 1)
     rows: list[Any] = []
     for metric in scored.metrics:
         grid = scored.figures(metric.name)
-        curves = findings.curves_of(scored, metric.name, grid[comparable(grid, common)], points)
-        rows += [(strategy, name, values) for (name, strategy), values in curves.items()]
-    return _frame(scores, {"strategy": _TEXT, "metric": _TEXT, "values": pa.list_(_FIGURE)}, rows)
+        known = grid[comparable(grid, common)]
+        rows += [
+            (strategy, metric.name, np.percentile(values, at).tolist())
+            for strategy, values in zip(scored.strategies, known.T, strict=True)
+            if len(values) and not np.isnan(values).any()
+        ]
+    return _frame(scores, {**_NAMES, "values": pa.list_(_FIGURE)}, rows)
 
 
 def differences(scores: "DataFrame", baseline: str, *, per: str = "") -> "DataFrame":
@@ -123,14 +112,13 @@ def differences(scores: "DataFrame", baseline: str, *, per: str = "") -> "DataFr
     ``low`` and ``high`` are the ends of its 95 % interval (`paired.difference`) over groups, which are those
     of `advice`. They are null if there is one group.
     """
-    question = Question(balance="", baseline=baseline, per=per)
-    found = found_in(collected_scores(scores), question, plots=False)
-    columns = {"strategy": _TEXT, "metric": _TEXT, "mean": _FIGURE, "low": _FIGURE, "high": _FIGURE}
+    found = found_in(collected_scores(scores), Question("", baseline, per=per), pairs=False)
     rows = [
-        (strategy, metric, change.mean, change.low, change.high)
-        for (metric, strategy), change in found.differences.items()
+        (strategy, metric, each.change.mean, each.change.low, each.change.high)
+        for (metric, strategy), each in found.figures.items()
+        if each.change is not None
     ]
-    return _frame(scores, columns, rows)
+    return _frame(scores, _NAMES | dict.fromkeys(("mean", "low", "high"), _FIGURE), rows)
 
 
 def advice(
@@ -138,25 +126,22 @@ def advice(
 ) -> "DataFrame":
     """Return a row per group with the strategy of today, the advised one, and the changes.
 
-    A group switches to a strategy that is better in at least one of the metrics and worse in none, in the
-    mean over its scenarios. Of several, it is the one that is best in the first metric, then in the next, and
-    then in the other headline metrics. Figures that differ by at most 1 % of the larger one are equal.
-    `metrics` are by default ``stopped_partition_seconds``, if it is measured, and the moves and the balance
-    of `pareto`. `per` names the column with the groups. By default they are the ids of the scenarios without
-    the keys before them. ``agree`` is the share of the scenarios of a group for which the rule advises the
-    same.
+    A group switches to a strategy that is known to be better in at least one of the metrics and as good in
+    the others, from six scenarios on (`verdicts.rule`). Of several, it is the one with the best median of the
+    first metric, then of the next, and then of the other headline metrics. Figures that differ by at most 1 %
+    of the larger one are equal. `metrics` are by default ``stopped_partition_seconds``, if it is measured,
+    and the moves and the balance of `pareto`. `per` names the column with the groups. By default they are the
+    ids of the scenarios without the keys before them. ``agree`` is the share of the scenarios of a group of
+    which each alone has figures that advise the same.
 
     Raises:
         InputError: if the scores lack the baseline, a metric or the column.
     """
-    scored = _checked(scores)
-    metrics = deciding_of(scored, baseline, balance_of(scored)) if metrics is None else metrics
-    names = known_metrics(scored, "advice", metrics)
-    figures = {metric: scored.figures(metric) for metric in (*metrics, *headlines_of(names, ""))}
-    higher = {metric: higher_is_better(metric) for metric in figures}
-    counts = counts_beside(scored, metrics)
-    advised = advise(scored, baseline, subjects_of(scored, per), figures, metrics, higher, counts)
-    made: DataFrame = scores.sparkSession.createDataFrame(advice_table(scored, advised))
+    scored = collected_scores(scores)
+    known_metrics(scored, "advice", metrics or ())
+    found = found_in(scored, Question(None, baseline, metrics or (), per), everything=False, pairs=False)
+    assert found.advice is not None
+    made: DataFrame = scores.sparkSession.createDataFrame(advice_table(scored, found.advice))
     return made
 
 

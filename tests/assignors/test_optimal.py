@@ -385,7 +385,7 @@ def test_past_the_limit_the_greedy_answer_is_the_answer(tiny_limit):
     cluster, members = solver_sized()
     assignment = assign("optimal", cluster, members)
     problem = build_problem(cluster, members)
-    owner, bound = sticky_within(problem, problem.weights, np.ones(7), 0.0)
+    owner, bound = sticky_within(problem, problem.weights, 0.0)
     assert assignment.owners(problem.index, problem.members).tolist() == owner.tolist()
     report, loads = assignment.report, relative_loads(cluster, members, assignment)
     assert (report["method"], report["bound"]) == ("heuristic", bound)

@@ -32,9 +32,8 @@ from coordinator_core.protocol.consumer_protocol import encode_subscription
 from coordinator_core.protocol.error_codes import ErrorCode
 from rebalance_kafka import EmbeddedBroker
 from rebalance_kafka.wire.apis import Api, api_of
-from rebalance_kafka.wire.frames import decode_response, encode_request
-from rebalance_kafka.wire.requests import request_entity
-from rebalance_kafka.wire.responses import response_message
+from rebalance_kafka.wire.frames import decode_received, encode_request
+from rebalance_kafka.wire.messages import request_body
 from tests.benchmarks import broker_start
 
 HEARTBEATS = 20_000
@@ -242,7 +241,7 @@ class _Member:
 
     def heartbeat(self) -> bytes:
         """A heartbeat as it is sent."""
-        return encode_request(Api.HEARTBEAT, 4, 1, "bench", request_entity(self._beat(), 4))
+        return encode_request(Api.HEARTBEAT, 4, 1, "bench", self._beat())
 
     async def beats(self, count: int, under_way: int) -> float:
         """Seconds that so many heartbeats take."""
@@ -267,11 +266,10 @@ class _Member:
         version = {Api.JOIN_GROUP: 9, Api.SYNC_GROUP: 5, Api.HEARTBEAT: 4, Api.LEAVE_GROUP: 5}[api]
         self._correlation += 1
         self._writer.write(
-            encode_request(api, version, self._correlation, "bench", request_entity(request, version))
+            encode_request(api, version, self._correlation, "bench", request_body(request, version))
         )
         size = int.from_bytes(await self._reader.readexactly(4), "big")
-        _, body = decode_response(api, version, await self._reader.readexactly(size))
-        return response_message(request, body, version).response
+        return decode_received(request, version, await self._reader.readexactly(size)).response
 
 
 def print_line(text: str) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from coordinator_core.errors import AssignmentError, InputError, PluginError, ProtocolError, RebalanceLabError
 from rebalance_lab.cli.advise import RunError
-from rebalance_lab.cli.running import StrategyRun
+from rebalance_lab.verdicts.grid import StrategyRun
 
 EXAMPLES = [
     InputError("deploy.yaml: events[3].leave", "'c-9'", "a member that has joined"),

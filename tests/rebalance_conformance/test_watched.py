@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from rebalance_conformance.checking import chosen_checks
+from rebalance_conformance.checking import as_expected, checks_named
 from rebalance_conformance.results import Outcome
 from rebalance_conformance.subject import subject_of
 from rebalance_conformance.suite import check_assignor
@@ -14,11 +14,9 @@ from tests.rebalance_conformance import wrong
 
 
 def in_time(assignor, checks, seconds=60.0, expected=(), examples=10):
-    chosen = chosen_checks(checks)
-    results = results_in_time(
-        subject_of(assignor), chosen, dict(expected), examples=examples, seconds=seconds
-    )
-    return {each.check: each for each in results}
+    chosen = checks_named(checks)
+    results = results_in_time(subject_of(assignor), chosen, examples=examples, seconds=seconds)
+    return {each.check: each for each in as_expected(results, dict(expected))}
 
 
 @pytest.mark.slow

@@ -6,6 +6,8 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import suppress
+from functools import wraps
 from time import monotonic
 
 import numpy as np
@@ -16,14 +18,52 @@ from coordinator_core.assigning.problem import build_problem
 from coordinator_core.model import GroupAssignment, Partitions, RebalanceProtocol
 
 
+def deal(cluster, group, able, pick, topics=sorted):
+    """Each partition to a member that is able, picked by its number and by what all got so far."""
+    given = {member: [] for member in group}
+    for topic in topics(cluster.topics):
+        members = able(topic)
+        for number in range(cluster.partition_count(topic) if members else 0):
+            given[pick(members, number, given)].append((topic, number))
+    return given
+
+
+def fewest(members, number, given):
+    return min(members, key=lambda member: len(given[member]))
+
+
+def in_turn(members, number, given):
+    return members[number % len(members)]
+
+
+def first(members, number, given):
+    return members[0]
+
+
+def ranked(group, key):
+    """The subscribers of a topic in the order of a key."""
+    return lambda topic: sorted(group.subscribers(topic), key=key)
+
+
 def dealt(cluster, group):
     """Each partition to the subscriber with the fewest so far; nothing wrong with it."""
-    given = {member: [] for member in group}
-    for topic in sorted(cluster.topics):
-        able = group.subscribers(topic)
-        for number in range(cluster.partition_count(topic) if able else 0):
-            given[min(able, key=lambda member: len(given[member]))].append((topic, number))
-    return given
+    return deal(cluster, group, group.subscribers, fewest)
+
+
+def then_deals(touch):
+    """What a function does first, before all is dealt as it should be."""
+
+    @wraps(touch)
+    def assign(cluster, group):
+        touch(cluster, group)
+        return dealt(cluster, group)
+
+    return assign
+
+
+class Deals:
+    def assign(self, cluster, group):
+        return dealt(cluster, group)
 
 
 def pairs(given):
@@ -56,15 +96,11 @@ def returns_numbers_as_text(cluster, group):
 
 
 class ShortOwnerArray:
-    name = "short-owner-array"
-
     def solve(self, problem):
         return GroupAssignment.from_owners(problem.index, problem.members, np.zeros(1, dtype=np.int32))
 
 
 class StrangeOwnerNumber:
-    name = "strange-owner-number"
-
     def solve(self, problem):
         owner = np.full(problem.index.size, len(problem.members), dtype=np.int32)
         return GroupAssignment.from_owners(problem.index, problem.members, owner)
@@ -119,49 +155,29 @@ class Cooperative:
 
 
 class HoldsBackWhatIsFree:
-    name = "holds-back-what-is-free"
     supported_protocols = (RebalanceProtocol.COOPERATIVE,)
 
     def assign(self, cluster, group):
         return drops_the_last(cluster, group)
 
 
-class TakesFromOwner:
-    name = "takes-from-owner"
+class TakesFromOwner(Deals):
     supported_protocols = (RebalanceProtocol.COOPERATIVE,)
-
-    def assign(self, cluster, group):
-        return dealt(cluster, group)
 
 
 # --- what it depends on
 
 
 def goes_by_the_order_of_members(cluster, group):
-    given = {member: [] for member in group}
-    for topic in sorted(cluster.topics):
-        able = [member for member in group if topic in group[member].topics]
-        for number in range(cluster.partition_count(topic) if able else 0):
-            given[able[number % len(able)]].append((topic, number))
-    return given
+    return deal(cluster, group, lambda topic: [m for m in group if topic in group[m].topics], in_turn)
 
 
 def goes_by_the_order_of_topics(cluster, group):
-    given = {member: [] for member in group}
-    for topic in cluster.topics:
-        able = group.subscribers(topic)
-        for number in range(cluster.partition_count(topic) if able else 0):
-            given[min(able, key=lambda member: len(given[member]))].append((topic, number))
-    return given
+    return deal(cluster, group, group.subscribers, fewest, topics=list)
 
 
 def goes_by_the_order_of_a_set(cluster, group):
-    given = {member: [] for member in group}
-    for topic in sorted(cluster.topics):
-        able = list({member for member in group if topic in group[member].topics})
-        for number in range(cluster.partition_count(topic) if able else 0):
-            given[able[number % len(able)]].append((topic, number))
-    return given
+    return deal(cluster, group, lambda topic: list({m for m in group if topic in group[m].topics}), in_turn)
 
 
 def turned(given, by):
@@ -175,7 +191,6 @@ def all_alike(group):
 
 
 class CountsItsObjects:
-    name = "counts-its-objects"
     made = 0
 
     def __init__(self):
@@ -188,8 +203,6 @@ class CountsItsObjects:
 
 
 class CountsItsCalls:
-    name = "counts-its-calls"
-
     def __init__(self):
         self.calls = 0
 
@@ -202,19 +215,12 @@ class CountsItsCalls:
 class KeepsTheFirstMember:
     """Once seen, always first."""
 
-    name = "keeps-the-first-member"
-
     def __init__(self):
         self.first = []
 
     def assign(self, cluster, group):
         self.first = self.first or group.sorted_members()[-1:]
-        given = {member: [] for member in group}
-        for topic in sorted(cluster.topics):
-            able = sorted(group.subscribers(topic), key=lambda member: member not in self.first)
-            for number in range(cluster.partition_count(topic) if able else 0):
-                given[able[number % len(able)]].append((topic, number))
-        return given
+        return deal(cluster, group, ranked(group, lambda member: member not in self.first), in_turn)
 
 
 def empties_the_cluster(cluster, group):
@@ -223,125 +229,123 @@ def empties_the_cluster(cluster, group):
     return given
 
 
+@then_deals
 def writes_into_what_is_owned(cluster, group):
     for subscription in group.values():
         for numbers in subscription.owned.by_topic().values():
             numbers += 1
-    return dealt(cluster, group)
 
 
 # --- what it touches
 
 
+@then_deals
 def looks_at_the_clock(cluster, group):
     time.time()
-    return dealt(cluster, group)
 
 
+@then_deals
 def imported_the_clock(cluster, group):
     monotonic()
-    return dealt(cluster, group)
 
 
+@then_deals
 def sleeps(cluster, group):
     time.sleep(0)
-    return dealt(cluster, group)
 
 
+@then_deals
 def throws_dice(cluster, group):
     random.choice([1, 2])
-    return dealt(cluster, group)
 
 
+@then_deals
 def throws_dice_of_numpy(cluster, group):
     np.random.default_rng().integers(3)
-    return dealt(cluster, group)
 
 
+@then_deals
 def asks_the_system_for_chance(cluster, group):
     os.urandom(1)
-    return dealt(cluster, group)
 
 
+@then_deals
 def opens_a_file(cluster, group):
-    with open(os.devnull):
-        return dealt(cluster, group)
+    open(os.devnull).close()
 
 
+@then_deals
 def opens_a_socket(cluster, group):
-    with socket.socket():
-        return dealt(cluster, group)
+    socket.socket().close()
 
 
+@then_deals
 def starts_a_process(cluster, group):
     subprocess.run([sys.executable, "-c", ""], check=True)
-    return dealt(cluster, group)
 
 
+@then_deals
 def bears_a_refusal(cluster, group):
-    try:
+    with suppress(Exception):
         random.random()
-    except Exception:
-        return dealt(cluster, group)
-    return dealt(cluster, group)
 
 
+@then_deals
 def throws_dice_from_a_seed(cluster, group):
     """Nothing wrong with that."""
     np.random.default_rng(7).integers(3)
     random.Random(7).random()
-    return dealt(cluster, group)
 
 
 # --- what it did not think of
 
 
+@then_deals
 def needs_a_member(cluster, group):
     min(group)
-    return dealt(cluster, group)
 
 
+@then_deals
 def needs_a_partition(cluster, group):
     sum(1 for _ in group) / sum(info.partitions for info in cluster.topics.values())
-    return dealt(cluster, group)
 
 
+@then_deals
 def needs_every_topic(cluster, group):
     for subscription in group.values():
         for topic in subscription.topics:
             cluster.topics[topic]
-    return dealt(cluster, group)
 
 
+@then_deals
 def needs_a_partition_each(cluster, group):
     partitions = sum(info.partitions for info in cluster.topics.values())
     assert partitions >= len(group) or not partitions
-    return dealt(cluster, group)
 
 
+@then_deals
 def needs_a_topic_each(cluster, group):
     for subscription in group.values():
         subscription.topics[0]
-    return dealt(cluster, group)
 
 
+@then_deals
 def needs_a_subscriber_each(cluster, group):
     for topic in cluster.topics:
         if group:
             min(group.subscribers(topic))
-    return dealt(cluster, group)
 
 
+@then_deals
 def needs_ascii(cluster, group):
     for member in group:
         member.encode("ascii")
-    return dealt(cluster, group)
 
 
+@then_deals
 def needs_its_own_user_data(cluster, group):
     for subscription in group.values():
         (subscription.user_data or b"").decode("utf-8")
-    return dealt(cluster, group)
 
 
 # --- what it does over time
@@ -353,30 +357,18 @@ def forgets_after_generation_three(cluster, group):
     return dealt(cluster, group)
 
 
-class WantsNoAssignment:
-    name = "wants-no-assignment"
-
-    def assign(self, cluster, group):
-        return dealt(cluster, group)
-
+class WantsNoAssignment(Deals):
     def on_assignment(self, partitions, generation):
         raise RuntimeError("not now")
 
 
-class HasNoUserData:
-    name = "has-no-user-data"
-
-    def assign(self, cluster, group):
-        return dealt(cluster, group)
-
+class HasNoUserData(Deals):
     def subscription_user_data(self, topics):
         raise RuntimeError("not here")
 
 
 class NeverLetsGo(Cooperative):
     """Whatever somebody has, and somebody else could have, is held back again and again."""
-
-    name = "never-lets-go"
 
     def assign(self, cluster, group):
         given = super().assign(cluster, group)
@@ -387,8 +379,6 @@ class NeverLetsGo(Cooperative):
 
 class MovesEveryRound(Cooperative):
     """Where all can take it, the first partition goes round."""
-
-    name = "moves-every-round"
 
     def wanted(self, problem, cluster, group):
         target = super().wanted(problem, cluster, group)
@@ -403,32 +393,21 @@ class MovesEveryRound(Cooperative):
 class NotSticky(Memory):
     """Who owned something is dealt to last."""
 
-    name = "not-sticky"
     capabilities = ("sticky",)
 
     def assign(self, cluster, group):
-        given = {member: [] for member in group}
-        for topic in sorted(cluster.topics):
-            able = sorted(group.subscribers(topic), key=lambda member: len(group[member].owned))
-            for number in range(cluster.partition_count(topic) if able else 0):
-                given[able[0]].append((topic, number))
-        return given
+        return deal(cluster, group, ranked(group, lambda member: len(group[member].owned)), first)
 
 
-class DealsAnew:
+class DealsAnew(Deals):
     """The same again where nothing changes, and everything anew where something does."""
 
-    name = "deals-anew"
     capabilities = ("sticky",)
-
-    def assign(self, cluster, group):
-        return dealt(cluster, group)
 
 
 class KeepsWhatIsListed:
     """Keeps the owners that subscriptions list, of which an eager member's has none."""
 
-    name = "keeps-what-is-listed"
     capabilities = ("sticky",)
 
     def assign(self, cluster, group):
@@ -450,7 +429,6 @@ class KeepsWhatIsListed:
 class KeepsWhatIsRemembered(Memory):
     """The same, which nothing is wrong with if the claims come from the user data."""
 
-    name = "keeps-what-is-remembered"
     capabilities = ("sticky",)
 
     def assign(self, cluster, group):
@@ -458,15 +436,10 @@ class KeepsWhatIsRemembered(Memory):
 
 
 class Unbalanced:
-    name = "unbalanced"
     capabilities = ("balanced",)
 
     def assign(self, cluster, group):
-        given = {member: [] for member in group}
-        for topic in sorted(cluster.topics):
-            for member in group.subscribers(topic)[:1]:
-                given[member] += [(topic, number) for number in range(cluster.partition_count(topic))]
-        return given
+        return deal(cluster, group, group.subscribers, first)
 
 
 class Slow:
@@ -487,8 +460,6 @@ class Slow:
 
 
 class HangsForThree:
-    name = "hangs-for-three"
-
     def assign(self, cluster, group):
         while len(group) == 3:
             pass
@@ -496,15 +467,11 @@ class HangsForThree:
 
 
 class EndsTheProcess:
-    name = "ends-the-process"
-
     def assign(self, cluster, group):
         os._exit(3)
 
 
 class Talks:
-    name = "talks"
-
     def assign(self, cluster, group):
         sys.stdout.write(f"assigning {len(group)}\n")
         return dealt(cluster, group)

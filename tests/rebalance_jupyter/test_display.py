@@ -21,10 +21,10 @@ from rebalance_jupyter.display import (
     words,
 )
 from rebalance_jupyter.view_model import view_model
-from rebalance_lab.verdicts.comparison import comparison_of
 from rebalance_lab.verdicts.explaining import explain
 from rebalance_lab.verdicts.measuring import measure
 from tests.rebalance_jupyter.samples import ALONE, LATE_VIEW, NOBODY, SCALE_OUT, TOO_SHORT, ran
+from tests.rebalance_lab.verdicts.compared import comparison_of
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -13,7 +13,7 @@ from coordinator_core.registry.registry import default_registry
 from rebalance_jupyter import run
 from rebalance_jupyter.view_model import machine_of, view_model
 from rebalance_lab.traces.history import History
-from rebalance_lab.verdicts import metrics
+from rebalance_lab.verdicts import stops
 from tests.rebalance_jupyter.samples import (
     ALONE,
     BACK,
@@ -134,7 +134,7 @@ def test_what_is_not_worked_on_is_the_stopped_time(strategy):
         (12 - count) * max(0, until_ms - max(at_ms, history.from_ms))
         for (at_ms, count), (until_ms, _) in pairwise(steps)
     )
-    figure = metrics.stopped_partition_seconds(history)
+    figure = stops.stopped_partition_seconds(history)
     assert stopped_ms / 1_000 == pytest.approx(figure)
     assert figure > 30
 

@@ -22,12 +22,12 @@ from rebalance_lab.scenarios.files import load_scenario_text
 from rebalance_lab.traces.findings import findings
 from rebalance_lab.traces.history import History
 from rebalance_lab.verdicts.answers import answers
-from rebalance_lab.verdicts.comparison import comparison_of
 from rebalance_lab.verdicts.measuring import measure
 from rebalance_lab.verdicts.of_traces import comparison_of_traces
 from rebalance_lab.verdicts.tables import as_text
 from tests.places import SCENARIOS
 from tests.rebalance_jupyter.samples import ALONE, NOBODY, SCALE_OUT, TOO_SHORT, ran
+from tests.rebalance_lab.verdicts.compared import comparison_of
 from tests.written import DEVICE, PLACES, check_written
 
 

@@ -7,13 +7,13 @@ from coordinator_core.errors import ProtocolError
 from coordinator_core.model import Subscription
 from coordinator_core.protocol.consumer_protocol import encode_subscription
 from rebalance_kafka.wire.apis import VERSIONS, Api
-from rebalance_kafka.wire.frames import decode_request, encode_request, from_ms, head_of, is_served
+from rebalance_kafka.wire.frames import decode_request, encode_request, head_of, is_served
 from tests.places import DATA
 from tests.rebalance_kafka.records import batch
 
 CORPUS = DATA / "frames" / "damaged.txt"
 TOPIC = "orders"
-MINUTE = from_ms(60_000)
+MINUTE = 60_000
 SUBSCRIPTION = encode_subscription(Subscription((TOPIC,)))
 
 REQUESTS: dict[Api, dict[str, Any]] = {
@@ -31,7 +31,7 @@ REQUESTS: dict[Api, dict[str, Any]] = {
     },
     Api.FETCH: {
         "replica_id": -1,
-        "max_wait": from_ms(10),
+        "max_wait": 10,
         "min_bytes": 1,
         "max_bytes": 1_000,
         "isolation_level": 0,
@@ -87,8 +87,8 @@ REQUESTS: dict[Api, dict[str, Any]] = {
     Api.FIND_COORDINATOR: {"key": "g", "key_type": 0, "coordinator_keys": ("g", "h")},
     Api.JOIN_GROUP: {
         "group_id": "g",
-        "session_timeout": from_ms(6_000),
-        "rebalance_timeout": from_ms(1_000),
+        "session_timeout": 6_000,
+        "rebalance_timeout": 1_000,
         "member_id": "",
         "group_instance_id": None,
         "protocol_type": "consumer",

@@ -21,7 +21,6 @@ from coordinator_core.model import TopicPartition
 from rebalance_kafka import Consumer
 from rebalance_kafka.wire.apis import Api
 from rebalance_kafka.wire.batches import records_of
-from rebalance_kafka.wire.frames import from_ms
 from tests.rebalance_kafka.records import batch
 from tests.rebalance_kafka.served import Served, serving
 from tests.rebalance_kafka.stand import Line
@@ -293,7 +292,7 @@ class World:
             requested = {"partition": partition, "fetch_offset": offset, "partition_max_bytes": 2**20}
             topics = ({"topic": TOPIC, "partitions": (requested,)},)
             answer = await self._line.ask(
-                Api.FETCH, 12, topics=topics, max_bytes=2**20, min_bytes=0, max_wait=from_ms(0)
+                Api.FETCH, 12, topics=topics, max_bytes=2**20, min_bytes=0, max_wait=0
             )
             (reported,) = answer.responses[0].partitions
             records, after = records_of(reported.records)

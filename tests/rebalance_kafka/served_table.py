@@ -8,22 +8,23 @@ a request of every API whose fields note that they are read, and it answers the 
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping
-from dataclasses import fields, is_dataclass
-from typing import Any, NamedTuple
+from dataclasses import fields
+from types import SimpleNamespace
+from typing import Any, NamedTuple, get_type_hints
 
-from kio.index import api_key_map, schema_name_map
+from kio.index import api_key_map, load_request_schema, schema_name_map
 from kio.schema.errors import ErrorCode as Wire
 
 from rebalance_kafka import EmbeddedBroker
 from rebalance_kafka.wire.apis import VERSIONS, Api
+from rebalance_kafka.wire.codecs import nested, own_name
 from rebalance_kafka.wire.frames import (
     decode_request,
     decode_response,
     encode_request,
-    from_ms,
     head_of,
 )
-from rebalance_kafka.wire.schemas import nested
+from rebalance_kafka.wire.messages import reading_of
 from tests.places import ROOT
 from tests.rebalance_kafka.damage import REQUESTS, TOPIC
 from tests.rebalance_kafka.live import BY_NAME
@@ -42,6 +43,9 @@ HOST = "127.0.0.1"
 (SET,) = CONFIGURED["configs"]
 
 NOT_ADDED = {"index": 0, "records": batch(b"1", producer=(0, 0, 0), transactional=True)}
+
+REQUESTED_OF_GROUPS = ("group_ids",)
+"""The fields of a request of several groups that is read as values."""
 
 LOGIN = (Api.SASL_HANDSHAKE, Api.SASL_AUTHENTICATE)
 """Requests that are read before authentication only, by another part of the broker."""
@@ -76,7 +80,7 @@ REFUSED = (
     Refused(
         "InitProducerId with a longer time for transactions than `transaction.max.timeout.ms`",
         Api.INIT_PRODUCER_ID,
-        {"transactional_id": "t", "transaction_timeout": from_ms(900_001)},
+        {"transactional_id": "t", "transaction_timeout": 900_001},
     ),
     Refused(
         "Produce to a partition that was not added to the transaction",
@@ -165,35 +169,58 @@ def _served(broker: EmbeddedBroker, api: Api) -> str:
     names: dict[str, None] = {}
     read: set[str] = set()
     for version in range(highest, lowest - 1, -1):
+        schema, message = load_request_schema(api, version), reading_of(api, version).message
         frame = encode_request(api, version, 7, "us", {**REQUESTS[api], **ALL_READ.get(api, {})})[4:]
         request = decode_request(frame, head_of(frame))
-        names |= dict.fromkeys(_names(request.body))
-        broker.receive(request._replace(body=_Noted(request.body, read)), HOST, lambda _: None)
+        if isinstance(request.body, SimpleNamespace):
+            names |= dict.fromkeys(_names_of_values(request.body))
+            broker.receive(request._replace(body=_Noted(request.body, read)), HOST, lambda _: None)
+        else:
+            names |= dict.fromkeys(_names(schema))
+            read |= set(_mapped(schema, message))
     unread = ", ".join(f"`{name}`" for name in names if name not in read and api not in LOGIN)
     return f"| {_title(api.name)} | {int(api)} | {versions} | {unread} |"
 
 
 class _Noted:
-    """An entity that notes which of its fields, and of the entities in it, are read."""
+    """Values that note which of their fields, and of the values in them, are read."""
 
-    def __init__(self, entity: Any, read: set[str]) -> None:
-        self._entity, self._read = entity, read
+    def __init__(self, values: SimpleNamespace, read: set[str]) -> None:
+        self._values, self._read = values, read
 
     def __getattr__(self, name: str) -> Any:
-        value = getattr(self._entity, name)
+        value = getattr(self._values, name)
         self._read.add(name)
         if isinstance(value, tuple):
-            return tuple(_Noted(each, self._read) if is_dataclass(each) else each for each in value)
+            return tuple(
+                _Noted(each, self._read) if isinstance(each, SimpleNamespace) else each for each in value
+            )
         return value
 
 
-def _names(entity: Any) -> Iterable[str]:
-    for field in fields(entity):
+def _names_of_values(values: SimpleNamespace) -> Iterable[str]:
+    for name, value in vars(values).items():
+        yield name
+        for each in value[:1] if isinstance(value, tuple) else ():
+            if isinstance(each, SimpleNamespace):
+                yield from _names_of_values(each)
+
+
+def _names(schema: Any) -> Iterable[str]:
+    for field in fields(schema):
         yield field.name
-        value = getattr(entity, field.name)
-        if nested(field) is not None and isinstance(value, tuple):
-            for each in value[:1]:
-                yield from _names(each)
+        if nested(field) is not None:
+            yield from _names(nested(field))
+
+
+def _mapped(schema: Any, message: Any) -> Iterable[str]:
+    """Yield the names of the fields that become a message of the core, and all in its rows."""
+    hints = get_type_hints(message) if message is not None else dict.fromkeys(REQUESTED_OF_GROUPS)
+    for field in fields(schema):
+        if own_name(message, hints, field.name):
+            yield field.name
+            if nested(field) is not None:
+                yield from _names(nested(field))
 
 
 # --- what is refused
@@ -216,14 +243,13 @@ async def _error(broker: EmbeddedBroker, refused: Refused) -> str:
     return str(error.name.upper())
 
 
-def _errors(entity: Any) -> Iterable[Wire]:
-    """Yield the error codes of a response and of the entities in it."""
-    for field in fields(entity):
-        value = getattr(entity, field.name)
+def _errors(values: SimpleNamespace) -> Iterable[Wire]:
+    """Yield the error codes of a response and of the values in it."""
+    for value in vars(values).values():
         if isinstance(value, Wire):
             yield value
-        elif nested(field) is not None and isinstance(value, tuple):
-            for each in value:
+        for each in value if isinstance(value, tuple) else ():
+            if isinstance(each, SimpleNamespace):
                 yield from _errors(each)
 
 

@@ -11,7 +11,7 @@ from typing import Any, Self, TypeVar
 from rebalance_kafka import EmbeddedBroker
 from rebalance_kafka.broker import room
 from rebalance_kafka.wire.apis import Api
-from rebalance_kafka.wire.frames import decode_response, encode_request, from_ms
+from rebalance_kafka.wire.frames import decode_response, encode_request
 from tests.rebalance_kafka.damage import REQUESTS, SUBSCRIPTION, TOPIC, may_wait, request
 
 SECONDS = 60.0
@@ -91,7 +91,7 @@ class Neighbour:
     @classmethod
     async def joined(cls, address: str) -> Self:
         self = cls(await Line.to(address))
-        identity = {"group_id": "neighbours", "session_timeout": from_ms(600_000)}
+        identity = {"group_id": "neighbours", "session_timeout": 600_000}
         protocols = ({"name": "range", "metadata": SUBSCRIPTION},)
         while self._generation < 0:
             requested = {**identity, "protocols": protocols, "member_id": self._member_id}
@@ -113,7 +113,7 @@ class Neighbour:
                 "server_assignor",
                 "topic_partitions",
             )
-            other = {"rebalance_timeout": from_ms(-1), **dict.fromkeys(changed)}
+            other = {"rebalance_timeout": -1, **dict.fromkeys(changed)}
         fields = {"group_id": "consumer neighbours", "member_epoch": self._epoch, **other}
         beat = await self._line.ask(Api.CONSUMER_GROUP_HEARTBEAT, 1, **fields)
         assert beat.error_code == 0
@@ -228,9 +228,9 @@ class Stand:
     def figures(self) -> dict[str, int]:
         """Return the sizes of everything that requests leave behind."""
         broker = self.broker
-        node, recorder = broker._node, broker._recorder
+        node = broker._node
         assert node is not None
-        assert recorder is not None
+        recorder = node.recorder
         topics = recorder._topics
         gc.collect()
         return {

@@ -21,8 +21,13 @@ from tests.places import placeless
 class Metadata:
     """What both clients' metadata answer."""
 
-    def __init__(self, topics, racks=None):
+    def __init__(self, topics, racks=None, replicas=None):
         self._topics, self._racks = topics, racks or {}
+        listed = replicas or {}
+        self._partitions = {
+            topic: {n: SimpleNamespace(nodes=nodes) for n, nodes in by_number.items()}
+            for topic, by_number in listed.items()
+        }
 
     def partitions_for_topic(self, topic):
         return self._topics.get(topic)
@@ -38,33 +43,27 @@ def subscribed(*topics, rack=None, owned=None, holds=True):
     return Joined(Subscription(tuple(topics), owns, 3 if owned else -1, rack), holds)
 
 
-def nowhere(topic, number):
-    return ()
-
-
 def test_only_topics_of_the_group_that_are_known_are_described():
     metadata = Metadata({"t": {0, 1}, "u": set(), "other": {0}})
-    cluster = describe(metadata, [subscribed("t", "u"), subscribed("t", "unknown")], nowhere)
+    cluster = describe(metadata, [subscribed("t", "u"), subscribed("t", "unknown")], "nodes")
     assert cluster.topics == {"t": TopicInfo(2), "u": TopicInfo(0)}
 
 
 def test_a_partition_that_is_missing_at_present_is_there():
-    assert describe(Metadata({"t": {0, 2}}), [subscribed("t")], nowhere).topics == {"t": TopicInfo(3)}
+    assert describe(Metadata({"t": {0, 2}}), [subscribed("t")], "nodes").topics == {"t": TopicInfo(3)}
 
 
 def test_racks_are_those_of_the_replicas_brokers_each_once():
-    metadata = Metadata({"t": {0, 1}, "u": {0}}, {1: "r1", 2: "r2", 3: "r1", 4: None})
-    replicas = {("t", 0): [1, 2, 3], ("t", 1): [4, 9]}
+    racks, replicas = {1: "r1", 2: "r2", 3: "r1", 4: None}, {"t": {0: [1, 2, 3], 1: [4, 9]}}
+    metadata = Metadata({"t": {0, 1}, "u": {0}}, racks, replicas)
     members = [subscribed("t", "u", rack="r1")]
-    cluster = describe(metadata, members, lambda *partition: replicas.get(partition, ()))
+    cluster = describe(metadata, members, "nodes")
     assert cluster.topics == {"t": TopicInfo(2, (("r1", "r2"), ())), "u": TopicInfo(1)}
 
 
 def test_racks_are_not_asked_for_where_no_member_has_one():
-    def asked(topic, number):
-        raise AssertionError("asked")
-
-    assert describe(Metadata({"t": {0}}), [subscribed("t")], asked).topics == {"t": TopicInfo(1)}
+    metadata = Metadata({"t": {0}}, {1: "r1"}, {"t": {0: [1]}})
+    assert describe(metadata, [subscribed("t")], "nodes").topics == {"t": TopicInfo(1)}
 
 
 class Restless:

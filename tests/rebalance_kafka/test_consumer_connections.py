@@ -3,6 +3,7 @@
 import asyncio
 from contextlib import suppress
 
+import pytest
 from crc32c import crc32c
 
 from coordinator_core.client.classic.states import MemberState
@@ -140,7 +141,7 @@ def test_a_link_with_tls_is_closed_when_both_sides_have_ended_it():
             security = security_of(kafka.client_settings(), "here")
             link = Link(place_of(kafka.address, "test"), "us", ready=ready.set, security=security, **calls)
             await ready.wait()
-            socket = link._writer.get_extra_info("socket")
+            socket = link._transport.get_extra_info("socket")
             assert socket.fileno() != -1
             await link.close()
             assert socket.fileno() == -1
@@ -149,22 +150,25 @@ def test_a_link_with_tls_is_closed_when_both_sides_have_ended_it():
     run(work())
 
 
-def test_a_link_that_is_dropped_while_it_connects_ends_and_closes(monkeypatch):
-    connect, opened = asyncio.open_connection, []
+@pytest.mark.parametrize("is_early", [True, False])
+def test_a_link_that_is_dropped_while_it_connects_ends_and_closes(monkeypatch, is_early):
+    made, opened = Link.connection_made, []
 
-    async def connect_and_drop(*arguments, **options):
-        opened.append(await connect(*arguments, **options))
+    def drop_at_once(link, transport):
+        opened.append(transport)
+        if is_early:
+            link.drop()
+        made(link, transport)
         link.drop()
-        return opened[0]
 
     async def work():
-        nonlocal link
         async with broker() as kafka:
             calls = dict.fromkeys(("received", "lost", "refused", "ready"), lambda *_: None)
             link = Link(place_of(kafka.address, "test"), "us", **calls)
             await asyncio.gather(link._task, return_exceptions=True)
-            assert opened[0][1].is_closing()
+            assert opened[0].is_closing()
+            await link.close()
+            assert link.is_over
 
-    link = None
-    monkeypatch.setattr(asyncio, "open_connection", connect_and_drop)
+    monkeypatch.setattr(Link, "connection_made", drop_at_once)
     run(work())

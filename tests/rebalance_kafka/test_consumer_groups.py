@@ -10,7 +10,6 @@ from kio.schema.errors import ErrorCode as Wire
 from coordinator_core.errors import InputError
 from rebalance_kafka import Consumer, EmbeddedBroker
 from rebalance_kafka.wire.apis import Api
-from rebalance_kafka.wire.frames import from_ms
 from tests.rebalance_kafka.live import polled, run
 from tests.rebalance_kafka.stand import Line, until
 
@@ -19,11 +18,11 @@ SETTINGS = {
     "group.consumer.heartbeat.interval.ms": 100,
     "group.consumer.session.timeout.ms": 60_000,
 }
-MINUTE = from_ms(60_000)
+MINUTE = 60_000
 UNCHANGED = {
     "instance_id": None,
     "rack_id": None,
-    "rebalance_timeout": from_ms(-1),
+    "rebalance_timeout": -1,
     "subscribed_topic_names": None,
     "subscribed_topic_regex": None,
     "server_assignor": None,
@@ -99,7 +98,7 @@ def test_a_member_joins_is_reconciled_and_leaves(version):
             a, b = [await Member.of(broker, name, version) for name in "ab"]
             joined = await a.join()
             assert (joined.error_code, joined.member_id, joined.member_epoch) == (Wire.none, "a", 1)
-            assert joined.heartbeat_interval == from_ms(100)
+            assert joined.heartbeat_interval == 100
             assert joined.assignment.topic_partitions[0].topic_id == topic_id(broker, "t")
             assert given(joined) == [0, 1, 2, 3]
             assert (await a.report(0, 1, 2, 3)).assignment is None
@@ -241,7 +240,7 @@ def test_a_member_that_never_confirms_a_revocation_is_removed():
     async def work():
         async with serving() as broker:
             a, b = [await Member.of(broker, name) for name in "ab"]
-            await a.join(rebalance_timeout=from_ms(200))
+            await a.join(rebalance_timeout=200)
             await b.join()
             while (await a.beat()).error_code is Wire.none:
                 await asyncio.sleep(0.05)

@@ -10,9 +10,9 @@ from kio.schema.errors import ErrorCode as Wire
 
 from coordinator_core.protocol.error_codes import ErrorCode
 from rebalance_kafka.broker import producers, recorder
-from rebalance_kafka.wire import scan
+from rebalance_kafka.wire import values
 from rebalance_kafka.wire.apis import Api
-from rebalance_kafka.wire.frames import decode_response, from_ms
+from rebalance_kafka.wire.frames import decode_response
 from tests.examples import scaled
 from tests.rebalance_kafka.damage import EVERY_REQUEST, SUBSCRIPTION, TOPIC, corpus, damaged, request
 from tests.rebalance_kafka.records import batch
@@ -116,7 +116,7 @@ def test_traces_are_kept_until_they_take_too_much_memory():
 
 
 def test_a_refused_group_leaves_no_trace(stand):
-    assert join(stand, "g", session_timeout=from_ms(1)).error_code == ErrorCode.INVALID_SESSION_TIMEOUT
+    assert join(stand, "g", session_timeout=1).error_code == ErrorCode.INVALID_SESSION_TIMEOUT
     assert list(stand.broker.traces()) == ["neighbours", "consumer neighbours"]
 
 
@@ -223,8 +223,8 @@ def test_a_request_with_too_many_elements_is_closed(stand, monkeypatch):
         await line.close()
         return answer
 
-    assert stand.run(answer_to(numbers(scan.MOST_ELEMENTS - 1)))
-    assert stand.run(answer_to(numbers(scan.MOST_ELEMENTS))) == b""
+    assert stand.run(answer_to(numbers(values.MOST_ELEMENTS - 1)))
+    assert stand.run(answer_to(numbers(values.MOST_ELEMENTS))) == b""
 
 
 def test_repeated_names_in_a_request_are_answered_once(stand):
@@ -238,7 +238,7 @@ def test_repeated_names_in_a_request_are_answered_once(stand):
 def test_a_repeated_request_takes_the_place_of_the_first(monkeypatch, stand, api):
     """A client whose first request took too long sends it again on another connection."""
     monkeypatch.setattr("rebalance_kafka.broker.embedded.DRAIN_SECONDS", 0.1)
-    slow = {"group_id": "g", "rebalance_timeout": from_ms(60_000)}
+    slow = {"group_id": "g", "rebalance_timeout": 60_000}
 
     async def one_who_waits():
         """The leader sends nothing more, so that every request of the other member waits."""

@@ -9,7 +9,7 @@ import pytest
 
 from coordinator_core.protocol.error_codes import ErrorCode
 from rebalance_kafka.wire.apis import Api
-from rebalance_kafka.wire.frames import decode_response, from_ms
+from rebalance_kafka.wire.frames import decode_response
 from tests.examples import rest_slow
 from tests.rebalance_kafka.damage import request
 from tests.rebalance_kafka.served import Served
@@ -56,11 +56,11 @@ def test_requests_in_progress_are_answered_before_the_end():
     """A Fetch that waits for records, on a connection that has another request behind it."""
 
     async def asked(line):
-        line.writer.write(request(Api.FETCH, 9, topics=(), min_bytes=1, max_wait=from_ms(1)))
+        line.writer.write(request(Api.FETCH, 9, topics=(), min_bytes=1, max_wait=1))
         await within(line.frame())
         waits = {"topic": "orders", "partitions": ({"partition": 0, "fetch_offset": 0},)}
         waits["partitions"][0]["partition_max_bytes"] = 1_000
-        line.writer.write(request(Api.FETCH, 9, topics=(waits,), max_wait=from_ms(1_000)))
+        line.writer.write(request(Api.FETCH, 9, topics=(waits,), max_wait=1_000))
         beside = await Line.to("{}:{}".format(*line.writer.get_extra_info("peername")))
         await beside.ask(Api.METADATA, 9)  # the Fetch has come by now, most likely
         served.terminate()
@@ -81,7 +81,7 @@ def test_a_client_that_waits_forever_does_not_prevent_shutdown():
     async def parked(line):
         joined = await join(line)
         other = await Line.to("{}:{}".format(*line.writer.get_extra_info("peername")))
-        other.writer.write(request(Api.JOIN_GROUP, 3, group_id="g", rebalance_timeout=from_ms(600_000)))
+        other.writer.write(request(Api.JOIN_GROUP, 3, group_id="g", rebalance_timeout=600_000))
         again = {"group_id": "g", "member_id": joined.member_id, "generation_id": 1}
 
         async def in_a_round():

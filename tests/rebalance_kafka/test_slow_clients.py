@@ -4,7 +4,6 @@ import pytest
 
 from rebalance_kafka.broker.connections import AHEAD_BYTES, INCOMING_BYTES, Connection
 from rebalance_kafka.wire.apis import Api
-from rebalance_kafka.wire.frames import from_ms
 from tests.rebalance_kafka.damage import TOPIC, request
 from tests.rebalance_kafka.records import batch
 from tests.rebalance_kafka.stand import Line, Stand, until, within
@@ -171,7 +170,7 @@ def test_the_requests_after_one_that_waits_stay_with_the_kernel(stand):
     async def waits():
         line = await stand.line()
         parts = ({"partition": 0, "fetch_offset": 0, "partition_max_bytes": RECORD_BYTES},)
-        waiting = {"topics": ({"topic": TOPIC, "partitions": parts},), "max_wait": from_ms(60_000)}
+        waiting = {"topics": ({"topic": TOPIC, "partitions": parts},), "max_wait": 60_000}
         line.writer.write(request(Api.FETCH, 12, min_bytes=PLENTY, **waiting))
         line.writer.write(request(Api.METADATA, 9) * REQUESTS_AHEAD * 5)
         await until(lambda: paused(stand))

@@ -6,7 +6,6 @@ from kio.schema.errors import ErrorCode as Wire
 from rebalance_kafka.access import Acl, access_of
 from rebalance_kafka.broker.transactions import RETRY_MS
 from rebalance_kafka.wire.apis import Api
-from rebalance_kafka.wire.frames import from_ms
 from tests.rebalance_kafka.frames import Desk, their_class, versions
 from tests.rebalance_kafka.live import broker, run
 from tests.rebalance_kafka.stand import Line
@@ -261,7 +260,7 @@ def test_a_transaction_that_is_not_ended_is_aborted_after_its_time():
     async def work():
         async with broker({"t": 1}) as kafka:
             line = await Line.to(kafka.address)
-            time = from_ms(20)
+            time = 20
             found = await line.ask(Api.INIT_PRODUCER_ID, 4, transactional_id="x", transaction_timeout=time)
             names = {"transactional_id": "x", "producer_id": found.producer_id, "producer_epoch": 0}
             added = await line.ask(

@@ -9,7 +9,6 @@ from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
 from rebalance_kafka.broker import recorder, room
 from rebalance_kafka.wire.apis import Api
-from rebalance_kafka.wire.frames import from_ms
 from tests.rebalance_kafka.damage import REQUESTS
 from tests.rebalance_kafka.live import BY_NAME, SECONDS, broker, member, polled, produce, run
 from tests.rebalance_kafka.records import batch
@@ -34,9 +33,7 @@ class Producer:
         return self
 
     async def initialize(self):
-        begun = await self.line.ask(
-            Api.INIT_PRODUCER_ID, 4, transactional_id=ID, transaction_timeout=from_ms(60_000)
-        )
+        begun = await self.line.ask(Api.INIT_PRODUCER_ID, 4, transactional_id=ID, transaction_timeout=60_000)
         assert begun.error_code in (Wire.none, Wire.concurrent_transactions)
         if begun.error_code is not Wire.none:
             return await self.initialize()
@@ -143,7 +140,7 @@ def test_a_transaction_ends_on_a_group_when_the_store_accepts_it(monkeypatch):
             producer = await Producer.to(kafka.address)
             await producer.add_group()
             await producer.commit()
-            sql, append = kafka._store._sql, kafka._store.append
+            sql, append = kafka._node.data.store._sql, kafka._node.data.store.append
 
             def failing(partition, records):
                 sql.execute("pragma query_only = on")
@@ -152,10 +149,10 @@ def test_a_transaction_ends_on_a_group_when_the_store_accepts_it(monkeypatch):
                 finally:
                     sql.execute("pragma query_only = off")
 
-            monkeypatch.setattr(kafka._store, "append", failing)
+            monkeypatch.setattr(kafka._node.data.store, "append", failing)
             await producer.end(committed=True)
             assert await fetched(producer.line, 9) == (-1, Wire.unstable_offset_commit)
-            monkeypatch.setattr(kafka._store, "append", append)
+            monkeypatch.setattr(kafka._node.data.store, "append", append)
             while (await fetched(producer.line, 9))[1] is Wire.unstable_offset_commit:
                 pass
             assert await fetched(producer.line, 9) == (5, Wire.none)

@@ -1,5 +1,9 @@
 """Requests and responses in every version: one side reads what the other writes, and so does kafka-python."""
 
+from types import NoneType
+from typing import get_args, get_origin, get_type_hints
+from uuid import UUID
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -8,171 +12,146 @@ from msgspec.structs import replace
 
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import messages as m
+from coordinator_core.protocol import reconcile as r
 from coordinator_core.protocol.error_codes import ErrorCode
 from rebalance_kafka.wire.apis import ROWS, VERSIONS, Api, api_of
 from rebalance_kafka.wire.frames import (
     Request,
+    decode_received,
     decode_request,
-    decode_response,
     encode_request,
     encode_response,
     head_of,
+    heartbeat_frame,
     is_served,
 )
-from rebalance_kafka.wire.requests import request_entity, request_message
-from rebalance_kafka.wire.responses import Received, heartbeat_frame, response_entity, response_message
+from rebalance_kafka.wire.messages import Received, of_several, request_body, response_body
+from rebalance_kafka.wire.values import KnownTopics
 from tests.examples import scaled
 from tests.rebalance_kafka.frames import EVERY_VERSION, read_by_them, their_class, their_request
 
 T0, T1, U0 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)
-INT32 = st.integers(-(2**31), 2**31 - 1)
-INT64 = st.integers(-(2**63), 2**63 - 1)
-TIMES = st.integers(0, 2**31 - 1)
+TOPICS = KnownTopics()
+TOPICS.learn({"t": UUID(int=1), "u": UUID(int=2), "\u00e9": UUID(int=3)})
 NAMES = st.text(st.characters(codec="utf-8"), max_size=12)
-SOME = st.one_of(st.none(), NAMES)
-BYTES = st.binary(max_size=40)
-ERRORS = st.sampled_from(ErrorCode)
+VALUES = {
+    bool: st.booleans(),
+    bytes: st.binary(max_size=40),
+    int: st.integers(-1, 2**15 - 1),
+    str: NAMES,
+    ErrorCode: st.sampled_from(ErrorCode),
+}
+OF_OTHERS = ("principal", "version")
+"""Fields that are not on the wire."""
 
 
-def some(values, **options):
-    return st.lists(values, max_size=3, **options).map(tuple)
+def of_kind(kind):
+    """Values of an annotation. Rows are in the order of their topics, each partition once."""
+    if NoneType in get_args(kind):
+        return st.none() | of_kind(get_args(kind)[0])
+    if get_origin(kind) is not tuple:
+        return VALUES[kind] if kind in VALUES else messages(kind)
+    row = get_args(kind)[0]
+    if "topic" not in getattr(row, "__annotations__", ()):
+        return st.lists(of_kind(row), max_size=3).map(tuple)
+    places = st.tuples(st.sampled_from(sorted(TOPICS.ids)), st.integers(0, 9))
+    listed = st.lists(places, max_size=5, unique=True).map(sorted)
+    return listed.flatmap(
+        lambda found: st.tuples(*(messages(row, topic=st.just(t), partition=st.just(n)) for t, n in found))
+    )
 
 
-def of_topics(make):
-    """Rows in the order of their topics, each partition once."""
-    places = st.lists(st.tuples(NAMES, st.integers(0, 9)), max_size=5, unique=True).map(sorted)
-    return places.flatmap(lambda listed: st.tuples(*(make(*place) for place in listed)))
+def messages(message, **other):
+    """Messages of a class, by its annotations."""
+    names = message.__annotations__.keys() - OF_OTHERS
+    hints = {name: hint for name, hint in get_type_hints(message).items() if name in names - other.keys()}
+    return st.builds(message, **{name: of_kind(hint) for name, hint in hints.items()}, **other)
 
 
 # --- requests of the core in each version
 
-OFFSETS = of_topics(
-    lambda topic, number: st.builds(
-        m.OffsetToCommit,
-        topic=st.just(topic),
-        partition=st.just(number),
-        offset=INT64,
-        leader_epoch=INT32,
-        metadata=NAMES,
-    )
-)
+ONE_OR_MORE = st.lists(messages(m.MemberIdentity), min_size=1, max_size=3).map(tuple)
+UNIQUE_NAMES = st.lists(NAMES, max_size=3, unique=True).map(tuple)
+LISTED = of_kind(tuple[TopicPartition, ...])
 REQUESTS = {
-    Api.JOIN_GROUP: st.builds(
-        m.JoinGroupRequest,
-        group_id=NAMES,
-        session_timeout_ms=TIMES,
-        rebalance_timeout_ms=TIMES,
-        member_id=NAMES,
-        group_instance_id=SOME,
-        protocol_type=NAMES,
-        protocols=some(st.builds(m.JoinGroupProtocol, name=NAMES, metadata=BYTES)),
-        reason=NAMES,
+    Api.JOIN_GROUP: messages(m.JoinGroupRequest),
+    Api.SYNC_GROUP: messages(m.SyncGroupRequest),
+    Api.HEARTBEAT: messages(m.HeartbeatRequest),
+    Api.LEAVE_GROUP: messages(m.LeaveGroupRequest, members=ONE_OR_MORE),
+    Api.OFFSET_COMMIT: messages(m.OffsetCommitRequest),
+    Api.TXN_OFFSET_COMMIT: messages(m.TxnOffsetCommitRequest),
+    Api.OFFSET_FETCH: messages(
+        m.OffsetFetchRequest, partitions=LISTED, member_id=st.none(), member_epoch=st.just(-1)
     ),
-    Api.SYNC_GROUP: st.builds(
-        m.SyncGroupRequest,
-        group_id=NAMES,
-        generation_id=INT32,
-        member_id=NAMES,
-        group_instance_id=SOME,
-        protocol_type=SOME,
-        protocol_name=SOME,
-        assignments=some(st.builds(m.SyncGroupAssignment, member_id=NAMES, assignment=BYTES)),
+    Api.DESCRIBE_GROUPS: messages(m.DescribeGroupsRequest, group_ids=UNIQUE_NAMES),
+    Api.LIST_GROUPS: messages(m.ListGroupsRequest),
+    Api.CONSUMER_GROUP_HEARTBEAT: messages(
+        r.ConsumerGroupHeartbeatRequest, subscribed_topic_names=st.none() | UNIQUE_NAMES
     ),
-    Api.HEARTBEAT: st.builds(
-        m.HeartbeatRequest, group_id=NAMES, generation_id=INT32, member_id=NAMES, group_instance_id=SOME
-    ),
-    Api.LEAVE_GROUP: st.builds(
-        m.LeaveGroupRequest,
-        group_id=NAMES,
-        members=some(
-            st.builds(m.MemberIdentity, member_id=NAMES, group_instance_id=SOME, reason=NAMES), min_size=1
-        ),
-    ),
-    Api.OFFSET_COMMIT: st.builds(
-        m.OffsetCommitRequest,
-        group_id=NAMES,
-        generation_id=INT32,
-        member_id=NAMES,
-        group_instance_id=SOME,
-        offsets=OFFSETS,
-    ),
-    Api.TXN_OFFSET_COMMIT: st.builds(
-        m.TxnOffsetCommitRequest,
-        transactional_id=NAMES,
-        group_id=NAMES,
-        producer_id=INT64,
-        producer_epoch=st.integers(-1, 2**15 - 1),
-        generation_id=INT32,
-        member_id=NAMES,
-        group_instance_id=SOME,
-        offsets=OFFSETS,
-    ),
-    Api.OFFSET_FETCH: st.builds(
-        m.OffsetFetchRequest,
-        group_id=NAMES,
-        require_stable=st.booleans(),
-        partitions=of_topics(lambda topic, number: st.just(TopicPartition(topic, number))),
-    ),
-    Api.DESCRIBE_GROUPS: st.builds(m.DescribeGroupsRequest, group_ids=some(NAMES, unique=True)),
-    Api.LIST_GROUPS: st.builds(m.ListGroupsRequest, states=some(NAMES)),
+    Api.CONSUMER_GROUP_DESCRIBE: messages(r.ConsumerGroupDescribeRequest),
 }
 BOTH_SIDES = [
     (api, version) for api, version in EVERY_VERSION if api in REQUESTS and version <= ROWS[api].most_sent
 ]
 
 
-def request_as_of(request, version):
-    """Return the request without the fields that the version lacks."""
-    match request:
-        case m.JoinGroupRequest():
-            request = replace(request, version=version)
-            if version < 1:
-                request = replace(request, rebalance_timeout_ms=request.session_timeout_ms)
-            if version < 8:
-                request = replace(request, reason="")
-            return request if version >= 5 else replace(request, group_instance_id=None)
-        case m.SyncGroupRequest():
-            if version < 5:
-                request = replace(request, protocol_type=None, protocol_name=None)
-            return request if version >= 3 else replace(request, group_instance_id=None)
-        case m.HeartbeatRequest():
-            return request if version >= 3 else replace(request, group_instance_id=None)
-        case m.LeaveGroupRequest():
-            if version < 3:
-                return replace(request, members=(m.MemberIdentity(request.members[0].member_id),))
-            silent = tuple(replace(each, reason="") for each in request.members)
-            return request if version >= 5 else replace(request, members=silent)
-        case m.OffsetCommitRequest() | m.TxnOffsetCommitRequest():
-            return commit_as_of(request, version)
-        case m.OffsetFetchRequest():
-            return request if version >= 7 else replace(request, require_stable=False)
-        case m.ListGroupsRequest():
-            return request if version >= 4 else m.ListGroupsRequest()
-    return request
+SINCE = {
+    Api.JOIN_GROUP: {"reason": (8, ""), "group_instance_id": (5, None)},
+    Api.SYNC_GROUP: {
+        "protocol_type": (5, None),
+        "protocol_name": (5, None),
+        "group_instance_id": (3, None),
+    },
+    Api.HEARTBEAT: {"group_instance_id": (3, None)},
+    Api.LEAVE_GROUP: {"reason": (5, "")},
+    Api.OFFSET_COMMIT: {"leader_epoch": (6, -1), "group_instance_id": (7, None)},
+    Api.TXN_OFFSET_COMMIT: {
+        "leader_epoch": (2, -1),
+        "group_instance_id": (3, None),
+        "generation_id": (3, -1),
+        "member_id": (3, ""),
+    },
+    Api.OFFSET_FETCH: {"require_stable": (7, False)},
+    Api.LIST_GROUPS: {"states": (4, ()), "types": (5, ())},
+    Api.CONSUMER_GROUP_HEARTBEAT: {"subscribed_topic_regex": (1, None)},
+}
+"""API -> field of its request, or of a row in it -> the version that has it first, and its value before."""
 
 
-def commit_as_of(request, version):
-    is_plain = isinstance(request, m.OffsetCommitRequest)
-    if version < (6 if is_plain else 2):
-        untold = tuple(replace(each, leader_epoch=-1) for each in request.offsets)
-        request = replace(request, offsets=untold)
-    if version < (7 if is_plain else 3):
-        request = replace(request, group_instance_id=None)
-    if is_plain:
-        return replace(request, version=version)
-    return request if version >= 3 else replace(request, generation_id=-1, member_id="")
+def before(message, since, version):
+    """Return the message without the fields that the version lacks."""
+    changed = {}
+    for name in message.__struct_fields__:
+        value = getattr(message, name)
+        if name in since and version < since[name][0]:
+            changed[name] = since[name][1]
+        elif isinstance(value, tuple) and hasattr(next(iter(value), None), "__struct_fields__"):
+            changed[name] = tuple(before(each, since, version) for each in value)
+    return replace(message, **changed)
+
+
+def request_as_of(api, request, version):
+    """Return what the broker makes of a request in a version."""
+    if api is Api.CONSUMER_GROUP_DESCRIBE:
+        return [request]
+    if api is Api.LEAVE_GROUP and version < 3:
+        return replace(request, members=(m.MemberIdentity(request.members[0].member_id),))
+    if api is Api.JOIN_GROUP and version < 1:
+        request = replace(request, rebalance_timeout_ms=request.session_timeout_ms)
+    if hasattr(request, "version"):
+        request = replace(request, version=version)
+    return before(request, SINCE.get(api, {}), version)
 
 
 def frame_of(request, version):
-    api, values = api_of(request), request_entity(request, version)
-    return encode_request(api, version, 7, "us", values)
+    return encode_request(api_of(request), version, 7, "us", request_body(request, version), TOPICS)
 
 
 def taken_in(frame):
     assert int.from_bytes(frame[:4], "big") == len(frame) - 4
     head = head_of(frame[4:])
     assert is_served(head)
-    return decode_request(frame[4:], head)
+    return decode_request(frame[4:], head, topics=TOPICS)
 
 
 @pytest.mark.parametrize(("api", "version"), BOTH_SIDES)
@@ -182,7 +161,7 @@ def test_a_request_of_the_core_means_the_same_to_the_broker(api, version, data):
     request = data.draw(REQUESTS[api])
     received = taken_in(frame_of(request, version))
     assert received[:4] == (api, version, 7, "us")
-    assert request_message(received) == request_as_of(request, version)
+    assert received.body == request_as_of(api, request, version)
 
 
 EXAMPLES = [
@@ -238,6 +217,12 @@ EXAMPLES = [
     m.DescribeGroupsRequest(group_ids=("g", "h")),
     m.ListGroupsRequest(states=("Stable",), types=("classic",)),
 ]
+OF_CONSUMER_GROUPS = [
+    r.ConsumerGroupHeartbeatRequest(group_id="g", member_id="a", member_epoch=1),
+    r.ConsumerGroupDescribeRequest(group_id="g"),
+]
+BY_ID = (Api.CONSUMER_GROUP_HEARTBEAT, Api.CONSUMER_GROUP_DESCRIBE)
+"""Requests that kafka-python does not have."""
 
 
 @pytest.mark.parametrize(
@@ -259,7 +244,7 @@ def test_offsets_of_all_partitions_are_requested_by_null():
     for version in range(2, 8):
         frame = frame_of(request, version)
         assert read_by_them(Api.OFFSET_FETCH, version, "Request", frame).topics is None
-        assert request_message(taken_in(frame)) == request
+        assert taken_in(frame).body == request
 
 
 @pytest.mark.parametrize(("version", "every_topic"), [(0, []), *((v, None) for v in range(1, 10))])
@@ -306,7 +291,7 @@ def test_a_join_in_version_0_byte_for_byte():
 def test_groups_to_delete_are_read(version):
     received = their_request(Api.DELETE_GROUPS, version, groups_names=["g", "h"])
     assert (received.client_id, received.correlation_id) == ("them", 7)
-    assert request_message(received) == m.DeleteGroupsRequest(group_ids=("g", "h"))
+    assert received.body == m.DeleteGroupsRequest(group_ids=("g", "h"))
 
 
 def test_offsets_to_delete_are_read():
@@ -317,132 +302,66 @@ def test_offsets_to_delete_are_read():
         topic(name="u", partitions=[topic.OffsetDeleteRequestPartition(partition_index=0)]),
     ]
     received = their_request(Api.OFFSET_DELETE, 0, group_id="g", topics=wanted)
-    assert request_message(received) == m.OffsetDeleteRequest(group_id="g", partitions=(T0, T1, U0))
+    assert received.body == m.OffsetDeleteRequest(group_id="g", partitions=(T0, T1, U0))
 
 
 # --- responses
 
-PARTITION_ERRORS = of_topics(
-    lambda t, n: st.builds(m.PartitionError, topic=st.just(t), partition=st.just(n), error=ERRORS)
-)
-ANSWERS = {
-    Api.JOIN_GROUP: st.builds(
-        m.JoinGroupResponse,
-        error=ERRORS,
-        generation_id=INT32,
-        protocol_type=SOME,
-        protocol_name=SOME,
-        leader=NAMES,
-        skip_assignment=st.booleans(),
-        member_id=NAMES,
-        members=some(st.builds(m.JoinGroupMember, member_id=NAMES, group_instance_id=SOME, metadata=BYTES)),
-    ),
-    Api.SYNC_GROUP: st.builds(
-        m.SyncGroupResponse, error=ERRORS, protocol_type=SOME, protocol_name=SOME, assignment=BYTES
-    ),
-    Api.HEARTBEAT: st.builds(m.HeartbeatResponse, error=ERRORS),
-    Api.LEAVE_GROUP: st.builds(
-        m.LeaveGroupResponse,
-        error=ERRORS,
-        members=some(
-            st.builds(m.LeaveGroupMemberResponse, member_id=NAMES, group_instance_id=SOME, error=ERRORS)
-        ),
-    ),
-    Api.OFFSET_COMMIT: st.builds(m.OffsetCommitResponse, partitions=PARTITION_ERRORS),
-    Api.TXN_OFFSET_COMMIT: st.builds(m.TxnOffsetCommitResponse, partitions=PARTITION_ERRORS),
-    Api.OFFSET_FETCH: st.builds(
-        m.OffsetFetchResponse,
-        error=st.just(ErrorCode.NONE),
-        offsets=of_topics(
-            lambda t, n: st.builds(
-                m.FetchedOffset,
-                topic=st.just(t),
-                partition=st.just(n),
-                offset=INT64,
-                leader_epoch=INT32,
-                metadata=NAMES,
-                error=ERRORS,
-            )
-        ),
-    ),
-    Api.DESCRIBE_GROUPS: st.builds(
-        m.DescribeGroupsResponse,
-        groups=some(
-            st.builds(
-                m.DescribedGroup,
-                error=ERRORS,
-                group_id=NAMES,
-                state=NAMES,
-                protocol_type=NAMES,
-                protocol_name=NAMES,
-                members=some(
-                    st.builds(
-                        m.DescribedMember,
-                        member_id=NAMES,
-                        group_instance_id=SOME,
-                        client_id=NAMES,
-                        client_host=NAMES,
-                        metadata=BYTES,
-                        assignment=BYTES,
-                    )
-                ),
-            )
-        ),
-    ),
-    Api.LIST_GROUPS: st.builds(
-        m.ListGroupsResponse,
-        error=ERRORS,
-        groups=some(st.builds(m.ListedGroup, group_id=NAMES, protocol_type=NAMES, state=NAMES)),
-    ),
+ANSWERS = {api: messages(ROWS[api].response) for api in REQUESTS}
+ANSWERS[Api.OFFSET_FETCH] = messages(m.OffsetFetchResponse, error=st.just(ErrorCode.NONE))
+
+
+ANSWERED_SINCE = {
+    Api.JOIN_GROUP: {
+        "protocol_type": (7, None),
+        "skip_assignment": (9, False),
+        "group_instance_id": (5, None),
+    },
+    Api.SYNC_GROUP: {"protocol_type": (5, None), "protocol_name": (5, None)},
+    Api.OFFSET_FETCH: {"leader_epoch": (5, -1)},
+    Api.DESCRIBE_GROUPS: {"group_instance_id": (4, None)},
+    Api.LIST_GROUPS: {"group_type": (5, ""), "state": (4, "")},
 }
+"""The same for responses."""
 
 
-def anonymous(members):
-    return tuple(replace(each, group_instance_id=None) for each in members)
+def answer_as_of(api, answer, version):
+    """Return what the client makes of a response in a version."""
+    if api is Api.LEAVE_GROUP and version < 3:
+        of_the_one = [each.error for each in answer.members if answer.error is ErrorCode.NONE]
+        return m.LeaveGroupResponse(error=(of_the_one or [answer.error])[0])
+    if api is Api.JOIN_GROUP and version < 7:
+        answer = replace(answer, protocol_name=answer.protocol_name or "")
+    if api is Api.DESCRIBE_GROUPS:  # the error of an unknown one exists from version 6 on (KIP-1043)
+        errors = (each.error for each in answer.groups)
+        known = (ErrorCode.NONE if error is ErrorCode.GROUP_ID_NOT_FOUND else error for error in errors)
+        groups = zip(answer.groups, known, strict=True)
+        answer = replace(answer, groups=tuple(replace(group, error=error) for group, error in groups))
+    return before(answer, ANSWERED_SINCE.get(api, {}), version)
 
 
-def described_as_of(group, version):
-    """Return the group without the error of an unknown one, which exists from version 6 on (KIP-1043)."""
-    if group.error is ErrorCode.GROUP_ID_NOT_FOUND:
-        group = replace(group, error=ErrorCode.NONE)
-    return group if version >= 4 else replace(group, members=anonymous(group.members))
-
-
-def answer_as_of(answer, version):
-    match answer:
-        case m.JoinGroupResponse():
-            if version < 7:
-                answer = replace(answer, protocol_type=None, protocol_name=answer.protocol_name or "")
-            if version < 9:
-                answer = replace(answer, skip_assignment=False)
-            return answer if version >= 5 else replace(answer, members=anonymous(answer.members))
-        case m.SyncGroupResponse():
-            return answer if version >= 5 else replace(answer, protocol_type=None, protocol_name=None)
-        case m.LeaveGroupResponse() if version < 3:
-            of_the_one = [each.error for each in answer.members if answer.error is ErrorCode.NONE]
-            return m.LeaveGroupResponse(error=(of_the_one or [answer.error])[0])
-        case m.OffsetFetchResponse() if version < 5:
-            return replace(answer, offsets=tuple(replace(each, leader_epoch=-1) for each in answer.offsets))
-        case m.DescribeGroupsResponse():
-            groups = tuple(described_as_of(each, version) for each in answer.groups)
-            return replace(answer, groups=groups)
-        case m.ListGroupsResponse() if version < 4:
-            return replace(answer, groups=tuple(replace(each, state="") for each in answer.groups))
-    return answer
+def answer_frame(received, answer):
+    """The frame of a response of the broker."""
+    request = received.body[0] if isinstance(received.body, list) else received.body
+    body = response_body(request, received.version, answer)
+    if received.api is Api.CONSUMER_GROUP_DESCRIBE:
+        body = of_several({answer.group_id: body})
+    return encode_response(received.api, received.version, received.correlation_id, body, TOPICS)
 
 
 @pytest.mark.parametrize(("api", "version"), BOTH_SIDES)
 @settings(max_examples=scaled(12))  # of each version
 @given(data=st.data())
 def test_a_response_of_the_core_means_the_same_to_the_client(api, version, data):
-    question = next(each for each in EXAMPLES if api_of(each) is api)
+    question = next(each for each in EXAMPLES + OF_CONSUMER_GROUPS if api_of(each) is api)
     received = taken_in(frame_of(question, version))
     answer = data.draw(ANSWERS[api])
-    frame = encode_response(api, version, 7, response_entity(received, answer))
-    read_by_them(api, version, "Response", frame)
-    correlation, body = decode_response(api, version, frame[4:])
-    assert correlation == 7
-    assert response_message(question, body, version) == Received(answer_as_of(answer, version))
+    frame = answer_frame(received, answer)
+    assert int.from_bytes(frame[4:8], "big") == 7
+    if api not in BY_ID:
+        read_by_them(api, version, "Response", frame)
+    expected = Received(answer_as_of(api, answer, version))
+    assert decode_received(question, version, frame[4:], TOPICS) == expected
 
 
 @pytest.mark.parametrize("version", range(1, 8))
@@ -450,8 +369,7 @@ def test_an_error_of_the_response_is_an_error_of_every_offset(version):
     question = m.OffsetFetchRequest(group_id="g", partitions=(T0, U0))
     received = taken_in(frame_of(question, version))
     refused = m.OffsetFetchResponse(error=ErrorCode.NOT_COORDINATOR)
-    frame = encode_response(Api.OFFSET_FETCH, version, 7, response_entity(received, refused))
-    answer = response_message(question, decode_response(Api.OFFSET_FETCH, version, frame[4:])[1], version)
+    answer = decode_received(question, version, answer_frame(received, refused)[4:])
     assert [(each.topic, each.error) for each in answer.response.offsets] == [
         ("t", ErrorCode.NOT_COORDINATOR),
         ("u", ErrorCode.NOT_COORDINATOR),
@@ -462,25 +380,14 @@ def test_an_error_of_the_response_is_an_error_of_every_offset(version):
 def test_responses_about_deletions():
     received = their_request(Api.DELETE_GROUPS, 2, groups_names=["g"])
     answer = m.DeleteGroupsResponse(groups=(m.DeletedGroup("g", ErrorCode.NON_EMPTY_GROUP),))
-    theirs = read_by_them(
-        Api.DELETE_GROUPS,
-        2,
-        "Response",
-        encode_response(received.api, 2, 7, response_entity(received, answer)),
-    )
+    theirs = read_by_them(Api.DELETE_GROUPS, 2, "Response", answer_frame(received, answer))
     assert [(each.group_id, each.error_code) for each in theirs.results] == [("g", 68)]
     received = their_request(Api.OFFSET_DELETE, 0, group_id="g", topics=[])
     refused = m.PartitionError("t", 0, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC)
     answer = m.OffsetDeleteResponse(error=ErrorCode.NONE, partitions=(refused,))
-    theirs = read_by_them(
-        Api.OFFSET_DELETE,
-        0,
-        "Response",
-        encode_response(received.api, 0, 7, response_entity(received, answer)),
-    )
-    assert [(t.name, p.partition_index, p.error_code) for t in theirs.topics for p in t.partitions] == [
-        ("t", 0, 86)
-    ]
+    theirs = read_by_them(Api.OFFSET_DELETE, 0, "Response", answer_frame(received, answer))
+    found = [(t.name, p.partition_index, p.error_code) for t in theirs.topics for p in t.partitions]
+    assert found == [("t", 0, 86)]
 
 
 @pytest.mark.parametrize("version", range(5))
@@ -489,14 +396,12 @@ def test_the_template_of_a_heartbeat_is_its_response(version, error):
     for correlation in (0, 7, -1, 2**31 - 1):
         question = Request(Api.HEARTBEAT, version, correlation, "", None)
         answer = m.HeartbeatResponse(error=error)
-        encoded = encode_response(Api.HEARTBEAT, version, correlation, response_entity(question, answer))
-        assert heartbeat_frame(question, answer) == encoded
+        assert heartbeat_frame(question, answer) == answer_frame(question, answer)
 
 
 def test_an_unknown_error_is_unknown_server_error():
     values = {"error_code": Wire.cluster_authorization_failed}
     frame = encode_response(Api.HEARTBEAT, 4, 7, values)
     question = m.HeartbeatRequest(group_id="g", generation_id=1, member_id="a")
-    _, body = decode_response(Api.HEARTBEAT, 4, frame[4:])
-    answer = response_message(question, body, 4)
+    answer = decode_received(question, 4, frame[4:])
     assert answer.response == m.HeartbeatResponse(error=ErrorCode.UNKNOWN_SERVER_ERROR)

@@ -17,9 +17,7 @@ from rebalance_kafka.wire.frames import (
     decode_response,
     encode_request,
     encode_response,
-    from_ms,
     head_of,
-    in_ms,
     is_served,
 )
 from tests.rebalance_kafka.damage import REQUESTS
@@ -28,7 +26,6 @@ from tests.rebalance_kafka.live import broker, exchange, run
 from tests.rebalance_kafka.served_table import README, tables
 
 INT32 = st.integers(-(2**31), 2**31 - 1)
-TIMES = st.integers(0, 2**31 - 1)
 
 # --- ApiVersions (KIP-511)
 
@@ -153,11 +150,6 @@ def test_the_common_version_is_the_newest_that_both_speak(least, more, api):
 def test_an_api_that_is_not_offered_has_no_common_version():
     with pytest.raises(ProtocolError, match="does not offer FETCH"):
         common_version(Api.FETCH, {0: (0, 9)})
-
-
-@given(TIMES)
-def test_times_are_the_same_in_milliseconds(time_ms):
-    assert in_ms(from_ms(time_ms)) == time_ms
 
 
 # --- unknown tagged fields (KIP-482)

@@ -12,10 +12,11 @@ from pyspark.sql import functions as sf
 from coordinator_core.errors import InputError
 from rebalance_spark import chunks
 from rebalance_spark.choices import Fidelity, Status
-from rebalance_spark.chunks import Kept, existing_scores, todo, write_scores
+from rebalance_spark.chunks import Kept, last_scores, todo, write_scores
 from rebalance_spark.identity import identified, new_run_id
+from rebalance_spark.places import Folder
 from rebalance_spark.rows import ALL, Job, scenario_hash
-from tests.rebalance_spark.score_files import row, write
+from rebalance_spark.stored import collected_scores
 from tests.rebalance_spark.workloads import comparable, frame, read_scores, scenario, scored_here
 
 TEXTS = {f"s-{n}": scenario(partitions=5 + n, seed=n) for n in range(6)}
@@ -149,8 +150,8 @@ def test_a_workload_whose_rows_are_in_another_order_and_without_sizes_is_the_sam
 
 
 def test_a_folder_where_nothing_is_has_no_scores(spark, tmp_path):
-    assert existing_scores(spark, str(tmp_path / "nowhere")) is None
-    assert existing_scores(spark, str(tmp_path)) is None
+    assert Folder(str(tmp_path / "nowhere")).read(spark) is None
+    assert Folder(str(tmp_path)).read(spark) is None
 
 
 ALL_TO_ONE = """
@@ -209,11 +210,10 @@ def test_another_text_under_the_same_id_is_other_work(spark, workload, whole):
     later = {**TEXTS, "s-2": scenario(partitions=9, seed=2)}
     missing, _ = run(frame(spark, later), JOB, whole)
     assert (missing.rows, missing.done_before) == (2, 10)
-    found = existing_scores(spark, str(whole))
-    ids = {row.scenario_id for row in found.select("scenario_id").distinct().collect()}
+    found = collected_scores(Folder(str(whole)).read(spark))
     texts = (TEXTS["s-2"], later["s-2"])
-    assert ids == {*TEXTS, *(f"s-2 {scenario_hash(text)}" for text in texts)} - {"s-2"}
-    assert found.count() == 14
+    assert {*found.scenarios} == {*TEXTS, *(f"s-2 {scenario_hash(text)}" for text in texts)} - {"s-2"}
+    assert last_scores(Folder(str(whole)).read(spark)).count() == 14
 
 
 def test_fewer_metrics_than_there_are_is_no_work(workload, whole):
@@ -221,20 +221,6 @@ def test_fewer_metrics_than_there_are_is_no_work(workload, whole):
     missing, _ = run(workload, replace(JOB, metrics=("rounds",)), whole)
     assert missing.rows == 0
     assert files(whole) == before
-
-
-def test_a_later_run_with_fewer_metrics_hides_no_figures_of_a_place(spark, tmp_path):
-    write(tmp_path / "run=1", [row("x", "a", 5.0, 2.0), row("y", "a", 6.0, 2.0), row("z", "a", 1.0, 2.0)])
-    write(tmp_path / "run=2", [row("x", "a", 5.0, None, run_id="2")])
-    write(tmp_path / "run=2", [row("y", "a", 7.0, None, run_id="2", program_version="2")], "b.parquet")
-    write(tmp_path / "run=2", [row("z", "a", None, run_id="2")], "c.parquet")
-    found = {each.scenario_id: each for each in existing_scores(spark, str(tmp_path)).collect()}
-    assert {name: (each.run_id, each.imbalance) for name, each in found.items()} == {
-        "x": ("1", 2.0),
-        "y": ("2", None),
-        "z": ("2", None),
-    }
-    assert {each.status for each in found.values()} == {"ok", "error"}
 
 
 def test_another_file_of_a_strategy_is_other_work_and_its_last_score_counts(spark, workload, tmp_path):
@@ -246,7 +232,7 @@ def test_another_file_of_a_strategy_is_other_work_and_its_last_score_counts(spar
         assert (missing.rows, missing.done_before) == (6, 0)
     assert run(workload, job, out)[0].rows == 0
     first, last = sorted({row.run_id for row in pq_rows(out)})
-    assert {row.run_id for row in existing_scores(spark, str(out)).collect()} == {last}
+    assert {row.run_id for row in last_scores(Folder(str(out)).read(spark)).collect()} == {last}
     assert first < last
 
 
@@ -260,7 +246,7 @@ def test_failed_rows_are_final_unless_they_are_asked_for_again(spark, tmp_path):
     assert run(frame(spark, texts), JOB, out)[0].rows == 0
     assert run(frame(spark, texts), JOB, out, [Status.TIMEOUT])[0].rows == 0
     assert run(frame(spark, texts), JOB, out, [Status.ERROR])[0].rows == 2
-    assert existing_scores(spark, str(out)).count() == 4
+    assert last_scores(Folder(str(out)).read(spark)).count() == 4
 
 
 def test_a_folder_with_something_else_in_it_is_left_alone(workload, tmp_path):

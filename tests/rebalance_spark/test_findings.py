@@ -1,7 +1,5 @@
 """Scores in files become findings without Spark: what is compared, differences, and parts."""
 
-from dataclasses import replace
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
@@ -12,8 +10,7 @@ from rebalance_spark.paired import MOST_BLOCKS, difference
 from rebalance_spark.parts import MOST_PARTS, parts_of
 from rebalance_spark.report_tables import (
     differences_table,
-    parts_differences_table,
-    verdict,
+    parts_tables,
 )
 from rebalance_spark.schema import SCORE_COLUMNS, arrow_schema
 from rebalance_spark.stored import ScoredColumn as Column
@@ -67,7 +64,7 @@ def test_strategies_with_the_same_figures_have_the_same_means_if_one_fails_on_so
     made = found(stored(same_code(failing=range(8))))
     assert (made.scenarios, made.common) == (40, 32)
     for metric in METRICS:
-        assert len({replace(made.figures[metric, s]) for s in made.strategies}) == 1
+        assert len({made.figures[metric, s]._replace(curve=()) for s in made.strategies}) == 1
     assert made.figures["moved_partitions", "good"].mean == np.mean(range(8, 40))
     assert made.left_out == [
         "8 scenarios are left out, because not all strategies have figures:"
@@ -162,18 +159,15 @@ def test_one_group_or_one_scenario_is_reported_without_an_interval(stored, keys,
         for name, moves, rounds in (("today", 4.0, 1.0), ("other", 1.0, 2.0))
     ]
     made = found(stored(rows, more=[pa.field("hour", pa.int32())] if keys[0] else ()), baseline="today")
-    assert verdict(made)[0].endswith(
-        f"to other: -3 ({one}) moved_partitions, 0 ({one}) imbalance; but +1 ({one}) rounds"
-    )
-    _, cells, _ = differences_table(made, ["moved_partitions"])
-    assert [[cell.text for cell in line] for line in cells] == [["moved_partitions", f"-3 ({one})"]]
+    table = differences_table(made, ["moved_partitions"])
+    assert [[cell.text for cell in line] for line in table.rows] == [["moved_partitions", f"-3 ({one})"]]
 
 
 def test_a_part_of_one_group_has_no_interval(stored):
     rows = [row(f"g-{n}", name, moves) for n in range(3) for name, moves in (("today", 4.0), ("other", 1.0))]
     made = found(stored(rows), baseline="today", by=("team", ["red", "blue", "blue"]))
-    _, cells, _ = parts_differences_table(made, "moved_partitions")
-    assert [[cell.text for cell in line] for line in cells] == [
+    (table,) = (t for t in parts_tables(made) if t.title.startswith("moved_partitions less"))
+    assert [[cell.text for cell in line] for line in table.rows] == [
         ["blue", "-3 [-3, -3]"],
         ["red", "-3 (one scenario: no interval)"],
     ]
@@ -201,7 +195,7 @@ def test_the_intervals_of_findings_are_over_groups(stored):
     ]
     scored = stored(rows, more=[pa.field("hour", pa.int32())])
     wide, narrow = (
-        found(scored, baseline="today", per=per).differences["moved_partitions", "other"]
+        found(scored, baseline="today", per=per).figures["moved_partitions", "other"].change
         for per in ("", "scenario_id")
     )
     assert wide.high - wide.low > 1.5 * (narrow.high - narrow.low)
@@ -209,9 +203,9 @@ def test_the_intervals_of_findings_are_over_groups(stored):
 
 def test_differences_are_to_the_strategy_of_today_in_the_same_scenarios(stored):
     made = found(stored(same_code(failing=range(8))), baseline="good")
-    change = made.differences["moved_partitions", "crashing"]
+    change = made.figures["moved_partitions", "crashing"].change
     assert (change.mean, change.low, change.high) == (0.0, 0.0, 0.0)
-    assert not any(strategy == "good" for _, strategy in made.differences)
+    assert made.figures["moved_partitions", "good"].change is None
 
 
 def test_a_strategy_or_metric_that_there_is_not_is_refused(stored):
@@ -247,8 +241,8 @@ def test_the_parts_of_findings_have_the_means_of_their_scenarios(stored):
     halves = ("half", ["low" if n < 20 else "high" for n in range(40)])
     made = found(stored(rows), by=halves, baseline="good")
     assert [(part.name, part.scenarios) for part in made.parts] == [("high", 20), ("low", 12)]
-    assert made.parts[1].means["moved_partitions", "good"] == np.mean(range(8, 20))
-    change = made.parts[1].differences["moved_partitions", "less"]
+    assert made.parts[1].figures["moved_partitions", "good"].mean == np.mean(range(8, 20))
+    change = made.parts[1].figures["moved_partitions", "less"].change
     assert change.mean == -np.mean([n % 3 for n in range(8, 20)])
     assert change.low < change.mean < change.high
 
@@ -265,3 +259,12 @@ def test_scores_without_rows_have_no_figures():
     columns = [Column(field.name, str(field.type)) for field in empty.schema]
     made = found(scored_of(columns, empty.select), balance="")
     assert (made.scenarios, made.common, made.figures) == (0, 0, {})
+
+
+@pytest.mark.parametrize("scenarios", [5, 12])
+def test_the_front_is_without_those_that_another_strategy_is_known_to_be_better_than(stored, scenarios):
+    """From few scenarios nothing is known, and a difference that changes its side is none."""
+    moves = {"few": (2.0, 2.0), "unsteady": (1.0, 4.0), "many": (9.0, 8.0)}
+    rows = [row(f"s-{n}", name, each[n % 2]) for n in range(scenarios) for name, each in moves.items()]
+    front = {point.strategy: point.on_front for point in found(stored(rows)).front}
+    assert front == {"few": True, "unsteady": True, "many": scenarios == 5}

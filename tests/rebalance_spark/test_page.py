@@ -25,7 +25,9 @@ from rebalance_spark.report_tables import differences_table, notes
 
 
 def figures(mean, *, worst_scenario="day-7"):
-    return Figures(10, mean, mean + 1, mean + 2, mean + 3, mean + 4, worst_scenario)
+    return Figures(
+        10, mean, mean + 1, mean + 2, mean + 3, mean + 4, worst_scenario, [mean, mean + 1, mean + 5]
+    )
 
 
 def findings_of(means, **changes):
@@ -43,9 +45,13 @@ def findings_of(means, **changes):
         statuses={s: {"ok": 10, "error": 0, "timeout": 0} for s in strategies},
         wins={(m, s, o): (5, 3, 2) for m in metrics for s in strategies for o in strategies if s != o},
         common=10,
-        curves={key: [f.mean, f.mean + 1, f.mean + 5] for key, f in made.items()},
     )
     return replace(plain, **changes)
+
+
+def constant(made):
+    """The figures of findings without distributions."""
+    return {key: each._replace(curve=[1.0]) for key, each in made.figures.items()}
 
 
 TWO = findings_of(
@@ -55,7 +61,7 @@ TWO = findings_of(
     },
     front=[OnFront("sticky", 20.0, 1.5, True), OnFront("range", 50.0, 1.25, False)],
 )
-PLAIN = replace(TWO, curves={}, front=[])
+PLAIN = replace(TWO, figures=constant(TWO), front=[])
 """The same without plots, which are most of the work on a page."""
 
 
@@ -111,20 +117,20 @@ def page_of_two():
 
 def test_the_page_has_a_table_for_each_statistic_and_the_best_is_bold():
     page = Page(page_of_two())
-    assert page.tables["mean"] == [
+    assert page.tables["mean of 10"] == [
         ["metric", "range", "sticky"],
         ["rounds", "3", "3"],
         ["moved_partitions", "50", "20*"],
         ["imbalance", "1.25*", "1.5"],
     ]
-    assert page.tables["worst"][2] == ["moved_partitions", "54", "24*"]
-    assert set(Statistic) <= set(page.tables)
+    assert page.tables["worst of 10"][2] == ["moved_partitions", "54", "24*"]
+    assert {f"{statistic} of 10" for statistic in Statistic} <= set(page.tables)
 
 
 def test_the_best_is_what_the_metric_calls_better(monkeypatch):
     for module in ("findings", "report_tables"):
         monkeypatch.setattr(f"rebalance_spark.{module}.higher_is_better", lambda name: name == "imbalance")
-    assert Page(as_page(PLAIN)).tables["mean"][2:] == [
+    assert Page(as_page(PLAIN)).tables["mean of 10"][2:] == [
         ["moved_partitions", "50", "20*"],
         ["imbalance", "1.25", "1.5*"],
     ]
@@ -216,7 +222,7 @@ def test_whatever_a_strategy_or_scenario_is_called_stands_there_as_it_is():
     page = as_page(made)
     read = Page(page)
     assert "script" not in read.elements
-    assert read.tables["mean"][0] == ["metric", NASTY, "_$x$"]
+    assert read.tables["mean of 10"][0] == ["metric", NASTY, "_$x$"]
     assert read.tables["the worst scenario"][1][1] == NASTY
     drawn = texts_of(page[page.index("<svg") :])
     assert drawn.count(NASTY) >= 4  # on the front, in the key, and in tables
@@ -227,15 +233,15 @@ def test_whatever_a_strategy_or_scenario_is_called_stands_there_as_it_is():
 
 def test_one_strategy_alone_has_no_best_and_no_pairs():
     page = Page(as_page(findings_of({"range": {"rounds": 3.0}})))
-    assert page.tables["mean"] == [["metric", "range"], ["rounds", "3"]]
+    assert page.tables["mean of 10"] == [["metric", "range"], ["rounds", "3"]]
     assert page.tables["rounds"] == [["better than", "range"], ["range", ""]]
 
 
 def test_a_metric_that_a_strategy_does_not_have_is_a_dash():
     means = {"range": {"rounds": 3.0, "messages": 7.0}, "failing": {"rounds": 2.0}}
-    made = findings_of(means, curves={})
+    made = findings_of(means)
     page = Page(as_page(made))
-    assert page.tables["mean"][1:] == [["rounds", "3", "2*"], ["messages", "7", "-"]]
+    assert page.tables["mean of 10"][1:] == [["rounds", "3", "2*"], ["messages", "7", "-"]]
     assert page.tables["the worst scenario"][2] == ["messages", "day-7", "-"]
 
 
@@ -243,13 +249,13 @@ def test_findings_of_rows_that_all_failed_are_a_page_too():
     failed = {"range": {"ok": 0, "error": 9, "timeout": 1}}
     page = Page(as_page(replace(findings_of({"range": {}}), statuses=failed)))
     assert page.tables["Rows"][1] == ["range", "0", "9", "1"]
-    assert page.tables["mean"] == [["metric", "range"]]
+    assert page.tables["mean of 10"] == [["metric", "range"]]
 
 
 def test_there_may_be_more_strategies_than_colours():
     means = {f"strategy-{n}": {"rounds": float(n)} for n in range(20)}
     front = [OnFront(name, each["rounds"], each["rounds"], False) for name, each in means.items()]
-    assert len(Page(as_page(findings_of(means, front=front))).tables["mean"][0]) == 21
+    assert len(Page(as_page(findings_of(means, front=front))).tables["mean of 10"][0]) == 21
 
 
 # --- CSV
@@ -308,8 +314,8 @@ def test_a_wide_terminal_shows_all_strategies_beside_one_another():
     assert printed(TWO) == [
         "1,234 scenarios, protocol fidelity (rebalance-lab 0.1.0)",
         "",
-        "sticky: fewest moves or least imbalance, and none is worse than another in both. --baseline STRATEGY"
-        " adds the change from today's strategy.",
+        "sticky: no other strategy is better in moved_partitions or imbalance and as good in the other."
+        " --baseline STRATEGY adds the change from today's strategy.",
         "",
         "mean of 10        range  sticky",
         "rounds                3       3",
@@ -417,48 +423,46 @@ CHANGES = {
     ("imbalance", "sticky"): Difference(0.25, 0.2, 0.31),
     ("rounds", "sticky"): Difference(0.0, -0.1, 0.1),
 }
+CHANGED = {key: made._replace(change=CHANGES.get(key)) for key, made in TWO.figures.items()}
 ADVICE = Advice(
     "range",
     ["moved_partitions", "imbalance"],
     ["range", "sticky"],
     Subjects("group", ["g-0", "g-1", "g-2"], np.array([0, 1, 1, 2])),
     np.array([0, 1, 1]),
-    np.array([0, 2, 1]),
-    np.array([np.nan, 0.75, np.nan]),
-    {},
+    np.array([0, 8, 6]),
+    np.array([np.nan, 0.75, 0.75]),
     {
-        ("sticky", "moved_partitions"): Difference(-31.0, -33.0, -27.0),
-        ("sticky", "imbalance"): Difference(0.0, 0.0, 0.0),
-        ("sticky", "rounds"): Difference(0.4, 0.3, 0.5),
+        "moved_partitions": np.array([np.nan, -30.0, -32.0]),
+        "imbalance": np.array([np.nan, 0.0, 0.0]),
+        "rounds": np.array([np.nan, 0.4, 0.4]),
     },
     {"sticky": ["rounds"]},
 )
-ADVISED = replace(TWO, differences=CHANGES, advice=ADVICE)
+ADVISED = replace(TWO, figures=CHANGED, advice=ADVICE)
 VERDICT = [
-    "switch 2 of 3 groups to sticky: -31 [-33, -27] moved_partitions, 0 [0, 0] imbalance;"
-    " but +0.4 [+0.3, +0.5] rounds",
+    "switch 2 of 3 groups to sticky: -31 moved_partitions, 0 imbalance; but +0.4 rounds",
     "leave 1 of 3 groups as they are, with range (1 of them have no figures)",
+    "1 of 3 groups have figures in fewer than 6 scenarios: score more hours (--keys) or --draws",
 ]
 
 
 def test_the_verdict_comes_first_and_names_what_becomes_worse():
     lines = printed(ADVISED)
-    assert lines[2:4] == VERDICT
-    assert lines[4].startswith("A group switches to a strategy that is better in at least one of moved_part")
+    assert lines[2:5] == VERDICT
+    assert lines[5].startswith("A group switches to a strategy that is known to be better in at least one of")
     texts = texts_of(as_page(ADVISED))
     assert texts.index(VERDICT[0]) < texts.index("Moves against imbalance")
 
 
 def test_after_the_rule_come_what_is_not_measured_and_what_a_switch_takes():
     weighted = "lag-aware+tolerance=5%"
-    differences = {(weighted, metric): change for (_, metric), change in ADVICE.differences.items()}
-    advice = replace(ADVICE, strategies=["range", weighted], differences=differences)
+    advice = replace(ADVICE, strategies=["range", weighted])
     made = replace(ADVISED, fidelities=["plan"], advice=advice)
     _, changes, agreeing, stops, clients = notes(made)
-    assert changes == "Changes are means per scenario over the groups that switch, with 95 % intervals."
+    assert changes == "Changes are those of the medians, in the mean over the groups that switch."
     assert agreeing == (
-        "Applied to each scenario alone, the rule gives the strategy of its group in 75 % of them,"
-        " in the mean."
+        "The figures of each scenario alone give the strategy of its group in 75 % of them, in the mean."
     )
     assert stops.startswith("Plan fidelity does not measure how long partitions stop")
     assert clients == (
@@ -500,7 +504,7 @@ def test_differences_to_the_strategy_of_today_have_intervals_and_a_colour_if_the
         ["moved_partitions", "-30 [-33, -27]"],
         ["imbalance", "+0.25 [+0.2, +0.31]"],
     ]
-    rows = {row[0].text: row[1].style for row in differences_table(ADVISED, ADVISED.metrics)[1]}
+    rows = {row[0].text: row[1].style for row in differences_table(ADVISED, ADVISED.metrics).rows}
     assert rows == {"rounds": "", "moved_partitions": "green", "imbalance": "yellow"}
 
 
@@ -512,7 +516,7 @@ def test_csv_has_the_differences_and_their_intervals():
 
 
 def test_parts_have_a_table_for_moves_and_one_for_balance():
-    means = {("moved_partitions", "range"): 5.0, ("moved_partitions", "sticky"): 4.0}
+    means = {("moved_partitions", "range"): figures(5.0), ("moved_partitions", "sticky"): figures(4.0)}
     made = replace(PLAIN, by="team", parts=[Part("blue", 7, means), Part("green", 0, {})])
     lines = printed(made)
     at = next(n for n, line in enumerate(lines) if line.startswith("moved_partitions by team"))
@@ -524,15 +528,16 @@ def test_parts_have_a_table_for_moves_and_one_for_balance():
 
 
 def test_parts_have_the_differences_to_the_strategy_of_today():
-    means, changes = {("rounds", "range"): 5.0}, {("rounds", "sticky"): Difference(-1.0, -2.0, -0.5)}
-    made = replace(ADVISED, by="team", parts=[Part("blue", 7, means, changes), Part("green", 0, {})])
+    change = figures(4.0)._replace(change=Difference(-1.0, -2.0, -0.5))
+    parts = [Part("blue", 7, {("rounds", "range"): figures(5.0), ("rounds", "sticky"): change})]
+    made = replace(ADVISED, by="team", parts=[*parts, Part("green", 0, {})])
     lines = printed(made)
     at = next(n for n, line in enumerate(lines) if line.startswith("rounds less range [95 %]"))
     assert [line.split(None, 1) for line in lines[at + 1 : at + 3]] == [
         ["blue", "-1 [-2, -0.5]"],
         ["green", "-"],
     ]
-    assert Page(as_page(made)).tables["rounds less range"][1] == ["blue", "-1 [-2, -0.5]"]
+    assert Page(as_page(made)).tables["rounds less range [95 %]"][1] == ["blue", "-1 [-2, -0.5]"]
 
 
 SWEEP = findings_of(
@@ -572,8 +577,8 @@ def test_the_worst_scenarios_lead_to_their_views():
 
 
 def test_a_metric_with_one_figure_is_a_sentence_in_place_of_a_plot():
-    curves = {**TWO.curves, ("rounds", "range"): [3.0, 3.0], ("rounds", "sticky"): [3.0, 3.0]}
-    page = as_page(replace(TWO, curves=curves))
+    same = {key: each._replace(curve=[3.0, 3.0]) for key, each in TWO.figures.items() if key[0] == "rounds"}
+    page = as_page(replace(TWO, figures=TWO.figures | same))
     assert "The same in all scenarios and under all strategies: rounds." in texts_of(page)
     assert "Distribution of rounds" not in page
 

@@ -31,7 +31,7 @@ def test_a_report_leaves_its_place_what_it_is(lab, scores, tmp_path, options, na
         assert (answer.status, answer.err) == (0, "")
 
     written = check_written(write, tmp_path / "place" / name, kind)
-    assert kind == DEVICE or b"sticky" in written
+    assert kind == DEVICE or b"range" in written
 
 
 @pytest.fixture

@@ -286,17 +286,18 @@ def test_further_fields_of_lines_are_columns_of_the_type_that_fits(spark, tmp_pa
     row = {"scenario": scenario()}
     path = lines(
         tmp_path / "teams.jsonl",
-        {**row, "scenario_id": "a", "team": "red", "budget": 2, "paid": True, "tags": ["x"]},
+        {**row, "scenario_id": "a", "team": "red", "budget": 2, "paid": True, "tags": ["x"], "floor": 3},
         {**row, "scenario_id": "b", "team": 7, "budget": 2.5, "paid": None},
         {**GROUP, "team": "blue", "seen": {"at": 7}},
     )
     found = by_id(read_workloads(spark, path))
     assert [
-        [found[name][key] for key in ("team", "budget", "paid", "tags")] for name in ("a", "b", "shop")
+        [found[name][key] for key in ("team", "budget", "paid", "tags", "floor")]
+        for name in ("a", "b", "shop")
     ] == [
-        ["red", 2.0, True, '["x"]'],
-        ["7", 2.5, None, None],
-        ["blue", None, None, None],
+        ["red", 2.0, True, '["x"]', 3],
+        ["7", 2.5, None, None, None],
+        ["blue", None, None, None, None],
     ]
     assert "seen" not in found["shop"]
 

@@ -106,7 +106,8 @@ def test_views_start_as_the_scores_did(tmp_path, monkeypatch):
     worst = {("rounds", "range"): SimpleNamespace(worst_scenario="x")}
     findings = SimpleNamespace(headlines=["rounds"], strategies=["range"], figures=worst)
     workload = write_parquet(tmp_path / "workload.parquet", {"x": TEXT})
-    scenarios.write_views(findings, tmp_path / "page.html", workload, None, {}, {}, "range")
+    source = scenarios.Workload(workload, None, {}, {})
+    scenarios.write_views(findings, tmp_path / "page.html", source, "range")
     assert [job.start for job in jobs] == ["range"]
 
 

@@ -11,10 +11,11 @@ import numpy as np
 
 from coordinator_core.assigning.flow.closed_form import balance_alike
 from coordinator_core.assigning.flow.components import Component, components
-from coordinator_core.assigning.flow.dealing import IntArray, starts_of
+from coordinator_core.assigning.flow.dealing import IntArray
 from coordinator_core.assigning.flow.transport import balance_apart
 from coordinator_core.assigning.problem import BoolArray, Problem, Racks
 from coordinator_core.model import NO_OWNER, Int32Array
+from coordinator_core.packing import starts_of
 
 __all__ = ["balanced_owners"]
 

@@ -7,9 +7,10 @@ with one more go first to members that own more than the floor, since only they 
 import numpy as np
 from numpy.typing import NDArray
 
-from coordinator_core.assigning.flow.dealing import IntArray, deal, ranks_within, starts_of
+from coordinator_core.assigning.flow.dealing import IntArray, deal, ranks_within
 from coordinator_core.assigning.problem import BoolArray
 from coordinator_core.model import NO_OWNER, Int32Array
+from coordinator_core.packing import starts_of
 
 
 def balance_alike(

@@ -4,15 +4,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coordinator_core.model import Int32Array
+from coordinator_core.packing import starts_of
 
 IntArray = NDArray[np.int64]
-
-
-def starts_of(counts: NDArray[np.integer | np.bool_]) -> IntArray:
-    """int64[n + 1]: the start of each of consecutive segments with these lengths."""
-    starts = np.zeros(len(counts) + 1, dtype=np.int64)
-    np.cumsum(counts, out=starts[1:])
-    return starts
 
 
 def ranks_within(counts: NDArray[np.integer]) -> IntArray:

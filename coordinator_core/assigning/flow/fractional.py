@@ -6,11 +6,10 @@ method. The other bounds consider whole partitions: some member has the heaviest
 partitions one of m members has at least k + 1.
 """
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
+from coordinator_core.assigning.flow.levels import overfull
 from coordinator_core.assigning.problem import BoolArray, FloatArray
 
 _WHOLE = 1 << 40
@@ -38,7 +37,8 @@ def least_level(supply: FloatArray, capacity: FloatArray, allowed: BoolArray) ->
         return level
     scale = _WHOLE / total
     while True:
-        crowded = _overfull(supply[pools] * scale, capacity * scale * level, allowed[pools])
+        whole = np.floor(supply[pools] * scale).astype(np.int64)
+        crowded = overfull(whole, np.ceil(capacity * scale * level).astype(np.int64), allowed[pools])
         if not crowded.any():
             return level
         above = pools[crowded]
@@ -46,27 +46,6 @@ def least_level(supply: FloatArray, capacity: FloatArray, allowed: BoolArray) ->
         if higher <= level * (1 + 1e-9):
             return level
         level = higher
-
-
-def _overfull(supply: FloatArray, room: FloatArray, allowed: BoolArray) -> BoolArray:
-    """bool[S]: a set of pools that exceeds the room of its takers; empty if there is no such set."""
-    from ortools.graph.python.max_flow import SimpleMaxFlow
-
-    pools, takers = allowed.shape
-    sink = pools + takers + 1
-    rows, columns = np.nonzero(allowed)
-    whole: Any = np.floor(supply).astype(np.int64)
-    tails = np.concatenate((np.zeros(pools, dtype=np.int64), rows + 1, np.arange(pools + 1, sink)))
-    heads = np.concatenate((np.arange(1, pools + 1), columns + pools + 1, np.full(takers, sink)))
-    capacities = np.concatenate((whole, whole[rows], np.ceil(room).astype(np.int64)))
-    graph = SimpleMaxFlow()
-    graph.add_arcs_with_capacity(tails.astype(np.int32), heads.astype(np.int32), capacities)
-    graph.solve(0, sink)
-    above = np.zeros(pools, dtype=np.bool_)
-    if graph.optimal_flow() < whole.sum():
-        cut = np.asarray(graph.get_source_side_min_cut(), dtype=np.int64)
-        above[cut[(cut >= 1) & (cut <= pools)] - 1] = True
-    return above
 
 
 def heaviest_alone(weight: FloatArray, roomiest: FloatArray) -> float:

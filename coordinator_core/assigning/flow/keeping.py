@@ -9,10 +9,11 @@ import numpy as np
 
 from coordinator_core.assigning.flow.closed_form import first_of, highest_of_each
 from coordinator_core.assigning.flow.components import Component, lowest_subscribers, merged_columns
-from coordinator_core.assigning.flow.dealing import IntArray, deal, starts_of
+from coordinator_core.assigning.flow.dealing import IntArray, deal
 from coordinator_core.assigning.flow.spreading import spread
 from coordinator_core.assigning.problem import BoolArray
 from coordinator_core.model import NO_OWNER, Int32Array
+from coordinator_core.packing import starts_of
 
 
 def keep_and_deal(component: Component, level: IntArray) -> Int32Array | None:

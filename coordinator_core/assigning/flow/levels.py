@@ -5,8 +5,6 @@ level each, and in every best solution a member of level b has a load of b - 1 o
 minimum cuts, by divide and conquer.
 """
 
-from typing import Any
-
 import numpy as np
 
 from coordinator_core.assigning.flow.dealing import IntArray
@@ -27,10 +25,10 @@ def load_levels(supply: IntArray, size: IntArray, subscribes: BoolArray) -> IntA
         if not total or not len(classes):
             continue
         average = -(-total // int(size[classes].sum()))
-        here = subscribes[np.ix_(classes, pools)]
+        here = subscribes[np.ix_(classes, pools)].T
         for threshold in (average, average - 1):
-            above = _overfull(supply[pools], size[classes], here, threshold)
-            crowded = here[:, above].any(axis=1)
+            above = overfull(supply[pools], size[classes] * threshold, here)
+            crowded = here[above].any(axis=0)
             if above.any() and not crowded.all():
                 blocks.append((pools[above], classes[crowded]))
                 blocks.append((pools[~above], classes[~crowded]))
@@ -40,36 +38,25 @@ def load_levels(supply: IntArray, size: IntArray, subscribes: BoolArray) -> IntA
     return level
 
 
-def _overfull(supply: IntArray, size: IntArray, subscribes: BoolArray, threshold: int) -> BoolArray:
-    """bool[S]: the pools that do not fit if every member takes at most `threshold` partitions."""
-    if threshold == 0:
-        return supply > 0
-    graph, arcs = _graph(supply, size, subscribes, threshold)
-    status = graph.solve(*arcs)
-    assert status == graph.OPTIMAL
-    above = np.zeros(len(supply), dtype=np.bool_)
-    cut = np.asarray(graph.get_source_side_min_cut(), dtype=np.int64)
-    above[cut[(cut >= 1) & (cut <= len(supply))] - 1] = True
-    return above
+def overfull(supply: IntArray, room: IntArray, allowed: BoolArray) -> BoolArray:
+    """bool[S]: a set of pools that exceeds the room of its takers; empty if there is no such set.
 
-
-def _graph(
-    supply: IntArray, size: IntArray, subscribes: BoolArray, threshold: int
-) -> tuple[Any, tuple[int, int]]:
-    """Return the graph, its source and its sink.
-
-    The nodes are the source 0, pools 1 .. S, classes S + 1 .. S + C, and the sink.
+    ``supply`` int64[S]; ``room`` int64[C]; ``allowed`` bool[S, C]. It is the side of the source of a minimum
+    cut. The nodes are the source 0, pools 1 .. S, takers S + 1 .. S + C, and the sink.
     """
     from ortools.graph.python.max_flow import SimpleMaxFlow
 
-    pools, classes = len(supply), len(size)
-    sink = pools + classes + 1
-    rows, columns = np.nonzero(subscribes)
-    pool_nodes = np.arange(1, pools + 1)
-    class_nodes = np.arange(pools + 1, sink)
-    tails = np.concatenate((np.zeros(pools, dtype=np.int64), columns + 1, class_nodes))
-    heads = np.concatenate((pool_nodes, rows + pools + 1, np.full(classes, sink)))
-    capacities = np.concatenate((supply, supply[columns], size * threshold))
+    pools, takers = allowed.shape
+    sink = pools + takers + 1
+    rows, columns = np.nonzero(allowed)
+    pool_nodes, taker_nodes = np.arange(1, pools + 1), np.arange(pools + 1, sink)
+    tails = np.concatenate((np.zeros(pools, dtype=np.int64), rows + 1, taker_nodes))
+    heads = np.concatenate((pool_nodes, columns + pools + 1, np.full(takers, sink)))
+    capacities = np.concatenate((supply, supply[rows], room))
     graph = SimpleMaxFlow()
     graph.add_arcs_with_capacity(tails.astype(np.int32), heads.astype(np.int32), capacities.astype(np.int64))
-    return graph, (0, sink)
+    status = graph.solve(0, sink)
+    assert status == graph.OPTIMAL
+    above = np.zeros(sink + 1, dtype=np.bool_)
+    above[graph.get_source_side_min_cut()] = True
+    return above[pool_nodes]

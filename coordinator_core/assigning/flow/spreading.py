@@ -8,9 +8,10 @@ last pools again, and more of them until all fit.
 import numpy as np
 from numpy.typing import NDArray
 
-from coordinator_core.assigning.flow.dealing import IntArray, deal, starts_of
+from coordinator_core.assigning.flow.dealing import IntArray, deal
 from coordinator_core.assigning.problem import BoolArray, FloatArray
 from coordinator_core.model import NO_OWNER, Int32Array
+from coordinator_core.packing import starts_of
 
 _FIRST_TAIL = 16
 """The number of pools that the first flow deals again."""

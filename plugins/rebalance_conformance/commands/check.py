@@ -18,24 +18,16 @@ from rebalance_conformance.results import (
     DEFAULT_EXAMPLES,
     GROUP_FOLLOWS,
     SCENARIO_FOLLOWS,
+    SIGNS,
     SUITE_VERSION,
     Outcome,
     Result,
 )
+from rebalance_lab.cli.options import strategies_beginning
 from rebalance_lab.cli.output import ExitStatus, complain, print_document, print_traceback, stdout
-from rebalance_lab.cli.scenarios import strategies_beginning
 from rebalance_lab.verdicts.tables import json_text
 
 DEFAULT_SECONDS = 30.0
-
-_SIGNS = {
-    Outcome.PASSED: ("✓+", "green"),
-    Outcome.FAILED: ("✗!", "bold red"),
-    Outcome.EXPECTED: ("x", "yellow"),
-    Outcome.NOT_APPLICABLE: ("-", "dim"),
-    Outcome.NOT_RUN: ("?", "yellow"),
-}
-"""Signs and their styles. The second character of a sign is for terminals that do not have the first one."""
 
 
 def check(
@@ -67,7 +59,7 @@ def check(
     """
     require_hypothesis()
     # these modules import Hypothesis, which the other commands do not need
-    from rebalance_conformance.checking import checks_named
+    from rebalance_conformance.checking import as_expected, checks_named
     from rebalance_conformance.checks import CHECKS
     from rebalance_conformance.subject import subject_of
     from rebalance_conformance.watched import results_in_time
@@ -76,7 +68,7 @@ def check(
     checks_named(expected)
     with redirect_stdout(sys.stderr):  # output of the author's module is not a result
         subject = subject_of(name)
-    results = results_in_time(subject, CHECKS, expected, examples=examples, seconds=timeout)
+    results = as_expected(results_in_time(subject, CHECKS, examples=examples, seconds=timeout), expected)
     if output == "json":
         report = Report(subject.name, tuple(results))
         document = as_document(report, examples)
@@ -129,7 +121,7 @@ def _expected(listed: Sequence[str]) -> dict[str, str]:
 def _shown(results: Iterator[Result], width: int, console: Console) -> Iterator[Result]:
     """Print and yield each result."""
     for result in results:
-        signs, style = _SIGNS[result.outcome]
+        signs, style = SIGNS[result.outcome]
         sign = signs.encode(console.encoding, "ignore").decode(console.encoding)[0]
         row = Table.grid(padding=(0, 2, 0, 0))
         row.add_column(no_wrap=True)

@@ -6,7 +6,7 @@ in one task, which exists as long as the consumer.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -56,12 +56,7 @@ class AiokafkaAssignor(AbstractPartitionAssignor):
             for m, sent in members.items()
         }
 
-        def replicas(topic: str, number: int) -> Sequence[int]:
-            # the cluster has no public method for the replicas
-            described = getattr(cluster, "_partitions", {}).get(topic, {}).get(number)
-            return () if described is None else described.replicas
-
-        given = lead(self._member().assignor, describe(cluster, group.values(), replicas), group)
+        given = lead(self._member().assignor, describe(cluster, group.values(), "replicas"), group)
         return {
             m: ConsumerProtocolMemberAssignment(ASSIGNMENT_VERSION, own.by_topic, own.user_data)
             for m, own in given.items()

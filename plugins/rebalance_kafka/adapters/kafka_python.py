@@ -54,13 +54,7 @@ class KafkaPythonAssignor(AbstractPartitionAssignor):
     def assign(self, cluster: Any, members: Sequence[Any]) -> dict[str, ConsumerProtocolAssignment]:
         """Return the assignments of all members."""
         group = {m.member_id: joined(m.member_id, _read(m)) for m in members}
-
-        def replicas(topic: str, number: int) -> Sequence[int]:
-            # the public method of the cluster tests one broker at a time
-            described = getattr(cluster, "_partitions", {}).get(topic, {}).get(number)
-            return () if described is None else described.replica_nodes
-
-        given = lead(self._member.assignor, describe(cluster, group.values(), replicas), group)
+        given = lead(self._member.assignor, describe(cluster, group.values(), "replica_nodes"), group)
         return {
             m: ConsumerProtocolAssignment(ASSIGNMENT_VERSION, own.by_topic, own.user_data)
             for m, own in given.items()

@@ -6,7 +6,7 @@ rounds, each from the result of the last, until the only withheld partitions are
 owns. The group sees one round, with the assignment that a cooperative group would reach after several.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -28,9 +28,6 @@ from rebalance_kafka.adapters.member import naming
 
 MOST_ROUNDS = 10
 """After so many rounds of a cooperative assignor the leader assigns once more, without previous owners."""
-
-Replicas = Callable[[str, int], Sequence[int]]
-"""Returns the brokers that have a replica of a partition; none if the client does not know them."""
 
 
 class ClusterMetadata(Protocol):
@@ -80,9 +77,10 @@ def joined(member_id: str, subscription: Subscription) -> Joined:
     return Joined(read, holds=not claim.gave_up and claim.member_id in (None, member_id))
 
 
-def describe(metadata: ClusterMetadata, members: Iterable[Joined], replicas: Replicas) -> Cluster:
+def describe(metadata: ClusterMetadata, members: Iterable[Joined], replicas: str) -> Cluster:
     """Return the topics that members subscribe to and that the metadata contain.
 
+    ``replicas``: the attribute that has the brokers of a partition, for which clients have no public method.
     Racks of replicas are included if any member has a rack.
     """
     members = list(members)
@@ -99,11 +97,13 @@ def describe(metadata: ClusterMetadata, members: Iterable[Joined], replicas: Rep
 
 
 def _racks(
-    metadata: ClusterMetadata, topic: str, count: int, replicas: Replicas
+    metadata: ClusterMetadata, topic: str, count: int, replicas: str
 ) -> tuple[tuple[str, ...], ...] | None:
     found = []
+    partitions = getattr(metadata, "_partitions", {}).get(topic, {})
     for number in range(count):
-        brokers = [metadata.broker_metadata(node) for node in replicas(topic, number)]
+        nodes = getattr(partitions.get(number), replicas, ())
+        brokers = [metadata.broker_metadata(node) for node in nodes]
         found.append(tuple(dict.fromkeys(b.rack for b in brokers if b is not None and b.rack)))
     return tuple(found) if any(found) else None
 

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from threading import Thread
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from coordinator_core.errors import InputError
@@ -48,9 +47,7 @@ class BackgroundBroker:
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.stop()
 
     @property

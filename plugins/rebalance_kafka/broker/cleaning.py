@@ -165,7 +165,7 @@ class Cleaning:
     def __init__(
         self, loop: AbstractEventLoop, cleaner: Cleaner, now_ms: Callable[[], int], every_seconds: float
     ) -> None:
-        self._loop, self._cleaner, self._now_ms, self._every_seconds = loop, cleaner, now_ms, every_seconds
+        self._loop, self.cleaner, self._now_ms, self._every_seconds = loop, cleaner, now_ms, every_seconds
         self._steps: Iterator[None] = iter(())
         self._timer: TimerHandle = loop.call_later(every_seconds, self._begin)
 
@@ -174,7 +174,7 @@ class Cleaning:
         self._timer.cancel()
 
     def _begin(self) -> None:
-        self._steps = self._cleaner.steps(self._now_ms())
+        self._steps = self.cleaner.steps(self._now_ms())
         self._continue()
 
     def _continue(self) -> None:

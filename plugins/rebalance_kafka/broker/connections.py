@@ -12,6 +12,7 @@ from rebalance_kafka.broker.login import MOST_FRAME_BYTES, Login, refused_versio
 from rebalance_kafka.broker.turns import Turns
 from rebalance_kafka.wire.apis import Api
 from rebalance_kafka.wire.frames import Head, Request, decode_request, encode_response, head_of, is_served
+from rebalance_kafka.wire.values import Topics
 
 SIZE = Struct(">i")
 SIZE_BYTES = SIZE.size
@@ -68,6 +69,11 @@ class Server(Protocol):
     idle_seconds: float
     turns: Turns
     incoming: memoryview
+
+    @property
+    def ids(self) -> Topics:
+        """The topics, which some messages name by id."""
+        ...
 
     def login(self) -> Login | None:
         """Return the authentication of a new connection, None on a broker without SASL."""
@@ -286,7 +292,7 @@ class Connection(asyncio.BufferedProtocol):
             if not is_served(head):
                 self._refuse(head)
                 return
-            request = decode_request(frame, head, self._access)
+            request = decode_request(frame, head, self._access, self._server.ids)
         except ProtocolError as error:
             self._fail(str(error))
             return
@@ -324,7 +330,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         if body is not None:
             try:
-                frame = _frame(request, body)
+                frame = _frame(request, body, self._server.ids)
             except Exception as error:  # values of other members may not fit into this version
                 self._fail(f"{request.api.name} v{request.version}: no answer: {error}")
                 return
@@ -383,8 +389,8 @@ class Connection(asyncio.BufferedProtocol):
             self.close()
 
 
-def _frame(request: Request, response: Any) -> bytes:
+def _frame(request: Request, response: Any, topics: Topics) -> bytes:
     """Return the frame of a response, which is that frame or its body."""
     if isinstance(response, bytes):
         return response
-    return encode_response(request.api, request.version, request.correlation_id, response)
+    return encode_response(request.api, request.version, request.correlation_id, response, topics)

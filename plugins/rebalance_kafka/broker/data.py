@@ -1,6 +1,6 @@
 """The topics and records of a broker, as requests read and change them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import UUID
 
@@ -12,6 +12,8 @@ from rebalance_kafka.broker.sessions import Sessions
 from rebalance_kafka.broker.store import Store
 from rebalance_kafka.broker.topics import Topics
 from rebalance_kafka.broker.transactions import Transactions, TransactionSettings
+from rebalance_kafka.wire.frames import Request
+from rebalance_kafka.wire.messages import Values
 
 _NO_CONFIGS: Mapping[str, str] = {}
 
@@ -53,3 +55,15 @@ class Data:
         if not access.topic(operation, topic):
             return Wire.topic_authorization_failed
         return None if self.topics.has(topic, partition) else Wire.unknown_topic_or_partition
+
+
+def for_each_partition(request: Request, answer: Callable[[str, Any], Values], name: str = "name") -> Values:
+    """Return the body of a response with a row for each partition that a request lists by topic."""
+    topics = tuple(
+        {
+            name: getattr(topic, name),
+            "partitions": tuple([answer(getattr(topic, name), row) for row in topic.partitions]),
+        }
+        for topic in request.body.topics
+    )
+    return {"topics": topics}

@@ -1,6 +1,7 @@
 """Requests about topics and records: Metadata, Produce, ListOffsets and similar."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import count
 from typing import Any, TypeAlias
 from uuid import UUID
@@ -10,10 +11,11 @@ from kio.schema.errors import ErrorCode as Wire
 from coordinator_core.protocol.messages import READ_COMMITTED
 from rebalance_kafka.access import Access, Operation
 from rebalance_kafka.broker import topic_admin
-from rebalance_kafka.broker.data import Data
+from rebalance_kafka.broker.data import Data, for_each_partition
 from rebalance_kafka.broker.topics import Appended, Topics
 from rebalance_kafka.wire.apis import VERSIONS, Api
-from rebalance_kafka.wire.frames import Request, Values
+from rebalance_kafka.wire.frames import Request
+from rebalance_kafka.wire.messages import Values
 
 LATEST, EARLIEST, NEWEST, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
 """Timestamps of ListOffsets that are not times. `NEWEST` is the record with the largest time (KIP-734)."""
@@ -189,24 +191,12 @@ def _written(topics: Topics, topic: str | None, index: int, result: Appended) ->
 def _list_offsets(data: Data, request: Request) -> Values:
     searched = count()
     committed = getattr(request.body, "isolation_level", 0) == READ_COMMITTED
-    topics = tuple(
-        {
-            "name": topic.name,
-            "partitions": tuple(
-                _listed(
-                    data,
-                    request.access,
-                    topic.name,
-                    partition,
-                    exact=next(searched) < MOST_EXACT,
-                    committed=committed,
-                )
-                for partition in topic.partitions
-            ),
-        }
-        for topic in request.body.topics
-    )
-    return {"topics": topics}
+
+    def listed(topic: str, partition: Any) -> Values:
+        exact = next(searched) < MOST_EXACT
+        return _listed(data, request.access, topic, partition, exact=exact, committed=committed)
+
+    return for_each_partition(request, listed)
 
 
 def _listed(
@@ -238,16 +228,8 @@ def _listed(
 
 def _epoch_ends(data: Data, request: Request) -> Values:
     """Return the ends of epochs (KIP-320). There is one epoch, 0, which goes on."""
-    topics = tuple(
-        {
-            "topic": topic.topic,
-            "partitions": tuple(
-                _epoch_end(data, request.access, topic.topic, row) for row in topic.partitions
-            ),
-        }
-        for topic in request.body.topics
-    )
-    return {"topics": topics}
+    end = partial(_epoch_end, data, request.access)
+    return for_each_partition(request, end, "topic")
 
 
 def _epoch_end(data: Data, access: Access, topic: str, row: Any) -> Values:

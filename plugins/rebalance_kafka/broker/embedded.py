@@ -6,14 +6,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from errno import EADDRINUSE
 from pathlib import Path
 from random import Random
-from types import TracebackType
 from typing import Any, Self
 
 import msgspec
 
 from coordinator_core.coordinator.config import CoordinatorConfig
-from coordinator_core.coordinator.reconcile.settings import ReconcileSettings
 from coordinator_core.errors import InputError
+from coordinator_core.families.classic import CLASSIC
+from coordinator_core.families.family import DELAY
+from coordinator_core.families.reconcile import RECONCILE
+from coordinator_core.registry.hookspecs import ProtocolSpec
 from rebalance_kafka.access import Access
 from rebalance_kafka.addresses import Place, place_of
 from rebalance_kafka.broker.assignors import GroupAssignors
@@ -22,14 +24,14 @@ from rebalance_kafka.broker.connections import INCOMING_BYTES, Connection
 from rebalance_kafka.broker.data import Data
 from rebalance_kafka.broker.guard import Guard, Tls
 from rebalance_kafka.broker.login import Login
-from rebalance_kafka.broker.node import MOST_GROUP_BYTES, NODE, GroupSettings, Node
+from rebalance_kafka.broker.node import MOST_GROUP_BYTES, NODE, Node, Served
 from rebalance_kafka.broker.recorder import MOST_TRACE_BYTES, Recorder
 from rebalance_kafka.broker.store import Store
 from rebalance_kafka.broker.topics import MOST_PARTITIONS_IN_ALL, Topics
 from rebalance_kafka.broker.transactions import TransactionSettings
 from rebalance_kafka.broker.turns import Turns
 from rebalance_kafka.scram import MECHANISMS
-from rebalance_kafka.settings import part_of
+from rebalance_kafka.settings import all_configured
 from rebalance_kafka.wire.frames import Request
 from rebalance_lab.traces.trace import Trace
 
@@ -39,7 +41,10 @@ MOST_FRAME_BYTES = 100 * 1024 * 1024
 MOST_CONNECTIONS = 2_000
 MOST_RECORD_BYTES = 1024 * 1024 * 1024
 MOST_WAITING_BYTES = 256 * 1024 * 1024
-CONFIGS = (CoordinatorConfig, ReconcileSettings, GroupAssignors, TransactionSettings)
+PROTOCOLS = (CLASSIC, RECONCILE)
+OF_ASSIGNORS = {DELAY}
+"""Settings of families that only the assignors of members use."""
+
 IDLE_SECONDS = 600.0
 CLEAN_SECONDS = 300.0
 DRAIN_SECONDS = 5.0
@@ -68,6 +73,7 @@ class EmbeddedBroker:
     - ``tls``, ``tls_client_ca``, ``users``, ``mechanisms``, ``acls``: who is let in and what they may do; see
       `Guard`. `client_settings` and `client_arguments` return what clients need.
 
+    - ``protocols``: the records of the protocol families of groups, which have a coordinator.
     - ``clean_seconds``: the time between two passes that delete and compact records as the configurations of
       their topics want it. `clean` does it at once.
 
@@ -114,6 +120,7 @@ class EmbeddedBroker:
         users: Mapping[str, str] | None = None,
         mechanisms: Sequence[str] = MECHANISMS,
         acls: Iterable[str] | None = None,
+        protocols: Sequence[ProtocolSpec] = PROTOCOLS,
     ) -> None:
         self._guard = Guard(
             tls=tls, tls_client_ca=tls_client_ca, users=users, mechanisms=mechanisms, acls=acls
@@ -127,22 +134,21 @@ class EmbeddedBroker:
         self._advertised = None if advertise is None else place_of(advertise, "advertise")
         self._at = Place(host, port)
         self._wanted = _checked(topics or {})
-        self._config = part_of(CoordinatorConfig, CONFIGS, settings or {})
-        reconciled = part_of(ReconcileSettings, CONFIGS, settings or {})
-        assignors = part_of(GroupAssignors, CONFIGS, settings or {})
-        self._transactions = part_of(TransactionSettings, CONFIGS, settings or {})
-        self._groups = GroupSettings(reconciled, assignors.factories())
-        self.configs: Mapping[str, str] = _described(self._config, reconciled, assignors, self._transactions)
+        families = [spec.settings for spec in protocols if spec.settings is not None]
+        kinds = [kind for kind in families if _names_of(kind) != OF_ASSIGNORS]
+        self._config, assignors, self._transactions, *own = all_configured(
+            [CoordinatorConfig, GroupAssignors, TransactionSettings, *kinds], settings or {}
+        )
+        by_kind = dict(zip(kinds, own, strict=True))
+        served = [(spec, spec.settings and by_kind.get(spec.settings)) for spec in protocols]
+        self._served = Served(served, assignors.factories())
+        self.configs: Mapping[str, str] = _described(self._config, assignors, self._transactions, *own)
         self._folder = None if data_dir is None else Path(data_dir)
         self._random = Random(seed)
         self.incoming = memoryview(bytearray(INCOMING_BYTES))
         self._connections: dict[Connection, None] = {}
         self._server: asyncio.Server | None = None
-        self._store: Store | None = None
         self._node: Node | None = None
-        self._recorder: Recorder | None = None
-        self._cleaner: Cleaner | None = None
-        self._cleaning: Cleaning | None = None
         self._emptied = asyncio.Event()
 
     # --- start and stop
@@ -151,13 +157,12 @@ class EmbeddedBroker:
         """Read back everything durable, then listen."""
         loop = asyncio.get_running_loop()
         self.turns = Turns(loop)
-        store = self._store = Store(self._folder)
+        store = Store(self._folder)
         try:
             with store.errors_named():
                 topics = Topics(
                     store, most_bytes=self._most_record_bytes, most_partitions=self._most_partitions
                 )
-                recorder = self._recorder = Recorder(topics, most_bytes=self._most_trace_bytes)
                 data = Data(
                     topics,
                     store,
@@ -167,16 +172,17 @@ class EmbeddedBroker:
                     broker_configs=self.configs,
                     transactions=self._transactions,
                 )
+                self.ids = topics
                 self._create_wanted(topics)
                 self._node = Node(
                     loop,
                     store,
                     data,
                     self._config,
-                    recorder,
+                    Recorder(topics, most_bytes=self._most_trace_bytes),
                     self._random,
                     self._most_group_bytes,
-                    self._groups,
+                    self._served,
                     self.access,
                 )
                 store.compact()
@@ -185,16 +191,16 @@ class EmbeddedBroker:
             self._guard.close()
             store.close()
             raise
-        self._cleaner = Cleaner(topics, store)
-        self._cleaning = Cleaning(loop, self._cleaner, self._node.now_ms, self._clean_seconds)
+        self._cleaning = Cleaning(loop, Cleaner(topics, store), self._node.now_ms, self._clean_seconds)
         host, port = self._server.sockets[0].getsockname()[:2]
         self._at = Place("127.0.0.1" if host in ("0.0.0.0", "::") else host, port)
         data.address = self._advertised or self._at
 
     async def stop(self) -> None:
         """Accept no more connections, answer the requests in progress, close."""
-        if self._server is None or self._node is None or self._store is None or self._cleaning is None:
+        if self._server is None:
             return
+        node = self._running()
         self._server.close()
         self._cleaning.stop()
         for connection in list(self._connections):
@@ -207,8 +213,8 @@ class EmbeddedBroker:
                 for connection in list(self._connections):
                     connection.abort()
                 await self._emptied.wait()  # connections end in the next turns of the event loop
-        self._node.stop()
-        self._store.close()
+        node.stop()
+        node.data.store.close()
         self._guard.close()
         self._server = None
 
@@ -216,9 +222,7 @@ class EmbeddedBroker:
         await self.start()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self.stop()
 
     # --- state
@@ -267,18 +271,15 @@ class EmbeddedBroker:
             InputError: if no member has joined the group.
         """
         node = self._running()
-        assert self._recorder is not None
-        trace = self._recorder.trace(group_id, node.now_ms())
+        trace = node.recorder.trace(group_id, node.now_ms())
         if trace is None:
-            known = ", ".join(self._recorder.groups) or "none yet"
+            known = ", ".join(node.recorder.groups) or "none yet"
             raise InputError("group", repr(group_id), f"a group that a member has joined ({known})")
         return trace
 
     def traces(self) -> dict[str, Trace]:
         """Return the traces of all groups that a member has joined."""
-        self._running()
-        assert self._recorder is not None
-        return {group: self.trace(group) for group in self._recorder.groups}
+        return {group: self.trace(group) for group in self._running().recorder.groups}
 
     def create_topics(self, topics: Mapping[str, int]) -> None:
         """Create topics, or give them more partitions.
@@ -286,9 +287,7 @@ class EmbeddedBroker:
         Raises:
             InputError: if a name or a number of partitions is not allowed.
         """
-        node = self._running()
-        assert self._recorder is not None
-        self._create(node.data.topics, _checked(topics))
+        self._create(self._running().data.topics, _checked(topics))
 
     def clean(self, later_ms: int = 0) -> None:
         """Delete and compact records as the configurations of their topics want it.
@@ -296,8 +295,7 @@ class EmbeddedBroker:
         ``later_ms``: do it as if this much time had passed.
         """
         node = self._running()
-        assert self._cleaner is not None
-        for _ in self._cleaner.steps(node.now_ms() + later_ms):
+        for _ in self._cleaning.cleaner.steps(node.now_ms() + later_ms):
             pass
 
     # --- called by connections
@@ -378,6 +376,10 @@ class EmbeddedBroker:
             more += count - topics.partitions.get(topic, 0)
         if wanted:
             topics.create(wanted)
+
+
+def _names_of(settings: type[msgspec.Struct]) -> set[str]:
+    return {field.encode_name for field in msgspec.structs.fields(settings)}
 
 
 def _checked(topics: object) -> dict[str, int]:

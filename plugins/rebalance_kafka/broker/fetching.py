@@ -10,7 +10,8 @@ from coordinator_core.protocol.messages import READ_COMMITTED
 from rebalance_kafka.access import Operation
 from rebalance_kafka.broker.data import Data
 from rebalance_kafka.broker.sessions import NEW, NO_SESSION, WITHOUT_SESSION, Key, Session, Wanted
-from rebalance_kafka.wire.frames import Request, Values, in_ms
+from rebalance_kafka.wire.frames import Request
+from rebalance_kafka.wire.messages import Values
 
 MOST_FETCHED_BYTES = 55 * 1024 * 1024
 """Bytes of one response, whatever a client allows: Kafka's fetch.max.bytes."""
@@ -38,7 +39,7 @@ class Fetch:
     @property
     def wait_ms(self) -> int:
         """How long the request waits for records."""
-        return max(0, in_ms(self._request.body.max_wait))
+        return max(0, int(self._request.body.max_wait))
 
     @property
     def places(self) -> list[tuple[str, int]]:

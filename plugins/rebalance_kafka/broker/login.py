@@ -12,12 +12,12 @@ from rebalance_kafka.wire.apis import Api
 from rebalance_kafka.wire.frames import (
     Head,
     Request,
-    Values,
     decode_request,
     encode_response,
     head_of,
     is_served,
 )
+from rebalance_kafka.wire.messages import Values
 
 MOST_FRAME_BYTES = 512 * 1024
 """Bytes of a request before authentication: Kafka's sasl.server.max.receive.size."""

@@ -16,6 +16,7 @@ from coordinator_core.coordinator.config import CoordinatorConfig
 from coordinator_core.coordinator.facade import Coordinator
 from coordinator_core.coordinator.find_coordinator import home_partition
 from coordinator_core.coordinator.outcome import Outcome
+from coordinator_core.coordinator.parts import CoordinatorPart
 from coordinator_core.coordinator.reconcile.settings import ReconcileSettings
 from coordinator_core.coordinator.records import Record
 from coordinator_core.errors import AssignmentError, InputError, PluginError
@@ -25,10 +26,7 @@ from coordinator_core.families.reconcile import RECONCILE
 from coordinator_core.model import Cluster
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
-from coordinator_core.protocol.reconcile import (
-    ConsumerGroupDescribeResponse,
-    ConsumerGroupHeartbeatResponse,
-)
+from coordinator_core.registry.hookspecs import ProtocolSpec
 from rebalance_kafka.access import EVERYTHING, Access, Operation
 from rebalance_kafka.broker.assignors import GroupAssignors
 from rebalance_kafka.broker.data import Data
@@ -41,15 +39,8 @@ from rebalance_kafka.broker.store import Store
 from rebalance_kafka.broker.transaction_requests import HANDLERS as OF_TRANSACTIONS
 from rebalance_kafka.broker.transaction_states import Producer
 from rebalance_kafka.wire.apis import Api
-from rebalance_kafka.wire.consumer_groups import (
-    describe_messages,
-    described_body,
-    heartbeat_body,
-    heartbeat_message,
-)
-from rebalance_kafka.wire.frames import Request, Values
-from rebalance_kafka.wire.requests import OF_GROUPS, offset_requests, request_message
-from rebalance_kafka.wire.responses import heartbeat_frame, offsets_of_groups, response_entity
+from rebalance_kafka.wire.frames import Request, heartbeat_frame
+from rebalance_kafka.wire.messages import Values, of_several, response_body
 
 NODE = 1
 GROUP_KEY, TRANSACTION_KEY = 0, 1
@@ -65,14 +56,16 @@ Reply: TypeAlias = Callable[[Any], None]
 """Takes the response, once: its body, as an entity or its values, or its frame. None: there is none."""
 
 
-class GroupSettings(NamedTuple):
-    """The settings of groups of the consumer protocol, and the factories of assignors, the default first."""
+class Served(NamedTuple):
+    """The protocol families that the broker serves, with their settings or None, and the assignors that its
+    coordinator can run, the default first.
+    """
 
-    settings: ReconcileSettings
+    families: Sequence[tuple[ProtocolSpec, Any]]
     assignors: Mapping[str, Callable[[], Assignor]]
 
 
-DEFAULT_GROUPS = GroupSettings(ReconcileSettings(), GroupAssignors().factories())
+DEFAULT_SERVED = Served([(CLASSIC, None), (RECONCILE, ReconcileSettings())], GroupAssignors().factories())
 
 
 class Node:
@@ -92,10 +85,10 @@ class Node:
         recorder: Recorder,
         random: Random,
         most_group_bytes: int = MOST_GROUP_BYTES,
-        groups: GroupSettings = DEFAULT_GROUPS,
+        served: Served = DEFAULT_SERVED,
         access: Callable[[str], Access] = lambda _: EVERYTHING,
     ) -> None:
-        self._loop, self._store, self._recorder = loop, store, recorder
+        self._loop, self._store, self.recorder = loop, store, recorder
         self.data = data
         self._begun_ms = round(time() * 1_000) - round(loop.time() * 1_000)
         self._parked: dict[int, tuple[m.Request, Callable[[m.Response], None]]] = {}
@@ -104,15 +97,19 @@ class Node:
         self._timer_ms: int | None = None
         data.topics.grown = self._topics_grown
         data.topics.deleted = self._topics_deleted
-        make_default = next(iter(groups.assignors.values()))
-        surroundings = Surroundings(
-            groups.settings,
-            make_default,
-            lambda: Cluster(data.topics.partitions),
-            groups.assignors,
-            lambda principal, topic: access(principal).topic(Operation.DESCRIBE, topic),
-        )
-        parts = [spec.coordinator(surroundings) for spec in (CLASSIC, RECONCILE) if spec.coordinator]
+        parts = list[CoordinatorPart]()
+        for spec, settings in served.families:
+            if spec.coordinator is None:
+                raise PluginError(spec.name, "protocols", "the protocol has no part for the coordinator")
+            surroundings = Surroundings(
+                settings,
+                next(iter(served.assignors.values())),
+                lambda: Cluster(data.topics.partitions),
+                served.assignors,
+                lambda principal, topic: access(principal).topic(Operation.DESCRIBE, topic),
+            )
+            parts.append(spec.coordinator(surroundings))
+            recorder.families |= {kind: (spec, row) for kind, row in parts[-1].requests.items()}
         self.coordinator = Coordinator(NODE, config, random, parts)
         self._room = Room(self.coordinator, most_group_bytes)
         partitions = range(config.offsets_topic_partitions)
@@ -155,10 +152,8 @@ class Node:
             self._set_timer()
         elif api is Api.FIND_COORDINATOR:
             reply(self._find(request))
-        elif api is Api.OFFSET_FETCH and request.version >= OF_GROUPS:
-            reply(self._offsets_of_groups(request))
-        elif api is Api.CONSUMER_GROUP_DESCRIBE:
-            reply(self._consumer_groups(request))
+        elif isinstance(request.body, list):
+            reply(self._of_several(request))
         else:
             self._coordinate(request, host, reply)
         return None
@@ -170,8 +165,8 @@ class Node:
 
         The user may do everything.
         """
-        message, now_ms = request_message(request), self.now_ms()
-        self._recorder.requested(message, request.client_id, now_ms)
+        message, now_ms = request.body, self.now_ms()
+        self.recorder.requested(message, request.client_id, now_ms)
         outcome = self.coordinator.receive(0, message, now_ms=now_ms)
         assert not outcome.appends
         assert not outcome.events
@@ -182,7 +177,7 @@ class Node:
 
     def _coordinate(self, request: Request, host: str, reply: Reply) -> None:
         """Pass a request to the coordinator, unless it needs too much or commits unknown partitions only."""
-        permit = permitted(self._message_of(request), request.access, self.coordinator.refusal)
+        permit = permitted(request.body, request.access, self.coordinator.refusal)
         received = message = permit.message
         now_ms = self.now_ms()
         refusal = permit.refusal or self._refused_commit(message) or self._room.refused(message)
@@ -193,15 +188,15 @@ class Node:
                 refusal = self.coordinator.refusal(message, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             message = msgspec.structs.replace(message, offsets=known)
         if refusal is not None:
-            reply(self._body_of(request, permit.complete(refusal)))
+            reply(response_body(request.body, request.version, permit.complete(refusal)))
             return
-        self._recorder.requested(message, request.client_id, now_ms)
+        self.recorder.requested(message, request.client_id, now_ms)
 
         def respond(response: m.Response) -> None:
-            self._recorder.answered(message, response, request.client_id, self.now_ms())
+            self.recorder.answered(message, response, request.client_id, self.now_ms())
             if isinstance(received, COMMITS):
                 response = _committed(received, response)
-            reply(self._body_of(request, permit.complete(response)))
+            reply(response_body(request.body, request.version, permit.complete(response)))
 
         self._requests += 1
         self._parked[self._requests] = message, respond
@@ -235,26 +230,16 @@ class Node:
         self._carry_out(outcome, now_ms)
         return producer_id not in self.coordinator.pending_offsets(group_id)
 
-    def _message_of(self, request: Request) -> m.Request:
-        if request.api is Api.CONSUMER_GROUP_HEARTBEAT:
-            return heartbeat_message(request, self.data.topics)
-        return request_message(request)
-
-    def _body_of(self, request: Request, response: m.Response) -> Any:
-        if isinstance(response, ConsumerGroupHeartbeatResponse):
-            return heartbeat_body(response, self.data.topics)
-        return response_entity(request, response)
-
     def _topics_grown(self, topics: Mapping[str, int]) -> None:
         """Pass new partitions to the groups of the consumer protocol, too."""
         now_ms = self.now_ms()
-        self._recorder.grown(topics, now_ms)
+        self.recorder.grown(topics, now_ms)
         self._carry_out(self.coordinator.on_topics_changed(now_ms=now_ms), now_ms)
 
     def _topics_deleted(self, topics: Sequence[str]) -> None:
         """Delete the committed offsets of topics, too."""
         now_ms = self.now_ms()
-        self._recorder.deleted(topics, now_ms)
+        self.recorder.deleted(topics, now_ms)
         self._carry_out(self.coordinator.on_topics_deleted(topics, now_ms=now_ms), now_ms)
         self._carry_out(self.coordinator.on_topics_changed(now_ms=now_ms), now_ms)
 
@@ -268,34 +253,20 @@ class Node:
         except Exception:
             LOG.exception("%s cannot be given", type(response).__name__)
 
-    def _offsets_of_groups(self, request: Request) -> Values:
-        """Return the offsets of several groups (KIP-709)."""
+    def _of_several(self, request: Request) -> Any:
+        """Return the response to a request about several groups, which is answered at once."""
         now_ms = self.now_ms()
-        responses: dict[str, m.OffsetFetchResponse] = {}
-        for message in offset_requests(request):
+        responses: dict[str, m.Response] = {}
+        for message in request.body:
             permit = permitted(message, request.access, self.coordinator.refusal)
-            if isinstance(permit.refusal, m.OffsetFetchResponse):
-                responses[message.group_id] = permit.refusal
-                continue
-            self._recorder.requested(permit.message, request.client_id, now_ms)
-            for reply in self.coordinator.receive(0, permit.message, now_ms=now_ms).replies:
-                response = permit.complete(reply.response)
-                assert isinstance(response, m.OffsetFetchResponse)
-                responses[message.group_id] = response
-        return offsets_of_groups(responses)
-
-    def _consumer_groups(self, request: Request) -> Values:
-        now_ms = self.now_ms()
-        responses: list[ConsumerGroupDescribeResponse] = []
-        for message in describe_messages(request):
-            permit = permitted(message, request.access, self.coordinator.refusal)
-            if permit.refusal is None:
-                replies = self.coordinator.receive(0, message, now_ms=now_ms).replies
-                found = [permit.complete(reply.response) for reply in replies]
-            else:
-                found = [permit.refusal]
-            responses += [each for each in found if isinstance(each, ConsumerGroupDescribeResponse)]
-        return described_body(responses, self.data.topics)
+            response = permit.refusal
+            if response is None:
+                if request.api is Api.OFFSET_FETCH:
+                    self.recorder.requested(permit.message, request.client_id, now_ms)
+                (answer,) = self.coordinator.receive(0, permit.message, now_ms=now_ms).replies
+                response = permit.complete(answer.response)
+            responses[message.group_id] = response
+        return of_several(responses)
 
     def _find(self, request: Request) -> Values:
         body = request.body
@@ -307,30 +278,24 @@ class Node:
         return self._found(body.key, key_type, request.access)
 
     def _found(self, key: str, key_type: int, access: Access) -> Values:
-        nowhere = {"node_id": -1, "host": "", "port": -1}
-        if key_type not in (GROUP_KEY, TRANSACTION_KEY):
-            expected = f"{GROUP_KEY} (a group) or {TRANSACTION_KEY} (a transaction)"
-            message = f"key type {key_type}, expected {expected}"
-            return {**nowhere, "error_code": Wire.invalid_request, "error_message": message}
-        if key_type == TRANSACTION_KEY:
-            if not access.transactional_id(Operation.DESCRIBE, key):
-                error = Wire.transactional_id_authorization_failed
-                return {**nowhere, "error_code": error, "error_message": None}
-            return self._here(NODE)
-        if not access.group(Operation.DESCRIBE, key):
-            return {**nowhere, "error_code": Wire.group_authorization_failed, "error_message": None}
-        response = m.FindCoordinatorResponse(error=ErrorCode.UNKNOWN_SERVER_ERROR)
-        outcome = self.coordinator.receive(0, m.FindCoordinatorRequest(key=key), now_ms=self.now_ms())
-        for reply in outcome.replies:
-            assert isinstance(reply.response, m.FindCoordinatorResponse)
-            response = reply.response
-        if response.error is not ErrorCode.NONE:
-            return {**nowhere, "error_code": Wire(int(response.error)), "error_message": None}
-        return self._here(response.node)
+        error, message = self._not_found(key, key_type, access)
+        node, (host, port) = (-1, ("", -1)) if error else (NODE, self.data.address)
+        return {"error_code": error, "error_message": message, "node_id": node, "host": host, "port": port}
 
-    def _here(self, node: int) -> Values:
-        host, port = self.data.address
-        return {"error_code": Wire.none, "error_message": None, "node_id": node, "host": host, "port": port}
+    def _not_found(self, key: str, key_type: int, access: Access) -> tuple[int, str | None]:
+        """Return why a client does not find a coordinator, with a message: no error if this is the one."""
+        if key_type == TRANSACTION_KEY:
+            may = access.transactional_id(Operation.DESCRIBE, key)
+            return Wire.none if may else Wire.transactional_id_authorization_failed, None
+        if key_type != GROUP_KEY:
+            expected = f"{GROUP_KEY} (a group) or {TRANSACTION_KEY} (a transaction)"
+            return Wire.invalid_request, f"key type {key_type}, expected {expected}"
+        if not access.group(Operation.DESCRIBE, key):
+            return Wire.group_authorization_failed, None
+        request = m.FindCoordinatorRequest(key=key)
+        (reply,) = self.coordinator.receive(0, request, now_ms=self.now_ms()).replies
+        assert isinstance(reply.response, m.FindCoordinatorResponse)
+        return reply.response.error, None
 
     def _carry_out(self, outcome: Outcome, now_ms: int) -> ErrorCode:
         """Carry out an outcome of the coordinator: record events, write the log, send responses.
@@ -359,7 +324,7 @@ class Node:
 
     def _record(self, outcome: Outcome, now_ms: int) -> None:
         for event in outcome.events:
-            self._recorder.happened(event, now_ms)
+            self.recorder.happened(event, now_ms)
 
     def _set_timer(self) -> None:
         due_ms = _earlier(self.coordinator.not_before_ms(), self.data.transactions.not_before_ms())

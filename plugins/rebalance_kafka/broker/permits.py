@@ -1,6 +1,7 @@
 """What the user of a client may not do with groups: the part of a request that the coordinator receives."""
 
 from collections.abc import Callable, Mapping
+from functools import cache, partial
 from typing import Any, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
@@ -68,12 +69,30 @@ _REFUSALS: Mapping[type, Refuse] = {
 """Refusals of requests that the coordinator answers for itself."""
 
 
-def _commit(message: m.OffsetCommitRequest | m.TxnOffsetCommitRequest, access: Access) -> Permit:
-    allowed, others = _divided(message.offsets, access, Operation.READ)
+def _part(
+    message: Any, rows: str, may: Callable[[Any], bool], answers: str, refuse: Callable[[Any], Any]
+) -> Permit:
+    """Return the rows of a request that are allowed. The others are refused in the rows of the response."""
+    allowed, refused = [], []
+    for row in getattr(message, rows):
+        if may(row):
+            allowed.append(row)
+        else:
+            refused.append(refuse(row))
     return Permit(
-        replace(message, offsets=allowed),
-        complete=lambda response: replace(response, partitions=response.partitions + _errors(others)),
+        replace(message, **{rows: tuple(allowed)}),
+        complete=lambda response: replace(response, **{answers: (*getattr(response, answers), *refused)}),
     )
+
+
+def _of_topic(access: Access, operation: Operation) -> Callable[[Any], bool]:
+    """Return whether a row is of a topic that the user may do this with. Each topic is looked up once."""
+    may = cache(partial(access.topic, operation))
+    return lambda row: may(row.topic)
+
+
+def _commit(message: m.OffsetCommitRequest | m.TxnOffsetCommitRequest, access: Access) -> Permit:
+    return _part(message, "offsets", _of_topic(access, Operation.READ), "partitions", _error)
 
 
 def _commit_in_transaction(message: m.TxnOffsetCommitRequest, access: Access) -> Permit:
@@ -83,45 +102,39 @@ def _commit_in_transaction(message: m.TxnOffsetCommitRequest, access: Access) ->
 
 
 def _delete_offsets(message: m.OffsetDeleteRequest, access: Access) -> Permit:
-    allowed, others = _divided(message.partitions, access, Operation.READ)
-    return Permit(
-        replace(message, partitions=allowed),
-        complete=lambda response: replace(response, partitions=response.partitions + _errors(others)),
-    )
+    return _part(message, "partitions", _of_topic(access, Operation.READ), "partitions", _error)
 
 
 def _fetch_offsets(message: m.OffsetFetchRequest, access: Access) -> Permit:
+    may = _of_topic(access, Operation.DESCRIBE)
     if message.partitions is None:
         return Permit(
             message,
-            complete=lambda response: replace(
-                response, offsets=_divided(response.offsets, access, Operation.DESCRIBE)[0]
-            ),
+            complete=lambda response: replace(response, offsets=tuple(filter(may, response.offsets))),
         )
-    allowed, others = _divided(message.partitions, access, Operation.DESCRIBE)
-    refused = tuple(m.FetchedOffset(row.topic, row.partition, m.NO_OFFSET, error=_TOPIC) for row in others)
-    return Permit(
-        replace(message, partitions=allowed),
-        complete=lambda response: replace(response, offsets=response.offsets + refused),
+    return _part(
+        message,
+        "partitions",
+        may,
+        "offsets",
+        lambda row: m.FetchedOffset(row.topic, row.partition, m.NO_OFFSET, error=_TOPIC),
     )
+
+
+def _error(row: Any) -> m.PartitionError:
+    return m.PartitionError(row.topic, row.partition, _TOPIC)
 
 
 def _describe(message: m.DescribeGroupsRequest, access: Access) -> Permit:
-    allowed, others = _divided_groups(message.group_ids, access, Operation.DESCRIBE)
-    refused = tuple(m.DescribedGroup(error=_GROUP, group_id=group_id) for group_id in others)
-    return Permit(
-        replace(message, group_ids=allowed),
-        complete=lambda response: replace(response, groups=response.groups + refused),
-    )
+    def refused(group_id: str) -> m.DescribedGroup:
+        return m.DescribedGroup(error=_GROUP, group_id=group_id)
+
+    return _part(message, "group_ids", partial(access.group, Operation.DESCRIBE), "groups", refused)
 
 
 def _delete(message: m.DeleteGroupsRequest, access: Access) -> Permit:
-    allowed, others = _divided_groups(message.group_ids, access, Operation.DELETE)
-    refused = tuple(m.DeletedGroup(group_id, _GROUP) for group_id in others)
-    return Permit(
-        replace(message, group_ids=allowed),
-        complete=lambda response: replace(response, groups=response.groups + refused),
-    )
+    may = partial(access.group, Operation.DELETE)
+    return _part(message, "group_ids", may, "groups", lambda group_id: m.DeletedGroup(group_id, _GROUP))
 
 
 def _list(message: m.ListGroupsRequest, access: Access) -> Permit:
@@ -165,22 +178,3 @@ _PARTS: Mapping[type, Callable[[Any, Access], Permit]] = {
     ConsumerGroupHeartbeatRequest: _beat,
     ConsumerGroupDescribeRequest: _describe_consumers,
 }
-
-
-def _divided(
-    rows: tuple[Any, ...], access: Access, operation: Operation
-) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """Return the rows of topics that the user may do this with, and the others."""
-    may = {row.topic: access.topic(operation, row.topic) for row in rows}
-    return tuple(row for row in rows if may[row.topic]), tuple(row for row in rows if not may[row.topic])
-
-
-def _divided_groups(
-    group_ids: tuple[str, ...], access: Access, operation: Operation
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    allowed = tuple(group_id for group_id in group_ids if access.group(operation, group_id))
-    return allowed, tuple(group_id for group_id in group_ids if group_id not in allowed)
-
-
-def _errors(rows: tuple[Any, ...]) -> tuple[m.PartitionError, ...]:
-    return tuple(m.PartitionError(row.topic, row.partition, _TOPIC) for row in rows)

@@ -7,19 +7,18 @@ Lag is measured when offsets are committed, and integrated by the trapezoid rule
 count when they are received, even if the transaction is aborted.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from coordinator_core.client.classic.states import MemberState
 from coordinator_core.client.reconcile.member import ReconcileState
 from coordinator_core.client.subscription import partition_map
+from coordinator_core.coordinator.parts import Row
 from coordinator_core.errors import ProtocolError
-from coordinator_core.families.classic import CLASSIC
-from coordinator_core.families.reconcile import RECONCILE
 from coordinator_core.model import NO_PARTITIONS, Partitions, Subscription, TopicPartition
 from coordinator_core.protocol import events as ev
 from coordinator_core.protocol import messages as m
@@ -49,9 +48,7 @@ class _Newcomer(NamedTuple):
     """What a request to join says about the member."""
 
     client_id: str
-    instance_id: str | None
-    topics: tuple[str, ...]
-    rack: str | None
+    subscription: Subscription
 
 
 @dataclass(slots=True)
@@ -75,6 +72,7 @@ class _Recorded:
     members: dict[str, _Member] = field(default_factory=dict)
     ids: dict[str, str] = field(default_factory=dict)
     messages: dict[str, int] = field(default_factory=dict)
+    now_ms: int = 0
     leaving: set[str] = field(default_factory=set)
     newcomer: _Newcomer | None = None
     state: str = ""
@@ -94,6 +92,8 @@ class Recorder:
 
     def __init__(self, topics: Topics, *, most_bytes: int = MOST_TRACE_BYTES) -> None:
         self._topics, self._most_bytes = topics, most_bytes
+        self.families: dict[type, tuple[ProtocolSpec, Row]] = {}
+        """The families of requests, and how the coordinator answers them."""
         self._groups: dict[str, _Recorded] = {}
         self._size = 0
         self._some_ended = True
@@ -137,47 +137,31 @@ class Recorder:
         if not isinstance(group_id, str):
             return
         group = self._groups.get(group_id)
-        family = _begun_by(request)
+        is_beat = type(request) is m.HeartbeatRequest  # most requests are heartbeats
+        family = None if is_beat else self._begun_by(request)
         if family is not None and (group is None or not (group.family is family or group.members)):
             group = self._begun(group_id, family, now_ms)
         if group is None:
             return
         api = _api(type(request))
         group.messages[api] = group.messages.get(api, 0) + 1
-        if type(request) is m.HeartbeatRequest:  # most requests are heartbeats
-            return
-        if isinstance(request, m.JoinGroupRequest):
-            group.newcomer = _newcomer(request, client_id)
-            self._joins(group, request, now_ms)
-        elif isinstance(request, ConsumerGroupHeartbeatRequest):
-            self._reports(group, request, client_id, now_ms)
-        elif isinstance(request, m.SyncGroupRequest) and request.assignments:
-            self._assigns(group, request, now_ms)
-        elif isinstance(request, m.LeaveGroupRequest):
-            self._leaves(group, request)
+        group.now_ms = now_ms
+        record = _REQUESTED.get(type(request))
+        if record is not None:
+            record(self, group, request, client_id)
 
     def answered(self, request: m.Request, response: m.Response, client_id: str, now_ms: int) -> None:
         """Record the response to a request."""
         group = self._groups.get(getattr(request, "group_id", ""))
-        if group is None:
+        record = _ANSWERED.get(type(request))
+        if group is None or record is None:
             return
-        if isinstance(request, m.JoinGroupRequest) and isinstance(response, m.JoinGroupResponse):
-            self._joined(group, request, response, client_id, now_ms)
-            refused = response.error not in (ErrorCode.NONE, ErrorCode.MEMBER_ID_REQUIRED)
-            if refused and not (group.members or group.events):
-                self._forget(request.group_id)
-        elif isinstance(request, ConsumerGroupHeartbeatRequest):
-            assert isinstance(response, ConsumerGroupHeartbeatResponse)
-            self._reconciled(group, request, response, client_id, now_ms)
-            if response.error is not ErrorCode.NONE and not (group.members or group.events):
-                self._forget(request.group_id)
-        elif isinstance(request, m.SyncGroupRequest) and isinstance(response, m.SyncGroupResponse):
-            self._synced(group, request, response, now_ms)
-        elif isinstance(request, m.OffsetCommitRequest) and isinstance(response, m.OffsetCommitResponse):
-            self._committed(group, request, response, now_ms)
-        elif isinstance(request, m.TxnOffsetCommitRequest):
-            assert isinstance(response, m.TxnOffsetCommitResponse)
-            self._committed(group, request, response, now_ms)
+        group.now_ms = now_ms
+        record(self, group, request, response, client_id)
+        error = getattr(response, "error", ErrorCode.NONE)
+        is_refused = error not in (ErrorCode.NONE, ErrorCode.MEMBER_ID_REQUIRED)
+        if isinstance(request, _FIRST) and is_refused and not (group.members or group.events):
+            self._forget(getattr(request, "group_id", ""))
 
     def happened(self, event: ev.Event, now_ms: int) -> None:
         """Record an event of the coordinator."""
@@ -185,65 +169,65 @@ class Recorder:
         if group is None:
             return
         members = event.members if isinstance(event, ev.GenerationStarted) else ()
-        self._add(group, event, now_ms, ENTRY_BYTES * len(members))
+        group.now_ms = now_ms
+        self._add(group, event, ENTRY_BYTES * len(members))
         if isinstance(event, ev.GroupStateChanged):
             group.state, group.generation = event.after, event.generation
         elif isinstance(event, ev.GenerationStarted):
             group.generation, group.protocol = event.generation, event.protocol
         elif isinstance(event, ev.MemberAdded):
-            member = self._started(group, event.member_id, now_ms)
-            self._add(group, ev.Changed(kind="join", target=member.name), now_ms)
+            member = self._started(group, event.member_id)
+            self._add(group, ev.Changed(kind="join", target=member.name))
         elif isinstance(event, ev.MemberRemoved):
-            self._gone(group, event.member_id, now_ms)
+            self._gone(group, event.member_id)
         elif isinstance(event, ev.MemberReplaced):
-            self._replaced(group, event, now_ms)
+            self._replaced(group, event)
 
     def grown(self, topics: Mapping[str, int], now_ms: int) -> None:
         """Record new topics and topics with more partitions."""
-        for group_id in list(self._groups):
-            group = self._groups.get(group_id)
-            if group is None:
-                continue  # it was forgotten to make room for the others
-            for topic, count in topics.items():
-                self._add(group, ev.PartitionsAdded(topic=topic, partitions=count), now_ms)
+        grown = [ev.PartitionsAdded(topic=topic, partitions=count) for topic, count in topics.items()]
+        self._add_to_all(grown, now_ms)
 
     def deleted(self, topics: Iterable[str], now_ms: int) -> None:
         """Record topics that are deleted."""
+        self._add_to_all([ev.TopicDeleted(topic=topic) for topic in topics], now_ms)
+
+    def _add_to_all(self, events: Iterable[ev.Event], now_ms: int) -> None:
         for group_id in list(self._groups):
             group = self._groups.get(group_id)
-            if group is None:
-                continue  # it was forgotten to make room for the others
-            for topic in topics:
-                self._add(group, ev.TopicDeleted(topic=topic), now_ms)
+            if group is not None:  # else it was forgotten to make room for the others
+                group.now_ms = now_ms
+                for event in events:
+                    self._add(group, event)
 
     # --- members
 
-    def _joins(self, group: _Recorded, request: m.JoinGroupRequest, now_ms: int) -> None:
+    def _joins(self, group: _Recorded, request: m.JoinGroupRequest, client_id: str) -> None:
+        group.newcomer = _newcomer(request, client_id)
         member = group.members.get(request.member_id)
         if member is None:
             return
-        subscription = _subscription(request)
-        if subscription.topics != member.topics:
-            member.topics = subscription.topics
-            changed = ev.SubscriptionChanged(client=member.name, topics=list(member.topics))
-            self._add(group, changed, now_ms, _size_of(member.topics))
-        self._give_up(group, member, member.owned - subscription.owned, now_ms)
-        self._enter(group, member, MemberState.PREPARING_REBALANCE, now_ms)
+        subscription = group.newcomer.subscription
+        self._subscribe(group, member, subscription.topics)
+        self._give_up(group, member, member.owned - subscription.owned)
+        self._enter(group, member, MemberState.PREPARING_REBALANCE)
+
+    def _subscribe(self, group: _Recorded, member: _Member, topics: tuple[str, ...]) -> None:
+        if topics != member.topics:
+            member.topics = topics
+            changed = ev.SubscriptionChanged(client=member.name, topics=list(topics))
+            self._add(group, changed, _size_of(topics))
 
     def _joined(
-        self,
-        group: _Recorded,
-        request: m.JoinGroupRequest,
-        response: m.JoinGroupResponse,
-        client_id: str,
-        now_ms: int,
+        self, group: _Recorded, request: m.JoinGroupRequest, response: m.JoinGroupResponse, client_id: str
     ) -> None:
         if response.error is not ErrorCode.NONE:
             return
         member = group.members.get(response.member_id)
         if member is None:  # the member joined before this broker started
-            member = self._started(group, response.member_id, now_ms, _newcomer(request, client_id))
-        self._enter(group, member, MemberState.COMPLETING_REBALANCE, now_ms)
+            group.newcomer = _newcomer(request, client_id)
+            member = self._started(group, response.member_id)
+        self._enter(group, member, MemberState.COMPLETING_REBALANCE)
         joined = ev.Joined(
             client=member.name,
             member_id=response.member_id,
@@ -251,39 +235,33 @@ class Recorder:
             protocol=response.protocol_name or "",
             leader=response.leader == response.member_id,
         )
-        self._add(group, joined, now_ms)
+        self._add(group, joined)
 
-    def _started(
-        self,
-        group: _Recorded,
-        member_id: str,
-        now_ms: int,
-        newcomer: _Newcomer | None = None,
-    ) -> _Member:
-        newcomer = newcomer or group.newcomer
-        assert newcomer is not None  # a member is added by its request to join
-        name = newcomer.instance_id or newcomer.client_id or member_id
+    def _started(self, group: _Recorded, member_id: str) -> _Member:
+        assert group.newcomer is not None  # a member is added by its request to join
+        client_id, subscription = group.newcomer
+        name = subscription.instance_id or client_id or member_id
         if name in group.ids:
             name = f"{name}-{member_id[-8:]}" if f"{name}-{member_id[-8:]}" not in group.ids else member_id
-        member = group.members[member_id] = _Member(name, newcomer.topics)
+        member = group.members[member_id] = _Member(name, subscription.topics)
         group.ids[name] = member_id
         started = ev.MemberStarted(
             client=name,
-            instance_id=newcomer.instance_id,
-            topics=list(newcomer.topics),
+            instance_id=subscription.instance_id,
+            topics=list(subscription.topics),
             process_rate=None,
-            rack=newcomer.rack,
+            rack=subscription.rack,
         )
-        self._add(group, started, now_ms, _size_of(newcomer.topics))
+        self._add(group, started, _size_of(subscription.topics))
         return member
 
-    def _leaves(self, group: _Recorded, request: m.LeaveGroupRequest) -> None:
+    def _leaves(self, group: _Recorded, request: m.LeaveGroupRequest, _: str) -> None:
         for leaving in request.members:
             for member_id in (leaving.member_id, group.ids.get(leaving.group_instance_id or "", "")):
                 if member_id in group.members:
                     group.leaving.add(member_id)
 
-    def _gone(self, group: _Recorded, member_id: str, now_ms: int) -> None:
+    def _gone(self, group: _Recorded, member_id: str) -> None:
         member = group.members.pop(member_id, None)
         if member is None:
             return
@@ -291,23 +269,23 @@ class Recorder:
         self._some_ended = True
         closed = member_id in group.leaving
         group.leaving.discard(member_id)
-        self._add(group, ev.Changed(kind="leave" if closed else "crash", target=member.name), now_ms)
-        self._add(group, ev.MemberStopped(client=member.name, how="closed" if closed else "crashed"), now_ms)
+        self._add(group, ev.Changed(kind="leave" if closed else "crash", target=member.name))
+        self._add(group, ev.MemberStopped(client=member.name, how="closed" if closed else "crashed"))
 
-    def _replaced(self, group: _Recorded, event: ev.MemberReplaced, now_ms: int) -> None:
+    def _replaced(self, group: _Recorded, event: ev.MemberReplaced) -> None:
         """Record the next process of a static member. Its partitions are assigned again."""
         member = group.members.pop(event.old_member_id, None)
         if member is not None:
             del group.ids[member.name]
-            self._add(group, ev.Changed(kind="restart", target=member.name), now_ms)
-            self._add(group, ev.MemberStopped(client=member.name, how="crashed"), now_ms)
-        self._started(group, event.new_member_id, now_ms)
+            self._add(group, ev.Changed(kind="restart", target=member.name))
+            self._add(group, ev.MemberStopped(client=member.name, how="crashed"))
+        self._started(group, event.new_member_id)
 
     # --- assignments
 
-    def _assigns(self, group: _Recorded, request: m.SyncGroupRequest, now_ms: int) -> None:
+    def _assigns(self, group: _Recorded, request: m.SyncGroupRequest, _: str) -> None:
         leader = group.members.get(request.member_id)
-        if leader is None:
+        if leader is None or not request.assignments:
             return
         members = {i: list(member.topics) for i, member in group.members.items()}
         computed = ev.AssignmentComputed(
@@ -318,49 +296,46 @@ class Recorder:
             payload_bytes=sum(len(row.assignment) for row in request.assignments),
         )
         entries = sum(1 + len(topics) for topics in members.values())
-        self._add(group, computed, now_ms, ENTRY_BYTES * entries)
+        self._add(group, computed, ENTRY_BYTES * entries)
 
     def _synced(
-        self, group: _Recorded, request: m.SyncGroupRequest, response: m.SyncGroupResponse, now_ms: int
+        self, group: _Recorded, request: m.SyncGroupRequest, response: m.SyncGroupResponse, _: str
     ) -> None:
         member = group.members.get(request.member_id)
         if member is None or response.error is not ErrorCode.NONE:
             return
         try:
-            given, _ = decode_assignment(response.assignment)
+            given = decode_assignment(response.assignment)[0]
         except ProtocolError:
             return  # the leader sent no valid assignment, and the member will report it
-        self._give_up(group, member, member.owned - given, now_ms)
+        self._give_up(group, member, member.owned - given)
+        self._assign(group, member, request.generation_id, given)
+        self._enter(group, member, MemberState.STABLE)
+
+    def _assign(self, group: _Recorded, member: _Member, generation: int, owned: Partitions) -> None:
         assigned = ev.Assigned(
             client=member.name,
-            generation=request.generation_id,
-            added=partition_map(given - member.owned),
-            owned=partition_map(given),
+            generation=generation,
+            added=partition_map(owned - member.owned),
+            owned=partition_map(owned),
         )
-        member.owned = given
-        self._add(group, assigned, now_ms, ENTRY_BYTES * len(given))
-        self._enter(group, member, MemberState.STABLE, now_ms)
+        member.owned = owned
+        self._add(group, assigned, ENTRY_BYTES * len(owned))
 
-    def _give_up(
-        self, group: _Recorded, member: _Member, partitions: AbstractSet[TopicPartition], now_ms: int
-    ) -> None:
+    def _give_up(self, group: _Recorded, member: _Member, partitions: AbstractSet[TopicPartition]) -> None:
         if partitions:
             given = ev.Revoked(
                 client=member.name, generation=group.generation, partitions=partition_map(partitions)
             )
-            self._add(group, given, now_ms, ENTRY_BYTES * len(partitions))
+            self._add(group, given, ENTRY_BYTES * len(partitions))
             member.owned = Partitions.of(member.owned - partitions)
 
     # --- members of the consumer protocol
 
-    def _reports(
-        self, group: _Recorded, request: ConsumerGroupHeartbeatRequest, client_id: str, now_ms: int
-    ) -> None:
+    def _reports(self, group: _Recorded, request: ConsumerGroupHeartbeatRequest, client_id: str) -> None:
         """Record what a heartbeat says: a join, a leave, other topics, partitions that are revoked."""
         if request.member_epoch == JOINS:
-            group.newcomer = _Newcomer(
-                client_id, request.instance_id, request.subscribed_topic_names or (), request.rack_id
-            )
+            group.newcomer = _reporting(request, client_id)
         member = group.members.get(request.member_id)
         if member is None:
             return
@@ -369,12 +344,10 @@ class Recorder:
         elif request.member_epoch == LEAVES:
             group.leaving.add(request.member_id)
         topics = request.subscribed_topic_names
-        if topics is not None and topics != member.topics:
-            member.topics = topics
-            changed = ev.SubscriptionChanged(client=member.name, topics=list(topics))
-            self._add(group, changed, now_ms, _size_of(topics))
+        if topics is not None:
+            self._subscribe(group, member, topics)
         if request.topic_partitions is not None:
-            self._give_up(group, member, member.owned - frozenset(request.topic_partitions), now_ms)
+            self._give_up(group, member, member.owned - frozenset(request.topic_partitions))
 
     def _reconciled(
         self,
@@ -382,15 +355,14 @@ class Recorder:
         request: ConsumerGroupHeartbeatRequest,
         response: ConsumerGroupHeartbeatResponse,
         client_id: str,
-        now_ms: int,
     ) -> None:
         """Record the response to a heartbeat: another epoch, and partitions that the member gets."""
         if response.error is not ErrorCode.NONE or response.member_epoch < JOINS:
             return
         member = group.members.get(response.member_id)
         if member is None:  # the member joined before this broker started
-            newcomer = _Newcomer(client_id, request.instance_id, request.subscribed_topic_names or (), None)
-            member = self._started(group, response.member_id, now_ms, newcomer)
+            group.newcomer = _reporting(request, client_id)
+            member = self._started(group, response.member_id)
         if member.epoch == JOINS:
             joined = ev.Joined(
                 client=member.name,
@@ -399,20 +371,14 @@ class Recorder:
                 protocol=group.protocol,
                 leader=False,
             )
-            self._add(group, joined, now_ms)
+            self._add(group, joined)
         owned = member.owned if response.assignment is None else Partitions.of(response.assignment)
         added = owned - member.owned
         if added or response.member_epoch != member.epoch:
-            member.epoch, member.owned = response.member_epoch, Partitions.of(member.owned | added)
-            assigned = ev.Assigned(
-                client=member.name,
-                generation=response.member_epoch,
-                added=partition_map(added),
-                owned=partition_map(member.owned),
-            )
-            self._add(group, assigned, now_ms, ENTRY_BYTES * len(member.owned))
+            member.epoch = response.member_epoch
+            self._assign(group, member, response.member_epoch, Partitions.of(member.owned | added))
         is_done = response.assignment is None
-        self._enter(group, member, ReconcileState.STABLE if is_done else ReconcileState.RECONCILING, now_ms)
+        self._enter(group, member, ReconcileState.STABLE if is_done else ReconcileState.RECONCILING)
 
     # --- lag
 
@@ -421,7 +387,7 @@ class Recorder:
         group: _Recorded,
         request: m.OffsetCommitRequest | m.TxnOffsetCommitRequest,
         response: m.OffsetCommitResponse | m.TxnOffsetCommitResponse,
-        now_ms: int,
+        _: str,
     ) -> None:
         member = group.members.get(request.member_id)
         if member is None:
@@ -430,12 +396,13 @@ class Recorder:
         for row in request.offsets:
             if (row.topic, row.partition) not in failed:
                 member.committed[TopicPartition(row.topic, row.partition)] = row.offset
-        if now_ms >= group.measured_ms + MEASURE_EVERY_MS:
-            self._measure(group, now_ms)
+        if group.now_ms >= group.measured_ms + MEASURE_EVERY_MS:
+            self._measure(group)
 
-    def _measure(self, group: _Recorded, now_ms: int) -> None:
+    def _measure(self, group: _Recorded) -> None:
         by_client = {member.name: self._lag(member) for member in group.members.values()}
         lag = sum(by_client.values())
+        now_ms = group.now_ms
         since_ms = group.measured_ms if group.measured_ms >= 0 else now_ms
         measured = ev.LagMeasured(
             lag=lag,
@@ -445,13 +412,21 @@ class Recorder:
             by_client=by_client,
         )
         group.measured_ms, group.lag = now_ms, lag
-        self._add(group, measured, now_ms, ENTRY_BYTES * len(by_client))
+        self._add(group, measured, ENTRY_BYTES * len(by_client))
 
     def _lag(self, member: _Member) -> float:
         owned = member.committed.keys() & frozenset(member.owned)
         return float(sum(max(0, self._topics.end(*tp) - member.committed[tp]) for tp in owned))
 
     # --- internals
+
+    def _begun_by(self, request: m.Request) -> ProtocolSpec | None:
+        """Return the family of a consumer group that a request may begin."""
+        found = self.families.get(type(request))
+        if found is None or getattr(request, "protocol_type", PROTOCOL_TYPE) != PROTOCOL_TYPE:
+            return None
+        family, row = found
+        return family if row.joins(request) else None
 
     def _begun(self, group_id: str, family: ProtocolSpec, now_ms: int) -> _Recorded | None:
         """Begin the trace of a group, None if there is no room. It takes the place of an earlier one."""
@@ -465,16 +440,16 @@ class Recorder:
         group = self._groups[group_id] = _Recorded(now_ms, topics, family, size=size)
         return group
 
-    def _enter(self, group: _Recorded, member: _Member, state: Enum, now_ms: int) -> None:
+    def _enter(self, group: _Recorded, member: _Member, state: Enum) -> None:
         if member.state is not state:
             changed = ev.ClientStateChanged(client=member.name, before=member.state.value, after=state.value)
             member.state = state
-            self._add(group, changed, now_ms)
+            self._add(group, changed)
 
-    def _add(self, group: _Recorded, event: ev.Event, now_ms: int, payload_bytes: int = 0) -> None:
+    def _add(self, group: _Recorded, event: ev.Event, payload_bytes: int = 0) -> None:
         size = EVENT_BYTES + payload_bytes
         if len(group.events) < MOST_EVENTS and self._has_room(size, group):
-            group.events.append(ev.TraceEvent(max(0, now_ms - group.begun_ms), event))
+            group.events.append(ev.TraceEvent(max(0, group.now_ms - group.begun_ms), event))
             group.size += size
             self._size += size
 
@@ -499,27 +474,38 @@ def _api(kind: type) -> str:
     return kind.__name__.removesuffix("Request")
 
 
-def _begun_by(request: m.Request) -> ProtocolSpec | None:
-    """Return the family of a group that a request may begin."""
-    if isinstance(request, m.JoinGroupRequest) and request.protocol_type == PROTOCOL_TYPE:
-        return CLASSIC
-    if isinstance(request, ConsumerGroupHeartbeatRequest) and request.member_epoch == JOINS:
-        return RECONCILE
-    return None
-
-
 def _newcomer(request: m.JoinGroupRequest, client_id: str) -> _Newcomer:
-    subscription = _subscription(request)
-    return _Newcomer(client_id, request.group_instance_id, subscription.topics, subscription.rack)
+    """Return a member with the subscription for its first choice of assignor."""
+    try:
+        metadata = request.protocols[0].metadata
+        subscription = decode_subscription(metadata, instance_id=request.group_instance_id)
+    except (IndexError, ProtocolError):
+        subscription = Subscription((), instance_id=request.group_instance_id)
+    return _Newcomer(client_id, subscription)
+
+
+def _reporting(request: ConsumerGroupHeartbeatRequest, client_id: str) -> _Newcomer:
+    topics = request.subscribed_topic_names or ()
+    return _Newcomer(client_id, Subscription(topics, rack=request.rack_id, instance_id=request.instance_id))
 
 
 def _size_of(topics: Iterable[str]) -> int:
     return sum(len(topic) + ENTRY_BYTES for topic in topics)
 
 
-def _subscription(request: m.JoinGroupRequest) -> Subscription:
-    """Return the subscription for the member's first choice of assignor."""
-    try:
-        return decode_subscription(request.protocols[0].metadata)
-    except (IndexError, ProtocolError):
-        return Subscription(())
+_FIRST = (m.JoinGroupRequest, ConsumerGroupHeartbeatRequest)
+"""Requests that begin a trace. If they are refused, there is none."""
+
+_REQUESTED: Mapping[type, Callable[[Recorder, _Recorded, Any, str], None]] = {
+    m.JoinGroupRequest: Recorder._joins,
+    m.SyncGroupRequest: Recorder._assigns,
+    m.LeaveGroupRequest: Recorder._leaves,
+    ConsumerGroupHeartbeatRequest: Recorder._reports,
+}
+_ANSWERED: Mapping[type, Callable[[Recorder, _Recorded, Any, Any, str], None]] = {
+    m.JoinGroupRequest: Recorder._joined,
+    m.SyncGroupRequest: Recorder._synced,
+    m.OffsetCommitRequest: Recorder._committed,
+    m.TxnOffsetCommitRequest: Recorder._committed,
+    ConsumerGroupHeartbeatRequest: Recorder._reconciled,
+}

@@ -78,6 +78,9 @@ class StoredBatch(NamedTuple):
     data: bytes
 
 
+_STORED = ", ".join(StoredBatch._fields)
+
+
 class BatchHeader(NamedTuple):
     """A record batch in the store, without its records. ``producer`` is -1 without an idempotent producer."""
 
@@ -283,28 +286,24 @@ class Store:
 
     def headers(self, topic: str, partition: int) -> Iterator[BatchHeader]:
         """Yield the batches of a partition without their records, oldest first."""
-        rows = self._sql.execute(
-            "select first, last, max_timestamp_ms, producer, sequence, length(data) from batches"
-            " where topic = ? and partition = ? order by first",
-            (self._ids[topic], partition),
-        )
-        yield from map(BatchHeader._make, rows)
+        columns = "first, last, max_timestamp_ms, producer, sequence, length(data)"
+        yield from map(BatchHeader._make, self._select(columns, topic, partition, "order by first"))
 
     def partition_size(self, topic: str, partition: int) -> int:
         """Return the bytes of the batches of a partition."""
-        rows = self._sql.execute(
-            "select coalesce(sum(length(data)), 0) from batches where topic = ? and partition = ?",
-            (self._ids[topic], partition),
-        )
-        return int(rows.fetchone()[0])
+        return int(self._select("coalesce(sum(length(data)), 0)", topic, partition).fetchone()[0])
 
     def batch(self, topic: str, partition: int, first: int) -> bytes | None:
         """Return the batch that begins at an offset, None if there is none."""
-        row = self._sql.execute(
-            "select data from batches where topic = ? and partition = ? and first = ?",
-            (self._ids[topic], partition, first),
-        ).fetchone()
+        row = self._select("data", topic, partition, "and first = ?", first).fetchone()
         return None if row is None else bytes(row[0])
+
+    def _select(
+        self, columns: str, topic: str, partition: int, rest: str = "", *values: int
+    ) -> sqlite3.Cursor:
+        """Select batches of a partition. ``rest``: more conditions, and the order."""
+        query = f"select {columns} from batches where topic = ? and partition = ? {rest}"
+        return self._sql.execute(query, (self._ids[topic], partition, *values))
 
     def replace_batch(
         self, topic: str, partition: int, first: int, data: bytes | None, max_timestamp_ms: int
@@ -340,31 +339,20 @@ class Store:
 
     def batches_from(self, topic: str, partition: int, offset: int) -> Iterator[StoredBatch]:
         """Yield the batches of a partition, from the batch that contains the offset."""
-        rows = self._sql.execute(
-            "select first, last, max_timestamp_ms, data from batches"
-            " where topic = ? and partition = ? and first >= coalesce("
-            "  (select max(first) from batches where topic = ? and partition = ? and first <= ?), 0)"
-            " order by first",
-            (self._ids[topic], partition, self._ids[topic], partition, offset),
-        )
-        yield from map(StoredBatch._make, rows)
+        row = self._select("max(first)", topic, partition, "and first <= ?", offset).fetchone()
+        rest = "and first >= ? order by first"
+        yield from map(StoredBatch._make, self._select(_STORED, topic, partition, rest, row[0] or 0))
 
     def batch_since(self, topic: str, partition: int, timestamp_ms: int) -> StoredBatch | None:
         """Return the first batch with a record of this time or later."""
-        row = self._sql.execute(
-            "select first, last, max_timestamp_ms, data from batches"
-            " where topic = ? and partition = ? and max_timestamp_ms >= ? order by first limit 1",
-            (self._ids[topic], partition, timestamp_ms),
-        ).fetchone()
+        rest = "and max_timestamp_ms >= ? order by first limit 1"
+        row = self._select(_STORED, topic, partition, rest, timestamp_ms).fetchone()
         return None if row is None else StoredBatch._make(row)
 
     def newest_batch(self, topic: str, partition: int) -> StoredBatch | None:
         """Return the first batch with the largest time of the partition."""
-        row = self._sql.execute(
-            "select first, last, max_timestamp_ms, data from batches"
-            " where topic = ? and partition = ? order by max_timestamp_ms desc, first limit 1",
-            (self._ids[topic], partition),
-        ).fetchone()
+        rest = "order by max_timestamp_ms desc, first limit 1"
+        row = self._select(_STORED, topic, partition, rest).fetchone()
         return None if row is None else StoredBatch._make(row)
 
     def next_producer_id(self) -> int:

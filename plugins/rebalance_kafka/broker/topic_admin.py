@@ -3,16 +3,18 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
+from functools import partial
 from typing import Any, TypeAlias
 
 from kio.schema.errors import ErrorCode as Wire
 
 from rebalance_kafka.access import Access, Operation
-from rebalance_kafka.broker.data import Data
+from rebalance_kafka.broker.data import Data, for_each_partition
 from rebalance_kafka.broker.topic_configs import CONFIGS, ConfigType, elements_of, invalid
 from rebalance_kafka.broker.topics import Appended
 from rebalance_kafka.wire.apis import Api
-from rebalance_kafka.wire.frames import Request, Values
+from rebalance_kafka.wire.frames import Request
+from rebalance_kafka.wire.messages import Values
 
 DEFAULT_PARTITIONS = DEFAULT_REPLICAS = -1
 BROKERS, CONTROLLERS = 1, 2
@@ -176,16 +178,7 @@ def _delete_topics(data: Data, request: Request) -> Values:
 
 
 def _delete_records(data: Data, request: Request) -> Values:
-    topics = tuple(
-        {
-            "name": topic.name,
-            "partitions": tuple(
-                _deleted_records(data, request.access, topic.name, row) for row in topic.partitions
-            ),
-        }
-        for topic in request.body.topics
-    )
-    return {"topics": topics}
+    return for_each_partition(request, partial(_deleted_records, data, request.access))
 
 
 def _deleted_records(data: Data, access: Access, topic: str, row: Any) -> Values:

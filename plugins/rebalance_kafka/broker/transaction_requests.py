@@ -6,7 +6,6 @@ feature ``transaction.version``, so that clients use the first protocol of trans
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
 from kio.schema.errors import ErrorCode as Wire
@@ -16,7 +15,8 @@ from rebalance_kafka.broker.data import Data
 from rebalance_kafka.broker.producers import Place
 from rebalance_kafka.broker.transaction_states import Producer, State, TransactionalId
 from rebalance_kafka.wire.apis import Api
-from rebalance_kafka.wire.frames import Request, Values, from_ms, in_ms
+from rebalance_kafka.wire.frames import Request
+from rebalance_kafka.wire.messages import Values
 
 NO_ID = -1
 _FENCED_SINCE = {
@@ -52,9 +52,8 @@ def _next_producer(
     named = Producer(getattr(body, "producer_id", NO_ID), getattr(body, "producer_epoch", NO_ID))
     if (named.producer_id == NO_ID) != (named.epoch == NO_ID):
         return Wire.invalid_request
-    timeout_ms = in_ms(body.transaction_timeout)
     return data.transactions.initialize(
-        transactional_id, timeout_ms, None if named.producer_id == NO_ID else named, now_ms
+        transactional_id, body.transaction_timeout, None if named.producer_id == NO_ID else named, now_ms
     )
 
 
@@ -121,8 +120,8 @@ def _described(data: Data, request: Request, name: str) -> Values:
         "error_code": error,
         "transactional_id": name,
         "transaction_state": "" if found is None else record.state.value,
-        "transaction_timeout": from_ms(record.timeout_ms),
-        "transaction_start_time": datetime.fromtimestamp(record.began_ms / 1_000, UTC),
+        "transaction_timeout": record.timeout_ms,
+        "transaction_start_time": record.began_ms,
         "producer_id": record.producer.producer_id,
         "producer_epoch": record.producer.epoch,
         "topics": tuple(

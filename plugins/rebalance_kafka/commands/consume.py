@@ -13,8 +13,8 @@ from coordinator_core.model import TopicPartition
 from rebalance_kafka.addresses import places_of
 from rebalance_kafka.commands.options import BOOTSTRAP_HELP, CONFIG_HELP, security_settings, settings_of
 from rebalance_lab.cli.main import INTERRUPTED
+from rebalance_lab.cli.options import strategies_beginning
 from rebalance_lab.cli.output import stderr
-from rebalance_lab.cli.scenarios import strategies_beginning
 
 if TYPE_CHECKING:
     from coordinator_core.client.outcome import ConsumedRecord

@@ -10,7 +10,6 @@ from enum import Enum
 from functools import partial
 from random import Random
 from time import monotonic
-from types import TracebackType
 from typing import Any, Self
 
 from coordinator_core.client.config import ClientConfig
@@ -167,9 +166,7 @@ class Consumer:
         await self.start()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self.close()
 
     # --- views
@@ -389,8 +386,8 @@ class Consumer:
             self._timer = None
         due_ms = self._client.next_deadline_ms()
         if due_ms is not None:
-            wait = max(0, due_ms - _now_ms()) / 1_000
-            self._timer = asyncio.get_running_loop().call_later(wait, self._on_deadline)
+            loop = asyncio.get_running_loop()  # with the same clock
+            self._timer = loop.call_at(due_ms / 1_000, self._on_deadline)
 
     def _signal(self) -> None:
         """Wake a poll and a commit that wait."""

@@ -3,22 +3,25 @@
 import asyncio
 import ssl
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import NamedTuple
 from uuid import UUID
 
 from kio.schema.errors import ErrorCode as Wire
 
 from coordinator_core.errors import ProtocolError
 from coordinator_core.protocol import messages as m
-from coordinator_core.protocol.reconcile import ConsumerGroupHeartbeatRequest
+from coordinator_core.protocol.error_codes import ErrorCode
+from coordinator_core.protocol.reconcile import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from rebalance_kafka.addresses import Place
 from rebalance_kafka.consumer.sasl import Login
 from rebalance_kafka.consumer.security import OPEN, Security
 from rebalance_kafka.wire.apis import UNLIMITED, Api, api_of, common_version
-from rebalance_kafka.wire.consumer_groups import KnownTopics, unknown_topics
-from rebalance_kafka.wire.frames import Values, decode_response, encode_request
-from rebalance_kafka.wire.requests import request_entity
-from rebalance_kafka.wire.responses import Node, Received, response_message
+from rebalance_kafka.wire.frames import LENGTH, decode_received, decode_response, encode_request
+from rebalance_kafka.wire.messages import Node, Received, Values, request_body
+from rebalance_kafka.wire.values import KnownTopics
 
 MOST_FRAME_BYTES = 256 * 1024 * 1024
 CONNECT_SECONDS = 10.0
@@ -54,7 +57,15 @@ class RefusedError(ProtocolError):
     """The broker refuses this client. Another attempt would fail too."""
 
 
-class Link:
+class _Sent(NamedTuple):
+    """A request in flight, and the version that it was sent in."""
+
+    request_id: int
+    request: m.Request
+    version: int
+
+
+class Link(asyncio.Protocol):
     """One connection to one broker. Requests wait until the versions of the broker's APIs are known.
 
     ``received`` is called with a request id and the response.
@@ -79,7 +90,7 @@ class Link:
         topics: KnownTopics | None = None,
     ) -> None:
         self._topics = topics or KnownTopics()
-        self._looks_up: dict[int, tuple[int, int, m.Request, int, Any]] = {}
+        self._looks_up: dict[int, tuple[int, _Sent, bytes]] = {}
         self._place, self._client_id, self._security, self._max_versions = (
             place,
             client_id,
@@ -89,37 +100,42 @@ class Link:
         self._received, self._lost, self._refused, self._ready = received, lost, refused, ready
         self._delay = delay
         self._waiting: list[tuple[int, m.Request]] = []
-        self._in_flight: dict[int, tuple[int, m.Request, int]] = {}
+        self._in_flight: dict[int, _Sent] = {}
         self._versions: dict[int, tuple[int, int]] | None = None
         self._is_answered = False
         self._correlation = 0
-        self._writer: asyncio.StreamWriter | None = None
-        self._closing: asyncio.Task[None] | None = None
-        self._task = asyncio.get_running_loop().create_task(self._run())
+        self._buffer = bytearray()
+        self._reply: asyncio.Future[bytes] | None = None
+        """The response to the request of the connection itself, before those of the client."""
+        self._transport: asyncio.Transport | None = None
+        self._is_closing = False
+        self._closed = asyncio.Event()
+        self._closed.set()
+        self._loop = asyncio.get_running_loop()
+        self._task = self._loop.create_task(self._open())
 
     def send(self, request_id: int, request: m.Request) -> None:
         """Send a request, now or when the connection is ready."""
-        if self._versions is None or self._writer is None:
+        if self._versions is None or self._transport is None:
             self._waiting.append((request_id, request))
             return
         api = api_of(request)
         try:
             version = common_version(api, self._versions, self._max_versions)
             self._correlation += 1
-            entity = request_entity(request, version, self._topics)
-            frame = encode_request(api, version, self._correlation, self._client_id, entity)
+            body = request_body(request, version)
+            frame = encode_request(api, version, self._correlation, self._client_id, body, self._topics)
         except ProtocolError as error:  # later: the callback may send again
-            asyncio.get_running_loop().call_soon(self._end, str(error))
+            self._loop.call_soon(self._end, str(error))
             return
-        self._in_flight[self._correlation] = (request_id, request, version)
-        self._writer.write(frame)
+        self._in_flight[self._correlation] = _Sent(request_id, request, version)
+        self._transport.write(frame)
 
     async def close(self) -> None:
         """Close, after the data that was sent is flushed."""
         self.drop()
         await asyncio.gather(self._task, return_exceptions=True)
-        if self._closing is not None:
-            await self._closing
+        await self._closed.wait()
 
     def drop(self) -> None:
         """Close without calling ``lost``."""
@@ -130,69 +146,90 @@ class Link:
     @property
     def is_over(self) -> bool:
         """Whether the connection has ended."""
-        return self._task.done() and (self._closing is None or self._closing.done())
+        return self._task.done() and self._closed.is_set()
 
-    async def _run(self) -> None:
-        try:
-            await self._talk()
-        finally:
-            self._close()
+    # --- called by asyncio
 
-    async def _talk(self) -> None:
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin with a connection, or close it if it is not wanted any more."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._closed.clear()
+        if self._is_closing:
+            transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        """Take the responses that are complete."""
+        self._buffer += data
         try:
-            reader = await self._connected()
-            versions = await self._their_versions(reader)
+            while not self._is_closing and (frame := self._next_frame()) is not None:
+                self._take(frame)
+        except ProtocolError as error:
+            self._fail(error)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Report the end of the connection."""
+        self._closed.set()
+        error = exc or ConnectionResetError()
+        if self._reply is not None and not self._reply.done():
+            self._reply.set_exception(error)
+        else:
+            self._fail(error)
+
+    # --- from its beginning to its end
+
+    async def _open(self) -> None:
+        """Connect, and be let in. The requests that wait are sent then."""
+        try:
+            await self._connect()
+            versions = await self._their_versions()
             if self._security.login is not None:
-                await self._log_in(reader, self._security.login, versions)
-            self._versions = versions
+                await self._log_in(self._security.login, versions)
+            self._versions, self._reply = versions, None
             self._ready()
             waiting, self._waiting = self._waiting, []
             for request_id, request in waiting:
                 self.send(request_id, request)
-            while True:
-                self._take(await _frame(reader))
-        except (asyncio.IncompleteReadError, ConnectionResetError) as error:
-            self._end(self._closed_by(error))
-        except ssl.SSLError as error:
-            found = str(error)
+        except Exception as error:
+            self._fail(error)
+            if not isinstance(error, OSError | ProtocolError):
+                raise
+
+    def _fail(self, error: Exception) -> None:
+        """End the connection after an error."""
+        found = str(error) or type(error).__name__
+        if isinstance(error, ConnectionResetError):
+            found = self._closed_by(error)
+        elif isinstance(error, ssl.SSLError):
             if error.reason == "WRONG_VERSION_NUMBER":
                 found += ", expected a broker with TLS (else security.protocol=PLAINTEXT or SASL_PLAINTEXT)"
             if not isinstance(error, _TORN):
                 self._refused(RefusedError("TLS", found))
-            self._end(found)
-        except (OSError, TimeoutError) as error:
-            self._end(str(error) or type(error).__name__)
-        except RefusedError as error:
+        elif isinstance(error, RefusedError):
             self._refused(error)
-            self._end(str(error))
-        except ProtocolError as error:
-            self._end(str(error))
-        except Exception as error:
-            self._end(f"{type(error).__name__}: {error}")
-            raise
+        elif not isinstance(error, OSError | ProtocolError):
+            found = f"{type(error).__name__}: {error}"
+        self._end(found)
 
-    async def _connected(self) -> asyncio.StreamReader:
+    async def _connect(self) -> None:
         await asyncio.sleep(self._delay)
         try:
             async with asyncio.timeout(CONNECT_SECONDS):  # wait_for of Python 3.11 may drop a cancellation
-                reader, self._writer = await asyncio.open_connection(*self._place, ssl=self._security.tls)
+                await self._loop.create_connection(lambda: self, *self._place, ssl=self._security.tls)
         except UnicodeError:  # metadata of a broker may contain any name
             raise ProtocolError("broker", f"{self._place.host!r} cannot be the name of a host") from None
-        return reader
 
-    async def _their_versions(self, reader: asyncio.StreamReader) -> dict[int, tuple[int, int]]:
+    async def _their_versions(self) -> dict[int, tuple[int, int]]:
         """Return the versions of the broker's APIs, requested in version 3 or else in 0 (KIP-511)."""
         version = 3
-        frame = await self._exchanged(reader, Api.API_VERSIONS, version, SOFTWARE)
+        frame = await self._exchanged(Api.API_VERSIONS, version, SOFTWARE)
         if int.from_bytes(frame[4:6], "big") == Wire.unsupported_version:
             version = 0
-            frame = await self._exchanged(reader, Api.API_VERSIONS, version, SOFTWARE)
+            frame = await self._exchanged(Api.API_VERSIONS, version, SOFTWARE)
         _, body = decode_response(Api.API_VERSIONS, version, frame)
         return {entry.api_key: (entry.min_version, entry.max_version) for entry in body.api_keys}
 
-    async def _log_in(
-        self, reader: asyncio.StreamReader, login: Login, versions: Mapping[int, tuple[int, int]]
-    ) -> None:
+    async def _log_in(self, login: Login, versions: Mapping[int, tuple[int, int]]) -> None:
         """Authenticate with SASL in frames of the protocol (KIP-152).
 
         Raises:
@@ -201,7 +238,7 @@ class Link:
         api, version = Api.SASL_HANDSHAKE, common_version(Api.SASL_HANDSHAKE, versions)
         if not version:
             raise RefusedError("broker", "it offers SaslHandshake 0 only, expected version 1 (KIP-152)")
-        frame = await self._exchanged(reader, api, version, {"mechanism": login.mechanism})
+        frame = await self._exchanged(api, version, {"mechanism": login.mechanism})
         _, body = decode_response(api, version, frame)
         if body.error_code is not Wire.none:
             if not body.mechanisms:
@@ -213,7 +250,7 @@ class Link:
         steps = login.steps()
         message = next(steps)
         while True:
-            frame = await self._exchanged(reader, api, version, {"auth_bytes": message})
+            frame = await self._exchanged(api, version, {"auth_bytes": message})
             _, body = decode_response(api, version, frame)
             if body.error_code is not Wire.none:
                 found = body.error_message or body.error_code.name
@@ -226,93 +263,97 @@ class Link:
             except ProtocolError as error:
                 raise RefusedError(error.peer, error.reason) from None
 
-    async def _exchanged(self, reader: asyncio.StreamReader, api: Api, version: int, values: Values) -> bytes:
+    async def _exchanged(self, api: Api, version: int, values: Values) -> bytes:
         """Send a request of the connection itself and return its response."""
-        assert self._writer is not None
-        self._writer.write(encode_request(api, version, 0, self._client_id, values))
+        assert self._transport is not None
+        self._reply = self._loop.create_future()
+        self._transport.write(encode_request(api, version, 0, self._client_id, values))
         async with asyncio.timeout(CONNECT_SECONDS):
-            return await _frame(reader)
+            return await self._reply
 
-    def _closed_by(self, error: asyncio.IncompleteReadError | ConnectionResetError) -> str:
+    def _closed_by(self, error: ConnectionResetError) -> str:
         """Return the reason of a connection that the broker has closed."""
-        if isinstance(error, asyncio.IncompleteReadError) and error.partial:
+        if self._buffer:
             return "it closed the connection in the middle of a response"
-        found = "it closed the connection"
-        if isinstance(error, ConnectionResetError):
-            found = str(error) or found
-        pending = (request for _, request, _ in self._in_flight.values())
-        is_unanswered = not self._is_answered and any(isinstance(each, FIRST_REQUESTS) for each in pending)
+        found = str(error) or "it closed the connection"
+        is_unanswered = not self._is_answered and any(
+            isinstance(sent.request, FIRST_REQUESTS) for sent in self._in_flight.values()
+        )
         return f"{found}{_UNLIKE}" if self._versions is None or is_unanswered else found
 
+    def _next_frame(self) -> bytes | None:
+        """Take the next complete frame from the buffer, None if there is none."""
+        if len(self._buffer) < LENGTH.size:
+            return None
+        if self._buffer.startswith(_TLS_ALERT):
+            raise ProtocolError("broker", "it speaks TLS, expected security.protocol=SSL or SASL_SSL")
+        (size,) = LENGTH.unpack_from(self._buffer)
+        if not 4 <= size <= MOST_FRAME_BYTES:
+            found = f"a frame of {size:,} bytes, expected 4 to {MOST_FRAME_BYTES:,} (is it a Kafka broker?)"
+            raise ProtocolError("broker", found)
+        whole = LENGTH.size + size
+        if len(self._buffer) < whole:
+            return None
+        frame = bytes(self._buffer[LENGTH.size : whole])
+        del self._buffer[:whole]
+        return frame
+
     def _take(self, frame: bytes) -> None:
+        if self._reply is not None:
+            self._reply.set_result(frame)
+            return
         self._is_answered = True
         correlation = int.from_bytes(frame[:4], "big", signed=True)
         if correlation in self._looks_up:
             self._looked_up(correlation, frame)
             return
-        pending = self._in_flight.pop(correlation, None)
-        if pending is None:
+        sent = self._in_flight.pop(correlation, None)
+        if sent is None:
             raise ProtocolError("broker", f"a response to request {correlation}, which is not in flight")
-        request_id, request, version = pending
-        _, body = decode_response(api_of(request), version, frame)
-        if isinstance(request, ConsumerGroupHeartbeatRequest):
-            unknown = unknown_topics(body, self._topics)
-            if unknown:
-                self._look_up(unknown, request_id, request, version, body)
-                return
-        self._deliver(request_id, request, body, version)
+        received = decode_received(sent.request, sent.version, frame, self._topics)
+        if received.unknown:
+            self._look_up(received.unknown, sent, frame)
+        else:
+            self._deliver(sent, received)
 
-    def _deliver(self, request_id: int, request: m.Request, body: Any, version: int) -> None:
-        received = response_message(request, body, version, self._topics)
-        self._topics.learn(received.topic_ids)
-        self._received(request_id, received)
+    def _deliver(self, sent: _Sent, received: Received) -> None:
+        if received.topic_ids:
+            self._topics.learn(received.topic_ids)
+        self._received(sent.request_id, received)
 
-    def _look_up(
-        self, topic_ids: Sequence[UUID], request_id: int, request: m.Request, version: int, body: Any
-    ) -> None:
+    def _look_up(self, topic_ids: Sequence[UUID], sent: _Sent, frame: bytes) -> None:
         """Request the names of topics. The response that names their ids is delivered after that."""
-        assert self._writer is not None
+        assert self._transport is not None
         assert self._versions is not None
-        its_version = common_version(Api.METADATA, self._versions, self._max_versions)
-        if its_version < NAMES_BY_ID:
-            raise ProtocolError("broker", f"it offers METADATA up to {its_version}, expected {NAMES_BY_ID}")
+        version = common_version(Api.METADATA, self._versions, self._max_versions)
+        if version < NAMES_BY_ID:
+            raise ProtocolError("broker", f"it offers METADATA up to {version}, expected {NAMES_BY_ID}")
         self._correlation += 1
-        self._looks_up[self._correlation] = its_version, request_id, request, version, body
-        values = {
-            "topics": tuple({"topic_id": topic_id, "name": None} for topic_id in topic_ids),
-            "allow_auto_topic_creation": False,
-            "include_topic_authorized_operations": False,
-        }
-        self._writer.write(
-            encode_request(Api.METADATA, its_version, self._correlation, self._client_id, values)
+        self._looks_up[self._correlation] = version, sent, frame
+        values = {"topics": tuple({"topic_id": topic_id, "name": None} for topic_id in topic_ids)}
+        self._transport.write(
+            encode_request(Api.METADATA, version, self._correlation, self._client_id, values)
         )
 
     def _looked_up(self, correlation: int, frame: bytes) -> None:
-        its_version, request_id, request, version, body = self._looks_up.pop(correlation)
-        _, metadata = decode_response(Api.METADATA, its_version, frame)
-        self._topics.learn(response_message(m.MetadataRequest(), metadata, its_version).topic_ids)
-        self._deliver(request_id, request, body, version)
+        version, sent, its_frame = self._looks_up.pop(correlation)
+        self._topics.learn(decode_received(m.MetadataRequest(), version, frame).topic_ids)
+        received = decode_received(sent.request, sent.version, its_frame, self._topics)
+        if received.unknown:  # the topic is deleted, and the coordinator is about to assign anew
+            received = Received(ConsumerGroupHeartbeatResponse(error=ErrorCode.UNKNOWN_SERVER_ERROR))
+        self._deliver(sent, received)
 
     def _close(self) -> None:
-        if self._writer is not None and self._closing is None:
-            self._writer.close()
-            self._closing = asyncio.get_running_loop().create_task(_closed(self._writer))
+        """Close the connection. With TLS, that takes an answer of the broker."""
+        if self._transport is not None and not self._is_closing:
+            self._transport.close()
+            self._loop.call_later(CLOSE_SECONDS, self._transport.abort)
+        self._is_closing = True
 
     def _end(self, reason: str) -> None:
         self._close()
         lost, self._lost = self._lost, _ignore
         lost(reason)
-
-
-async def _closed(writer: asyncio.StreamWriter) -> None:
-    """Wait until a connection is closed, which takes an answer of the broker with TLS."""
-    try:
-        async with asyncio.timeout(CLOSE_SECONDS):
-            await writer.wait_closed()
-    except TimeoutError:
-        writer.transport.abort()
-    except OSError:  # it was closed already
-        return
 
 
 def _ignore(_: str) -> None:
@@ -321,17 +362,6 @@ def _ignore(_: str) -> None:
 
 _TLS_ALERT = b"\x15\x03"
 _UNLIKE = " before its first response: does it expect another security.protocol (TLS, SASL)?"
-
-
-async def _frame(reader: asyncio.StreamReader) -> bytes:
-    start = await reader.readexactly(4)
-    if start.startswith(_TLS_ALERT):
-        raise ProtocolError("broker", "it speaks TLS, expected security.protocol=SSL or SASL_SSL")
-    size = int.from_bytes(start, "big", signed=True)
-    if not 4 <= size <= MOST_FRAME_BYTES:
-        found = f"a frame of {size:,} bytes, expected 4 to {MOST_FRAME_BYTES:,} (is it a Kafka broker?)"
-        raise ProtocolError("broker", found)
-    return await reader.readexactly(size)
 
 
 class Links:
@@ -402,6 +432,8 @@ class Links:
     async def close(self) -> None:
         """Close all connections."""
         links, self._links = [*self._links.values(), *self._dropped], {}
+        for link in links:
+            link.drop()
         for link in links:
             await link.close()
 

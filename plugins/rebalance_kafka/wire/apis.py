@@ -1,7 +1,7 @@
 """The APIs of the Kafka protocol that are spoken here: one row each, with versions and messages.
 
 To add a request, add its API key and its row here, and the fields whose names differ from Kafka's to
-`rebalance_kafka.wire.fields`. kio has the entities of every version: a row selects them by key and version.
+`rebalance_kafka.wire.fields`. kio has the schemas of every version: a row selects them by key and version.
 
 Spoken: consumer groups of both protocols, their administration and their offsets; records and topics
 without replication, and the administration of topics; idempotent producers and transactions; authentication
@@ -67,8 +67,8 @@ MOST_VERSION = 2**15 - 1
 class Row(NamedTuple):
     """An API: its lowest and highest version, and the messages of the core that stand for it.
 
-    Without messages, the broker works on kio's entities itself. ``most_sent``: the highest version that the
-    consumer sends, if the broker serves higher ones.
+    Without messages, the broker works on the values of the schema. ``most_sent``: the highest version that
+    the consumer sends, if the broker serves higher ones.
     """
 
     versions: tuple[int, int]

@@ -1,15 +1,15 @@
 """Fields that Kafka's schemas and the messages of the core name differently, and fields that one side lacks.
 
 Every other field has the same name on both sides, except for times: a field ``NAME_ms`` of a message is
-``NAME`` in kio's entities. Rows with fields ``topic`` and ``partition`` are grouped by topic if the schema
+``NAME`` in kio's schemas. Rows with fields ``topic`` and ``partition`` are grouped by topic if the schema
 groups them.
 """
 
 from collections.abc import Mapping
-from datetime import timedelta
 from typing import Any
 
 from coordinator_core.protocol import messages as m
+from coordinator_core.protocol import reconcile as r
 from coordinator_core.protocol.error_codes import ErrorCode
 
 MOST_BYTES = 50 * 1024 * 1024
@@ -43,6 +43,12 @@ NAMES: Mapping[type, Mapping[str, str]] = {
     m.OffsetForLeaderEpochResponse: {"ends": "topics"},
     m.FetchRequest: {"partitions": "topics", "forgotten": "forgotten_topics_data"},
     m.FetchPartition: {"offset": "fetch_offset", "leader_epoch": "current_leader_epoch"},
+    r.ConsumerGroupHeartbeatResponse: {"message": "error_message"},
+    r.ConsumerGroupDescribeResponse: {
+        "message": "error_message",
+        "state": "group_state",
+        "assignor": "assignor_name",
+    },
 }
 """Message -> field of the message -> field of the schema."""
 
@@ -53,10 +59,13 @@ EVERYWHERE: Mapping[str, str] = {
 }
 """The same for all messages, if the schema does not have the message's own name."""
 
-READ_FROM: Mapping[str, str] = {"rebalance_timeout_ms": "session_timeout"}
-"""Field of a message -> field of the schema that it is read from in versions without a field for it."""
-
-ABSENT: Mapping[str, Any] = {"error": ErrorCode.NONE, "group_instance_id": None, "state": ""}
+ABSENT: Mapping[str, Any] = {
+    "error": ErrorCode.NONE,
+    "group_instance_id": None,
+    "rebalance_timeout_ms": -1,
+    "state": "",
+    "subscribed_topic_regex": None,
+}
 """Field of a message without a default -> its value in versions without a field for it."""
 
 CONSTANTS: Mapping[str, Any] = {
@@ -66,11 +75,12 @@ CONSTANTS: Mapping[str, Any] = {
     "include_topic_authorized_operations": False,
     "key_type": 0,  # a group
     "max_bytes": MOST_BYTES,
+    "member_type": 1,  # a member of the consumer protocol
     "min_bytes": 1,
     "rack_id": "",
     "replica_id": -1,  # a consumer
-    "retention_time": timedelta(milliseconds=-1),  # the broker's default
-    "throttle_time": timedelta(0),
+    "retention_time": -1,  # the broker's default
+    "throttle_time": 0,
     "topic_id": None,  # topics are named
 }
 """Field of a schema -> the value that is written where no message has a field for it."""

@@ -1,29 +1,34 @@
-"""Conversion between frames, which are bytes, and kio's entities.
+"""Conversion between frames, which are bytes, and messages of the core or values.
 
 Values have the names of the newest version. Names that the version of a frame lacks are left out.
 """
 
-import io
-from collections.abc import Callable, Mapping
-from dataclasses import MISSING, fields
-from datetime import timedelta
+from collections.abc import Callable
 from functools import cache, lru_cache
 from struct import Struct
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from kio.index import load_request_schema, load_response_schema
-from kio.serial import entity_reader, entity_writer
 
 from coordinator_core.errors import ProtocolError
+from coordinator_core.protocol import messages as m
+from coordinator_core.protocol.error_codes import ErrorCode
 from rebalance_kafka.access import EVERYTHING, Access
-from rebalance_kafka.wire.apis import VERSIONS, Api
-from rebalance_kafka.wire.scan import MOST_ELEMENTS, length_check, without_unknown_tags
-from rebalance_kafka.wire.schemas import nested
+from rebalance_kafka.wire.apis import VERSIONS, Api, api_of
+from rebalance_kafka.wire.codecs import codec
+from rebalance_kafka.wire.messages import Reading, Received, reading_of, receiving_of
+from rebalance_kafka.wire.values import (
+    INT16,
+    MOST_ELEMENTS,
+    NO_TOPICS,
+    Input,
+    Output,
+    Topics,
+    read_tags,
+    sized,
+)
 
-Values: TypeAlias = Mapping[str, Any]
-"""Fields of an entity by the names of kio's newest version. Nested entities are mappings too."""
-
-LENGTH_BYTES = 4
+LENGTH = Struct(">i")
 """The length of a frame comes first."""
 
 _REPEATED = frozenset({Api.HEARTBEAT})
@@ -34,7 +39,8 @@ _REMEMBERED = 4_096
 """Requests of `_REPEATED` up to `_SHORT_BYTES` that are remembered as decoded."""
 
 _HEAD = Struct(">hhi")
-_NO_TIME = timedelta(0)
+_CORRELATION = Struct(">i")
+_CLIENT_ID = sized(INT16, is_text=True, nullable=True)
 _API_BY_KEY = {int(api): api for api in Api}
 
 
@@ -47,9 +53,10 @@ class Head(NamedTuple):
 
 
 class Request(NamedTuple):
-    """A request that a client sent. ``body`` is kio's entity of the version.
+    """A request that a client sent.
 
-    ``access``: what the user of the client may do.
+    ``body``: the core's message, a list of them for several groups, or a namespace of values if the broker
+    handles the request without the coordinator. ``access``: what the user of the client may do.
     """
 
     api: Api
@@ -80,7 +87,12 @@ def is_served(head: Head) -> bool:
     return lowest <= head.version <= highest
 
 
-def decode_request(frame: bytes, head: Head, access: Access = EVERYTHING) -> Request:
+# --- requests
+
+
+def decode_request(
+    frame: bytes, head: Head, access: Access = EVERYTHING, topics: Topics = NO_TOPICS
+) -> Request:
     """Return the request of a frame whose head `is_served`. ``access``: what the user of the client may do.
 
     Raises:
@@ -89,159 +101,116 @@ def decode_request(frame: bytes, head: Head, access: Access = EVERYTHING) -> Req
     api = _API_BY_KEY[head.key]
     try:
         if api in _REPEATED and len(frame) <= _SHORT_BYTES:
-            header, body = _repeated(api, head.version, frame[_HEAD.size :])
+            client_id, body = _repeated(api, head.version, frame[_HEAD.size :])
         else:
-            header, body = _request_reader(api, head.version)(frame)
-    except Exception as error:  # kio raises errors of many kinds
-        raise ProtocolError(_named(api, head.version), f"{type(error).__name__}: {error}") from None
-    return Request(api, head.version, head.correlation_id, header.client_id or "", body, access)
+            client_id, body = _request(api, head.version, Input(frame, _HEAD.size, MOST_ELEMENTS, topics))
+    except Exception as error:  # invalid bytes raise errors of many kinds
+        raise ProtocolError(f"{api.name} v{head.version}", f"{type(error).__name__}: {error}") from None
+    return Request(api, head.version, head.correlation_id, client_id, body, access)
 
 
-def encode_request(api: Api, version: int, correlation_id: int, client_id: str | None, body: Any) -> bytes:
-    """Return a request as a frame with its length. ``body`` is kio's entity or its values."""
-    make_header, write_header, write_body = _request_writers(api, version)
-    buffer = io.BytesIO(bytes(LENGTH_BYTES))
-    buffer.seek(LENGTH_BYTES)
-    header = make_header(
-        request_api_key=int(api),
-        request_api_version=version,
-        correlation_id=correlation_id,
-        client_id=client_id,
-    )
-    write_header(buffer, header)
-    write_body(buffer, body)
-    return _measured(buffer)
+class _Form(NamedTuple):
+    """The schema of a body, and whether there are tagged fields in the header before it."""
+
+    schema: Any
+    has_tags: bool
+
+
+@cache
+def _form(load: Callable[[int, int], Any], api: Api, version: int) -> _Form:
+    schema = load(api, version)
+    return _Form(schema, schema.__header_schema__.__flexible__)
+
+
+@lru_cache(_REMEMBERED)
+def _repeated(api: Api, version: int, rest: bytes) -> tuple[str, Any]:
+    """Return client id and body of a request without its head."""
+    return _request(api, version, Input(rest, 0, MOST_ELEMENTS))
+
+
+def _request(api: Api, version: int, source: Input) -> tuple[str, Any]:
+    client_id = _CLIENT_ID.read(source) or ""
+    return client_id, _read(_form(load_request_schema, api, version), reading_of(api, version), source)
+
+
+def _read(form: _Form, reading: Reading, source: Input) -> Any:
+    if form.has_tags:
+        read_tags(source, {}, {})
+    body = codec(form.schema, reading.message).read(source)
+    return body if reading.finish is None else reading.finish(body)
+
+
+def encode_request(
+    api: Api, version: int, correlation_id: int, client_id: str | None, body: Any, topics: Topics = NO_TOPICS
+) -> bytes:
+    """Return a request as a frame with its length. ``body``: a message of the core, or values."""
+    out = Output(LENGTH.size)
+    out += _HEAD.pack(api, version, correlation_id)
+    _CLIENT_ID.write(out, client_id)
+    return _written(out, _form(load_request_schema, api, version), body, topics)
+
+
+# --- responses
 
 
 def decode_response(api: Api, version: int, frame: bytes) -> tuple[int, Any]:
-    """Return the correlation id and kio's entity of a response.
+    """Return the correlation id and the values of a response.
 
     Raises:
         ProtocolError: if the frame is not a response of that API and version.
     """
+    return _CORRELATION.unpack_from(frame)[0], _response(api, version, Reading(), Input(frame))
+
+
+def decode_received(request: m.Request, version: int, frame: bytes, topics: Topics = NO_TOPICS) -> Received:
+    """Return the core's message of a response that a broker sent. Unknown topics have their ids as names.
+
+    Records that cannot be read are an error of their partition.
+
+    Raises:
+        ProtocolError: if the frame is not a response to the request in that version.
+    """
+    api, source = api_of(request), Input(frame, topics=topics)
+    received: Received = _response(api, version, receiving_of(api, version), source)
+    return received._replace(unknown=tuple(source.unknown)) if source.unknown else received
+
+
+def _response(api: Api, version: int, reading: Reading, source: Input) -> Any:
     try:
-        header, body = _response_reader(api, version)(frame)
-    except Exception as error:  # kio raises errors of many kinds
-        peer, found = f"answer to {_named(api, version)}", f"{type(error).__name__}: {error}"
+        source.take(_CORRELATION.size)
+        return _read(_form(load_response_schema, api, version), reading, source)
+    except Exception as error:  # invalid bytes raise errors of many kinds
+        peer, found = f"answer to {api.name} v{version}", f"{type(error).__name__}: {error}"
         raise ProtocolError(peer, found) from None
-    return header.correlation_id, body
 
 
-def encode_response(api: Api, version: int, correlation_id: int, body: Any) -> bytes:
-    """Return a response as a frame with its length. ``body`` is kio's entity or its values."""
-    tags, write_body = _response_writers(api, version)
-    start = bytes(LENGTH_BYTES) + correlation_id.to_bytes(4, "big", signed=True) + tags
-    buffer = io.BytesIO(start)
-    buffer.seek(len(start))
-    write_body(buffer, body)
-    return _measured(buffer)
+def encode_response(
+    api: Api, version: int, correlation_id: int, body: Any, topics: Topics = NO_TOPICS
+) -> bytes:
+    """Return a response as a frame with its length. ``body``: a message of the core, or values."""
+    out = Output(LENGTH.size)
+    out += _CORRELATION.pack(correlation_id)
+    return _written(out, _form(load_response_schema, api, version), body, topics)
 
 
-def in_ms(time: timedelta) -> int:
-    """Return the milliseconds of a time as kio reads it."""
-    return round(time.total_seconds() * 1_000)
-
-
-def from_ms(time_ms: int) -> timedelta:
-    """Return the time as kio writes it."""
-    return timedelta(milliseconds=time_ms)
-
-
-_Write: TypeAlias = Callable[[io.BytesIO, Any], None]
-_Read: TypeAlias = Callable[[bytes], tuple[Any, Any]]
-"""Returns the header and the body of a frame."""
-
-
-def _measured(buffer: io.BytesIO) -> bytes:
-    """Return the content, with its length in the bytes that were left for it."""
-    size = buffer.tell() - LENGTH_BYTES
-    buffer.seek(0)
-    buffer.write(size.to_bytes(LENGTH_BYTES, "big"))
-    return buffer.getvalue()
+def heartbeat_frame(request: Request, response: m.HeartbeatResponse) -> bytes:
+    """Return the frame of a response to a heartbeat, of which only the correlation id differs."""
+    template = _heartbeat_template(request.version, response.error)
+    begin, end = LENGTH.size, LENGTH.size + _CORRELATION.size
+    return template[:begin] + _CORRELATION.pack(request.correlation_id) + template[end:]
 
 
 @cache
-def _builder(schema: Any) -> Callable[[Values], Any]:
-    """Return the function that makes an entity from values. Names that the version lacks are left out."""
-    plan = [(field.name, nested(field), field.default is MISSING) for field in fields(schema)]
-
-    def build(values: Values) -> Any:
-        arguments: dict[str, Any] = {}
-        for name, inner, is_required in plan:
-            if name in values:
-                value = values[name]
-                if inner is not None and value is not None:
-                    make = _builder(inner)
-                    value = make(value) if isinstance(value, dict) else tuple(map(make, value))
-                arguments[name] = value
-            elif name == "throttle_time":
-                arguments[name] = _NO_TIME
-            elif is_required:
-                raise TypeError(f"{schema.__name__} v{schema.__version__} without {name}")
-        return schema(**arguments)
-
-    return build
+def _heartbeat_template(version: int, error: ErrorCode) -> bytes:
+    return encode_response(Api.HEARTBEAT, version, 0, m.HeartbeatResponse(error=error))
 
 
-@cache
-def _request_reader(api: Api, version: int) -> _Read:
-    return _reader(load_request_schema(api, version), MOST_ELEMENTS)
-
-
-@lru_cache(_REMEMBERED)
-def _repeated(api: Api, version: int, rest: bytes) -> tuple[Any, Any]:
-    """Return header and body of a request without its head, the fields of which are 0 in this header."""
-    return _request_reader(api, version)(bytes(_HEAD.size) + rest)
-
-
-@cache
-def _response_reader(api: Api, version: int) -> _Read:
-    return _reader(load_response_schema(api, version), None)
-
-
-@cache
-def _request_writers(api: Api, version: int) -> tuple[Any, Any, _Write]:
-    schema = load_request_schema(api, version)
-    header = schema.__header_schema__
-    return header, entity_writer(header), _body_writer(schema)
-
-
-@cache
-def _response_writers(api: Api, version: int) -> tuple[bytes, _Write]:
-    """Return the tags of the header, of which there are none, and the writer of the body."""
-    schema = load_response_schema(api, version)
-    return b"\0" if schema.__header_schema__.__flexible__ else b"", _body_writer(schema)
-
-
-def _reader(schema: Any, most_elements: int | None) -> _Read:
-    header_schema = schema.__header_schema__
-    read_header, read_body = entity_reader(header_schema), entity_reader(schema)
-    check = length_check(schema, most_elements)
-
-    def read(frame: bytes) -> tuple[Any, Any]:
-        header, at = read_header(frame, 0)
-        if check is not None:
-            check(frame, at)
-        body, _ = read_body(frame, at)
-        return header, body
-
-    def read_known(frame: bytes) -> tuple[Any, Any]:
-        try:
-            return read(frame)
-        except KeyError:  # a tagged field that kio does not know
-            return read(without_unknown_tags(frame, (header_schema, schema), most_elements))
-
-    return read_known
-
-
-def _body_writer(schema: Any) -> _Write:
-    build, write_entity = _builder(schema), entity_writer(schema)
-
-    def write(buffer: io.BytesIO, body: Any) -> None:
-        write_entity(buffer, build(body) if isinstance(body, dict) else body)
-
-    return write
-
-
-def _named(api: Api, version: int) -> str:
-    return f"{api.name} v{version}"
+def _written(out: Output, form: _Form, body: Any, topics: Topics) -> bytes:
+    """Return a frame with its body and its length."""
+    out.topics = topics
+    if form.has_tags:
+        out.append(0)
+    message: Any = None if isinstance(body, dict) else type(body)
+    codec(form.schema, message).write(out, body)
+    LENGTH.pack_into(out, 0, len(out) - LENGTH.size)
+    return bytes(out)

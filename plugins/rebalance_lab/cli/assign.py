@@ -22,9 +22,8 @@ from coordinator_core.model import GroupAssignment
 from coordinator_core.reading.checks import describe
 from coordinator_core.reading.raised import traceback_of
 from coordinator_core.registry.registry import default_registry
+from rebalance_lab.cli import options
 from rebalance_lab.cli.output import ExitStatus, complain, give_up, print_traceback
-from rebalance_lab.cli.running import DEFAULT_TIMEOUT, TIMEOUT_HELP
-from rebalance_lab.cli.scenarios import strategies_beginning
 from rebalance_lab.scenarios.groups import GroupDocument, assignment_document, parse_group
 from rebalance_lab.simulation.world.collector import collecting_rarely
 
@@ -52,11 +51,11 @@ def assign(
             "-a",
             "-s",
             metavar="NAME",
-            autocompletion=strategies_beginning,
+            autocompletion=options.strategies_beginning,
             help="Use this assignor, even for lines that name another.",
         ),
     ] = None,
-    timeout: Annotated[float, typer.Option(min=0, metavar="SECONDS", help=TIMEOUT_HELP)] = DEFAULT_TIMEOUT,
+    timeout: options.TimeoutOption = options.DEFAULT_TIMEOUT,
 ) -> None:
     """Assign partitions to the members of groups, one group a line.
 

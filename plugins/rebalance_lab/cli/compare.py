@@ -1,12 +1,10 @@
 """``rebalance-lab compare``: several strategies on one scenario, in one table."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import islice
-from math import nan
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
 from rich.console import Console
@@ -15,48 +13,30 @@ from rich.text import Text
 from coordinator_core.errors import InputError
 from coordinator_core.registry.hookspecs import MetricSpec
 from coordinator_core.registry.registry import default_registry
+from rebalance_lab.cli import options
 from rebalance_lab.cli.files import check_path
 from rebalance_lab.cli.output import (
     ExitStatus,
     complain,
     print_document,
-    print_table,
+    print_hanging,
+    print_tables,
     stdout,
     text_width,
 )
 from rebalance_lab.cli.remedies import with_remedies
-from rebalance_lab.cli.running import (
-    DEFAULT_TIMEOUT,
-    EVERY_MESSAGE_HELP,
-    TIMEOUT_HELP,
-    Failure,
-    StrategyRun,
-    Task,
-    run_all,
-)
-from rebalance_lab.cli.scenarios import SCENARIO_HELP, SEED_HELP, opened_scenario, strategy_option
+from rebalance_lab.cli.running import Task, run_grid
 from rebalance_lab.scenarios.scenario import Scenario
 from rebalance_lab.scenarios.settings import setting_in
-from rebalance_lab.scenarios.variants import expanded, variants
+from rebalance_lab.scenarios.variants import Variant, expanded, variants
+from rebalance_lab.verdicts import comparison_tables
 from rebalance_lab.verdicts.answers import answers
-from rebalance_lab.verdicts.comparison import Candidate, Comparison, Figure
+from rebalance_lab.verdicts.comparison import Comparison
 from rebalance_lab.verdicts.comparison_formats import as_csv, as_html, as_json
-from rebalance_lab.verdicts.comparison_tables import (
-    by_group,
-    definitions,
-    faults,
-    front_line,
-    hanging,
-    metrics_of,
-    signs,
-    tables_of,
-    title_of,
-)
-from rebalance_lab.verdicts.load import overload_of_all
+from rebalance_lab.verdicts.grid import Candidate, Failure, StrategyRun, candidate_of, load_of
 from rebalance_lab.verdicts.reasons import parts_under
 from rebalance_lab.verdicts.rule import FEWEST_PAIRS
-from rebalance_lab.verdicts.tables import text_tables
-from rebalance_lab.verdicts.words import findings_of_seeds, in_seeds
+from rebalance_lab.verdicts.words import in_seeds
 
 DEFAULT_STRATEGIES = ("range", "roundrobin", "sticky", "cooperative-sticky")
 
@@ -72,23 +52,8 @@ _UNREAD = "-", None
 _NARROWEST_WITH_UNITS = 100
 """Columns of a terminal on which the units of metrics have a column of their own."""
 
-
-@dataclass(frozen=True)
-class _Entry:
-    """A strategy with a combination of settings, and its scenario for each seed.
-
-    A setting with several values that the strategy does not read is left out.
-    """
-
-    strategy: str
-    settings: Mapping[str, str]
-    scenarios: Sequence[Scenario]
-
-    @property
-    def label(self) -> str:
-        """The strategy and the settings, as errors name them."""
-        settings = " ".join(f"{name}={text}" for name, text in self.settings.items())
-        return f"strategy {self.strategy!r}" + (f" with {settings}" if settings else "")
+_Runs: TypeAlias = Sequence[tuple[Variant, dict[int, StrategyRun]]]
+"""Strategies with settings, and the run of each seed."""
 
 
 def _explain(wanted: bool) -> None:
@@ -98,10 +63,10 @@ def _explain(wanted: bool) -> None:
 
 
 def compare(
-    scenario: Annotated[str, typer.Argument(metavar="SCENARIO", help=SCENARIO_HELP)],
+    scenario: options.ScenarioArgument,
     strategy: Annotated[
         list[str] | None,
-        strategy_option(
+        options.strategy_option(
             "A strategy: an assignor, with +options and +modifiers (range+static); file.py:Name is an"
             " assignor that is not installed. Alternatives in braces are several strategies"
             " (optimal+tolerance={1%,2%}). Give it several times; "
@@ -119,11 +84,9 @@ def compare(
     ] = None,
     seeds: Annotated[
         int | None,
-        typer.Option(
-            min=1,
-            metavar="N",
-            help=f"Run N seeds: the scenario's and those that follow it; default: {SEEDS}, fewer if the runs"
-            " are long, one with `--seed`.",
+        options.seeds_option(
+            f"Run N seeds: the scenario's and those that follow it; default: {SEEDS}, fewer if the runs"
+            " are long, one with `--seed`."
         ),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Show all metrics, by groups.")] = False,
@@ -135,17 +98,11 @@ def compare(
         typer.Option(metavar="DIR", help="Keep each run's trace here, as JSON Lines.", file_okay=False),
     ] = None,
     jobs: Annotated[
-        int | None,
-        typer.Option(
-            "--jobs",
-            "-j",
-            min=1,
-            help="The number of processes; default: none for little work, else as many as there are cores.",
-        ),
+        int | None, options.jobs_option("none for little work, else as many as there are cores")
     ] = None,
-    every_message: Annotated[bool, typer.Option("--every-message", help=EVERY_MESSAGE_HELP)] = False,
-    seed: Annotated[int | None, typer.Option(min=0, help=SEED_HELP)] = None,
-    timeout: Annotated[float, typer.Option(min=0, metavar="SECONDS", help=TIMEOUT_HELP)] = DEFAULT_TIMEOUT,
+    every_message: options.EveryMessageOption = False,
+    seed: options.SeedOption = None,
+    timeout: options.TimeoutOption = options.DEFAULT_TIMEOUT,
     explain: Annotated[  # noqa: ARG001
         bool,
         typer.Option("--explain-metrics", is_eager=True, callback=_explain, help="Define all metrics."),
@@ -156,21 +113,29 @@ def compare(
     Each metric is a row, each strategy a column; with `--set` each combination is a row. A star marks the
     figures that are better than the others. `--explain-metrics` defines the metrics.
     """
-    registry = default_registry()
     strategies = expanded(strategy or DEFAULT_STRATEGIES)
-    opened = opened_scenario(scenario, seed)
-    entries = _entries(opened, strategies, settings or (), range(opened.seed, opened.seed + (seeds or 1)))
-    tasks = _tasks(entries, trace, every_message, numbered=seeds is not None and seeds > 1)
-    runs = run_all(tasks, jobs=jobs, timeout=timeout)
-    if seeds is None and seed is None and (count := _affordable_seeds(runs)) > 1:
-        more = _entries(opened, strategies, settings or (), range(opened.seed + 1, opened.seed + count))
-        tasks = _tasks(more, trace, every_message, numbered=True)
-        entries, runs = _joined(entries, runs, more, run_all(tasks, jobs=jobs, timeout=timeout))
-    failures = [*_failed_runs(entries, runs), *_failed_metrics(runs)]
-    comparison = _comparison(opened, list(registry.metrics().values()), entries, runs, failures)
-    compared = [
-        (each.strategy, each.scenarios) for each, own in _by_entry(entries, runs) if _has_figures(own)
+    opened = options.opened_scenario(scenario, seed)
+    found = variants(
+        strategies, settings or (), opened.config, options.where_settings_are(opened), default_registry()
+    )
+
+    def run(wanted: range, *, numbered: bool) -> list[dict[int, StrategyRun]]:
+        rows = list(_tasks(opened, found, wanted, trace, every_message, numbered=numbered))
+        done = run_grid(rows, jobs=jobs, timeout=timeout)
+        return [dict(zip(wanted, row, strict=True)) for row in done]
+
+    first = opened.seed
+    runs = run(range(first, first + (seeds or 1)), numbered=(seeds or 1) > 1)
+    if seeds is None and seed is None and (count := _affordable_seeds([own[first] for own in runs])) > 1:
+        more = run(range(first + 1, first + count), numbered=True)
+        runs = [{**own, **others} for own, others in zip(runs, more, strict=True)]
+    entries = list(zip(found, runs, strict=True))
+    failures = [*_failed_runs(entries), *_failed_metrics(entries)]
+    succeeded = [
+        (entry, own) for entry, own in entries if any(run.figures is not None for run in own.values())
     ]
+    comparison = _comparison(opened, entries, succeeded, failures)
+    compared = [(each.strategy, _scenarios(opened, each, own)) for each, own in succeeded]
     comparison = with_remedies(comparison, compared, jobs=jobs, timeout=timeout)
     if comparison.candidates and output == "table":
         print_comparison(comparison, everything=everything)
@@ -178,22 +143,18 @@ def compare(
         print_document(_WRITERS[output](comparison))
     for failure in failures:
         complain(failure.text, traceback=failure.traceback)
-    if failures or faults(comparison):
+    if failures or comparison_tables.faults(comparison):
         raise typer.Exit(int(ExitStatus.SOME_INPUTS_FAILED))
 
 
-def _entries(
-    scenario: Scenario, strategies: Sequence[str], settings: Sequence[str], seeds: range
-) -> list[_Entry]:
-    where = f"scenario {scenario.name!r}: config"
-    return [
-        _Entry(
-            variant.strategy,
-            variant.settings,
-            [replace(scenario, config=variant.config, seed=seed) for seed in seeds],
-        )
-        for variant in variants(strategies, settings, scenario.config, where, default_registry())
-    ]
+def _named(variant: Variant) -> str:
+    """Return the strategy and the settings, as errors name them."""
+    settings = " ".join(f"{name}={text}" for name, text in variant.settings.items())
+    return f"strategy {variant.strategy!r}" + (f" with {settings}" if settings else "")
+
+
+def _scenarios(scenario: Scenario, variant: Variant, seeds: Iterable[int]) -> list[Scenario]:
+    return [replace(scenario, config=variant.config, seed=seed) for seed in seeds]
 
 
 def _affordable_seeds(runs: Sequence[StrategyRun]) -> int:
@@ -207,77 +168,61 @@ def _affordable_seeds(runs: Sequence[StrategyRun]) -> int:
     return 1 if count < FEWEST_PAIRS or any(run.error for run in runs) else count
 
 
-def _joined(
-    entries: Sequence[_Entry],
-    runs: Sequence[StrategyRun],
-    more: Sequence[_Entry],
-    more_runs: Sequence[StrategyRun],
-) -> tuple[list[_Entry], list[StrategyRun]]:
-    """Return the entries with the seeds of both, and their runs."""
-    both = zip(_by_entry(entries, runs), _by_entry(more, more_runs), strict=True)
-    joined, joined_runs = [], []
-    for (entry, own), (other, others) in both:
-        joined.append(replace(entry, scenarios=[*entry.scenarios, *other.scenarios]))
-        joined_runs += [*own, *others]
-    return joined, joined_runs
-
-
 def _tasks(
-    entries: Sequence[_Entry], folder: Path | None, every_message: bool, *, numbered: bool
-) -> list[Task]:
-    """Return the runs of all entries, those of an entry one after another.
-
-    If ``numbered``, the names of the traces have the seeds.
-    """
+    scenario: Scenario,
+    found: Sequence[Variant],
+    seeds: range,
+    folder: Path | None,
+    every_message: bool,
+    *,
+    numbered: bool,
+) -> Iterator[list[Task]]:
+    """Yield the runs of each variant. If ``numbered``, the names of the traces have the seeds."""
     if folder is not None:
         _make_folder(folder)
-    tasks = []
-    for entry in entries:
-        for scenario in entry.scenarios:
+    for variant in found:
+        tasks = []
+        for each in _scenarios(scenario, variant, seeds):
             path = None
             if folder is not None:
-                number = [f"seed={scenario.seed}"] if numbered else []
-                parts = [scenario.name, entry.strategy, *(f"{n}={v}" for n, v in entry.settings.items())]
+                number = [f"seed={each.seed}"] if numbered else []
+                parts = [scenario.name, variant.strategy, *(f"{n}={v}" for n, v in variant.settings.items())]
                 path = folder / f"{'.'.join(map(_file_name, [*parts, *number]))}.jsonl"
                 check_path(path)
-            tasks.append(Task(scenario, entry.strategy, path, every_message))
-    return tasks
+            tasks.append(Task(each, variant.strategy, path, every_message))
+        yield tasks
 
 
 def _comparison(
-    scenario: Scenario,
-    metrics: list[MetricSpec],
-    entries: Sequence[_Entry],
-    runs: Sequence[StrategyRun],
-    failures: Sequence[Failure],
+    scenario: Scenario, entries: _Runs, succeeded: _Runs, failures: Sequence[Failure]
 ) -> Comparison:
-    """Put the runs together. An entry without a run that succeeded is left out."""
-    registry, candidates = default_registry(), []
-    names = dict.fromkeys(name for entry in entries for name in entry.settings)
-    for entry, own in _by_entry(entries, runs):
-        if not _has_figures(own):
-            continue
-        figures = {
-            m.name: Figure(tuple((run.figures or {}).get(m.name, nan) for run in own)) for m in metrics
-        }
-        config = entry.scenarios[0].config
-        settings = {n: (entry.settings[n], config[n]) if n in entry.settings else _UNREAD for n in names}
-        strategy = registry.strategy(entry.strategy)
-        parts = parts_under(registry.protocol(strategy.protocol), delayed=strategy.delay_ms is not None)
-        found = {each.seed: run.findings for each, run in zip(entry.scenarios, own, strict=True)}
-        candidates.append(Candidate(entry.strategy, figures, settings, findings_of_seeds(found), parts))
-    seeds = [each.seed for each in entries[0].scenarios]
-    errors = [failure.text for failure in failures]
-    load = overload_of_all(
-        [
-            (f"{entry.label}, seed {each.seed}", run.load)
-            for entry, own in _by_entry(entries, runs)
-            for each, run in zip(entry.scenarios, own, strict=True)
-            if run.figures is not None
-        ]
+    """Put the runs together. ``succeeded`` are the entries with a run that succeeded."""
+    names = list(dict.fromkeys(name for entry, _ in entries for name in entry.settings))
+    candidates = [_candidate(entry, own, names) for entry, own in succeeded]
+    load = load_of(
+        {candidate.label(): own for candidate, (_, own) in zip(candidates, succeeded, strict=True)}
     )
-    now = _now(scenario, entries[0].strategy, candidates)
-    return Comparison(scenario.name, seeds, metrics, candidates, errors, load=load, now=now)
+    (first, own), *_ = entries
+    return Comparison(
+        scenario.name,
+        list(own),
+        list(default_registry().metrics().values()),
+        candidates,
+        [failure.text for failure in failures],
+        load=load,
+        now=_now(scenario, first.strategy, candidates),
+    )
+
+
+def _candidate(entry: Variant, runs: Mapping[int, StrategyRun], settings: Sequence[str]) -> Candidate:
+    registry = default_registry()
+    values: dict[str, tuple[str, Any]] = {
+        name: (entry.settings[name], entry.config[name]) if name in entry.settings else _UNREAD
+        for name in settings
+    }
+    strategy = registry.strategy(entry.strategy)
+    parts = parts_under(registry.protocol(strategy.protocol), delayed=strategy.delay_ms is not None)
+    return replace(candidate_of(entry.strategy, runs), settings=values, parts=parts)
 
 
 def _now(scenario: Scenario, strategy: str, candidates: Sequence[Candidate]) -> int:
@@ -291,31 +236,19 @@ def _now(scenario: Scenario, strategy: str, candidates: Sequence[Candidate]) -> 
     return 0
 
 
-def _has_figures(runs: Sequence[StrategyRun]) -> bool:
-    return any(run.figures is not None for run in runs)
-
-
-def _by_entry(
-    entries: Sequence[_Entry], runs: Sequence[StrategyRun]
-) -> Iterator[tuple[_Entry, Sequence[StrategyRun]]]:
-    """Yield each entry with its runs, one for each seed."""
-    rest = iter(runs)
-    for entry in entries:
-        yield entry, list(islice(rest, len(entry.scenarios)))
-
-
-def _failed_runs(entries: Sequence[_Entry], runs: Sequence[StrategyRun]) -> Iterator[Failure]:
+def _failed_runs(entries: _Runs) -> Iterator[Failure]:
     """Yield the errors of runs: an error of an entry once."""
-    for entry, own in _by_entry(entries, runs):
-        for text in dict.fromkeys(run.error for run in own if run.error):
-            seeds = [each.seed for each in entry.scenarios]
-            some = in_seeds([seed for seed, run in zip(seeds, own, strict=True) if run.error == text], seeds)
-            traceback = next(run.traceback for run in own if run.error == text)
-            yield Failure(f"{entry.label}: {text}{f' ({some})' * bool(some)}", traceback)
+    for entry, own in entries:
+        for text in dict.fromkeys(run.error for run in own.values() if run.error):
+            failed = {seed: run for seed, run in own.items() if run.error == text}
+            some = in_seeds(failed, own)
+            traceback = next(iter(failed.values())).traceback
+            yield Failure(f"{_named(entry)}: {text}{f' ({some})' * bool(some)}", traceback)
 
 
-def _failed_metrics(runs: Sequence[StrategyRun]) -> Iterator[Failure]:
+def _failed_metrics(entries: _Runs) -> Iterator[Failure]:
     """Yield an error for each metric whose code failed: the first one, and the number of runs."""
+    runs = [run for _, own in entries for run in own.values()]
     for name in dict.fromkeys(name for run in runs for name in run.failed):
         found = [run.failed[name] for run in runs if name in run.failed]
         yield Failure(f"{found[0].text}, in {len(found)} of {len(runs)} runs", found[0].traceback)
@@ -325,26 +258,23 @@ def print_comparison(comparison: Comparison, *, everything: bool = False) -> Non
     """Print tables and their legend. What is too wide for the terminal follows in further tables below."""
     console = stdout()
     width = text_width(console)
-    console.print(Text.assemble((comparison.scenario, "bold"), f", {title_of(comparison)}"))
+    console.print(Text.assemble((comparison.scenario, "bold"), f", {comparison_tables.title_of(comparison)}"))
     for answer in answers(comparison):
-        console.print(Text(hanging(answer, width)))
+        print_hanging(answer, console)
     console.print()
     with_units = console.width >= _NARROWEST_WITH_UNITS
-    for table in tables_of(comparison, everything=everything, units=with_units):
+    for table in comparison_tables.tables_of(comparison, everything=everything, units=with_units):
         if table.title:
             console.print(Text(f"\n{table.title}", style="bold"))
-        for number, part in enumerate(text_tables(table.head, table.rows, console.width, table.headings)):
-            if number:
-                console.print()
-            print_table(part, console)
-    _print_lines(console, [front_line(comparison)], "", width)
-    _print_lines(console, faults(comparison), "bold red", width)
-    shown = metrics_of(comparison, everything=everything)
+        print_tables(table, console)
+    _print_lines(console, [comparison_tables.front_line(comparison)], "", width)
+    _print_lines(console, comparison_tables.faults(comparison), "bold red", width)
+    shown = comparison_tables.metrics_of(comparison, everything=everything)
     rest = len(comparison.shown) - len(shown)
     all_shown = f"--all shows {rest} more metrics, " if rest else ""
     more = f"{all_shown}--explain-metrics defines all"
     few = "" if comparison.is_decided else f"--seeds {FEWEST_PAIRS} runs as many seeds as an order needs"
-    _print_lines(console, [*signs(comparison), few, more], "dim", width)
+    _print_lines(console, [*comparison_tables.signs(comparison), few, more], "dim", width)
 
 
 def _print_lines(console: Console, lines: Sequence[str], style: str, width: int) -> None:
@@ -358,12 +288,11 @@ def _print_lines(console: Console, lines: Sequence[str], style: str, width: int)
 
 def explain_metrics(metrics: Sequence[MetricSpec], console: Console) -> None:
     """Print the definitions of metrics, by groups."""
-    width = text_width(console)
     console.print("Lower is better, unless a definition says otherwise.")
-    for group, own in by_group(metrics).items():
+    for group, own in comparison_tables.by_group(metrics).items():
         console.print(Text(f"\n{group}", style="bold"))
-        for definition in definitions(own):
-            console.print(Text(hanging(": ".join(definition), width)))
+        for definition in comparison_tables.definitions(own):
+            print_hanging(": ".join(definition), console)
 
 
 def _make_folder(folder: Path) -> None:

@@ -6,12 +6,10 @@ import typer
 from rich.text import Text
 
 from coordinator_core.registry.registry import default_registry
-from rebalance_lab.cli.output import ExitStatus, complain, print_document, stdout, text_width
-from rebalance_lab.cli.running import DEFAULT_TIMEOUT, TIMEOUT_HELP, run_one
-from rebalance_lab.cli.scenarios import SCENARIO_HELP, SEED_HELP, opened_scenario, strategy_option
-from rebalance_lab.scenarios.families import check_settings
+from rebalance_lab.cli import options
+from rebalance_lab.cli.output import ExitStatus, complain, print_document, print_hanging, stdout
+from rebalance_lab.cli.running import run_one
 from rebalance_lab.traces.invariants import Invariants
-from rebalance_lab.verdicts.comparison_tables import hanging
 from rebalance_lab.verdicts.explaining import Explanation, as_document
 from rebalance_lab.verdicts.explaining import explain as explained
 from rebalance_lab.verdicts.tables import json_text
@@ -20,10 +18,10 @@ DEFAULT_STRATEGIES = ("range", "cooperative-sticky")
 
 
 def explain(
-    scenario: Annotated[str, typer.Argument(metavar="SCENARIO", help=SCENARIO_HELP)],
+    scenario: options.ScenarioArgument,
     strategies: Annotated[
         list[str] | None,
-        strategy_option(
+        options.strategy_option(
             "A strategy: an assignor, with +options and +modifiers. Give it several times; "
             f"{' and '.join(DEFAULT_STRATEGIES)} when not given."
         ),
@@ -31,8 +29,8 @@ def explain(
     output: Annotated[
         Literal["text", "json"], typer.Option("--format", help="Sentences, or sentences and figures as JSON.")
     ] = "text",
-    seed: Annotated[int | None, typer.Option(min=0, help=SEED_HELP)] = None,
-    timeout: Annotated[float, typer.Option(min=0, metavar="SECONDS", help=TIMEOUT_HELP)] = DEFAULT_TIMEOUT,
+    seed: options.SeedOption = None,
+    timeout: options.TimeoutOption = options.DEFAULT_TIMEOUT,
 ) -> None:
     """Run strategies on a scenario and explain why their costs differ.
 
@@ -43,8 +41,8 @@ def explain(
     chosen = list(dict.fromkeys(strategies or DEFAULT_STRATEGIES))
     for name in chosen:
         registry.strategy(name)
-    opened = opened_scenario(scenario, seed)
-    check_settings(opened.config, chosen, f"scenario {opened.name!r}: config", registry)
+    opened = options.opened_scenario(scenario, seed)
+    options.check_strategies(opened, chosen)
     traces, failed = [], False
     for name in chosen:
         run = run_one(opened, name, timeout=timeout, watch=Invariants())
@@ -66,11 +64,10 @@ def explain(
 
 def _print(explanation: Explanation, seed: int) -> None:
     console = stdout()
-    width = text_width(console)
     console.print(Text.assemble((explanation.scenario, "bold"), f", seed {seed}"))
     for sentence in explanation.differences:
-        console.print(Text(hanging(sentence, width)))
+        print_hanging(sentence, console)
     for label, (costs, *reasons) in explanation.sentences.items():
         console.print(Text.assemble("\n", (label, "bold"), f": {costs}"))
         for reason in reasons:
-            console.print(Text(hanging(f"  {reason}", width, "    ")))
+            print_hanging(f"  {reason}", console, "    ")

@@ -5,6 +5,7 @@ rich is imported when there is something to print: the help needs none of it.
 
 import sys
 from enum import IntEnum
+from textwrap import wrap
 from typing import TYPE_CHECKING, NoReturn
 
 import typer
@@ -14,6 +15,8 @@ from coordinator_core.reading.raised import traceback_of
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
+
+    from rebalance_lab.verdicts.tables import Table as Grid
 
 _WIDEST = 10_000
 """Columns of a pipe: more than any table has."""
@@ -68,6 +71,29 @@ def print_table(table: "Table", console: "Console") -> None:
         console.print(table)
     for line in captured.get().removesuffix("\n").split("\n"):
         console.print(line.rstrip(), markup=False)
+
+
+def print_tables(table: "Grid", console: "Console") -> None:
+    """Print a table. Columns that do not fit in the terminal follow below, in further tables."""
+    from rebalance_lab.verdicts.tables import text_tables
+
+    parts = text_tables(table.head, table.rows, console.width, table.headings)
+    for number, part in enumerate(parts):
+        if number:
+            console.print()
+        print_table(part, console)
+
+
+def print_hanging(text: str, console: "Console", indent: str = "  ", style: str = "") -> None:
+    """Print a sentence in lines of the width of texts, indented from the second line on."""
+    from rich.text import Text
+
+    console.print(Text(hanging(text, text_width(console), indent), style))
+
+
+def hanging(text: str, width: int, indent: str = "  ") -> str:
+    """Return a text in lines of a width, indented from the second line on."""
+    return "\n".join(wrap(text, width, subsequent_indent=indent, break_on_hyphens=False))
 
 
 def print_document(text: str) -> None:

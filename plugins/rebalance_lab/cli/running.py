@@ -3,10 +3,11 @@
 import os
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from time import process_time
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from coordinator_core.assigning.combinators import with_deadline
 from coordinator_core.assigning.limits import Worker
-from coordinator_core.errors import PluginError, RebalanceLabError
+from coordinator_core.errors import RebalanceLabError
 from coordinator_core.reading.raised import traceback_of
 from coordinator_core.registry.hookspecs import Strategy
 from coordinator_core.registry.registry import default_registry
@@ -24,22 +25,13 @@ from rebalance_lab.scenarios.scenario import Scenario
 from rebalance_lab.simulation.run import simulate
 from rebalance_lab.simulation.world.collector import collecting_rarely
 from rebalance_lab.simulation.world.exchange import Exchange
-from rebalance_lab.traces.findings import findings, findings_at_end
+from rebalance_lab.traces.findings import findings_at_end
 from rebalance_lab.traces.history import History
 from rebalance_lab.traces.invariants import Invariants
-from rebalance_lab.traces.trace import Trace
-from rebalance_lab.verdicts.load import overload
-from rebalance_lab.verdicts.measuring import measure
+from rebalance_lab.verdicts.grid import StrategyRun, run_of
 
 if TYPE_CHECKING:
     from rich.progress import Progress
-
-DEFAULT_TIMEOUT = 60.0
-TIMEOUT_HELP = "How long an assignor may take for one assignment; 0 waits for ever."
-EVERY_MESSAGE_HELP = (
-    "Simulate every message, also the heartbeats and commits of a group at rest. The result is the same."
-)
-
 
 TRIED_SECONDS = 0.25
 WORTH_SECONDS = 1.0
@@ -58,35 +50,6 @@ class Task:
     strategy: str
     trace: Path | None = None
     every_message: bool = False
-
-
-@dataclass(frozen=True)
-class Failure:
-    """An error, and the traceback of the exception in an author's code that caused it; else an empty text."""
-
-    text: str
-    traceback: str = ""
-
-
-@dataclass(frozen=True)
-class StrategyRun:
-    """The result of a run: its figures or, if requested, its trace; or an error.
-
-    ``traceback`` is that of the exception in an author's code, if it caused the error. ``failed`` has the
-    failures of metrics by their names. Their figures are NaN. ``findings`` are the faults of the group at the
-    end of the run, ``load`` the sentences about a load that no assignor can carry. ``events`` counts those
-    of the trace.
-    """
-
-    strategy: str
-    figures: dict[str, float] | None = None
-    trace: Trace | None = None
-    error: str = ""
-    traceback: str = ""
-    failed: Mapping[str, Failure] = field(default_factory=dict)
-    findings: tuple[str, ...] = ()
-    load: tuple[str, ...] = ()
-    events: int = 0
 
 
 def run_all(
@@ -111,6 +74,19 @@ def run_all(
         if jobs is None:
             _take_part(processes)
         return processes.finish(jobs or available_cores())
+
+
+def run_grid(
+    rows: Sequence[Sequence[Task]],
+    *,
+    jobs: int | None,
+    timeout: float,
+    progress: Callable[[float], None] | None = None,
+) -> list[list[StrategyRun]]:
+    """Do rows of runs, for example one row for each candidate, and return their results: see `run_all`."""
+    tasks = [task for row in rows for task in row]
+    runs = iter(run_all(tasks, jobs=jobs, timeout=timeout, progress=progress) if tasks else [])
+    return [list(islice(runs, len(row))) for row in rows]
 
 
 def run_one(
@@ -251,7 +227,6 @@ def _run(
 ) -> StrategyRun:
     """Do a run. One that is watched has its trace as a result, others their figures."""
     registry = default_registry()
-    failed: dict[str, PluginError] = {}
     try:
         limited = _with_timeout(registry.strategy(task.strategy), timeout)
         trace = simulate(
@@ -269,17 +244,7 @@ def _run(
             return StrategyRun(
                 task.strategy, trace=trace, findings=findings_at_end(trace, watch.now, registry)
             )
-        history = History(trace, registry)
-        figures = measure(history, registry, failed=failed)
-        failures = {name: Failure(str(error), traceback_of(error)) for name, error in failed.items()}
-        return StrategyRun(
-            task.strategy,
-            figures,
-            failed=failures,
-            findings=findings(history),
-            load=overload(history),
-            events=len(trace.events),
-        )
+        return replace(run_of(History(trace, registry), registry, {}), strategy=task.strategy)
     except RebalanceLabError as error:
         return StrategyRun(task.strategy, error=str(error), traceback=traceback_of(error))
     except SystemExit as error:

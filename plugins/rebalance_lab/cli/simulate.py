@@ -7,12 +7,10 @@ from typing import Annotated, Any, Literal
 import typer
 
 from coordinator_core.errors import InputError
-from coordinator_core.registry.registry import default_registry
+from rebalance_lab.cli import options
 from rebalance_lab.cli.files import check_path, is_written_through, write_whole
 from rebalance_lab.cli.output import ExitStatus, complain, give_up, print_document, stdout
-from rebalance_lab.cli.running import DEFAULT_TIMEOUT, EVERY_MESSAGE_HELP, TIMEOUT_HELP, run_one
-from rebalance_lab.cli.scenarios import SCENARIO_HELP, SEED_HELP, opened_scenario, strategy_option
-from rebalance_lab.scenarios.families import check_settings
+from rebalance_lab.cli.running import run_one
 from rebalance_lab.simulation.world.exchange import Exchange
 from rebalance_lab.traces.invariants import Invariants
 from rebalance_lab.traces.rounds import rounds
@@ -27,10 +25,10 @@ MOST_LANES = 200
 
 
 def simulate(
-    scenario: Annotated[str, typer.Argument(metavar="SCENARIO", help=SCENARIO_HELP)],
+    scenario: options.ScenarioArgument,
     strategies: Annotated[
         list[str] | None,
-        strategy_option(
+        options.strategy_option(
             f"A strategy: an assignor, with +options and +modifiers; {DEFAULT_STRATEGY} when not given."
         ),
     ] = None,
@@ -49,9 +47,9 @@ def simulate(
     messages: Annotated[
         bool, typer.Option("--messages", help="The requests of all members, with their responses, too.")
     ] = False,
-    every_message: Annotated[bool, typer.Option("--every-message", help=EVERY_MESSAGE_HELP)] = False,
-    seed: Annotated[int | None, typer.Option(min=0, help=SEED_HELP)] = None,
-    timeout: Annotated[float, typer.Option(min=0, metavar="SECONDS", help=TIMEOUT_HELP)] = DEFAULT_TIMEOUT,
+    every_message: options.EveryMessageOption = False,
+    seed: options.SeedOption = None,
+    timeout: options.TimeoutOption = options.DEFAULT_TIMEOUT,
 ) -> None:
     """Run one strategy on a scenario and describe it round by round.
 
@@ -60,16 +58,13 @@ def simulate(
     run.
     """
     _check_format(output, brief=brief, messages=messages)
-    strategy, *others = strategies or [DEFAULT_STRATEGY]
-    if others:
-        raise InputError("--strategy", f"{1 + len(others)} strategies", "one: compare runs several")
+    strategy = options.only_strategy(strategies, DEFAULT_STRATEGY, "one: compare runs several")
     if picture is not None and not (picture.suffix.lower() == ".svg" or is_written_through(picture)):
         raise InputError("--picture", repr(str(picture)), "a file whose name ends with .svg")
-    default_registry().strategy(strategy)
     check_path(trace)
     check_path(picture)
-    opened = opened_scenario(scenario, seed)
-    check_settings(opened.config, [strategy], f"scenario {opened.name!r}: config", default_registry())
+    opened = options.opened_scenario(scenario, seed)
+    options.check_strategies(opened, [strategy])
     watch = Invariants()
     exchanges: list[Exchange] = []
     exchanged = exchanges.append if messages else None

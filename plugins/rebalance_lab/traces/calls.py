@@ -19,6 +19,9 @@ _JOINS = ("changed its metadata", "rejoined")
 _BY_DEADLINES = ("max.poll.interval.ms", "session", "timeout")
 """Parts of the reasons for which a member is removed that is late."""
 
+_MOST_BATCHES = 4
+"""Batches of which more than this number fit in max.poll.interval.ms are not the reason of missed polls."""
+
 
 class Outlasted(NamedTuple):
     """A callback, the deadline that it outlasts, and whether the group still counted on the members then.
@@ -36,16 +39,15 @@ class Calls:
     """The members that dropped out of a group.
 
     ``lost`` has their names, once for each time, by the callback that they ran. ``missed`` has those that ran
-    none, and gave up their membership because they did not poll, by the numbers of the events. ``removals``
-    are the numbers of the events by which the group removed any of them, or members without partitions.
-    ``late`` has the static members that ran a callback while a round ended without them, and started another
-    one when they joined.
+    none, as a batch outlasted max.poll.interval.ms, by their applications: the mean time of a batch,
+    max.poll.records, max.poll.interval.ms, and with how many records a batch takes half of that. ``late`` has
+    the static members that ran a callback while a round ended without them, and started another one when they
+    joined.
     """
 
     lost: dict[Outlasted, Counter[str]] = field(default_factory=dict)
-    missed: dict[int, str] = field(default_factory=dict)
+    missed: dict[tuple[int, int, int, int], Counter[str]] = field(default_factory=dict)
     late: Counter[str] = field(default_factory=Counter)
-    removals: set[int] = field(default_factory=set)
 
 
 def calls_of(trace: Trace, family: ProtocolSpec) -> Calls:
@@ -64,7 +66,8 @@ class _Reader:
     ``_idle`` has those of members without partitions, of which the trace does not have when they return.
     ``_holds`` are the consumers that own partitions, ``_behind`` those without which the last round ended.
     ``_id_of`` has the last id of each consumer, ``_client_of`` the consumers by the ids that the group counts
-    on, and ``_gone`` the ids that their consumers have given up. ``_cut_off`` are those without connections.
+    on, and ``_gone`` the ids that their consumers have given up. ``_cut_off`` are those without connections,
+    ``_paused`` those that stand still. ``_process_rates`` and ``_batches`` are those of their applications.
     """
 
     def __init__(self, family: ProtocolSpec) -> None:
@@ -80,9 +83,15 @@ class _Reader:
         self._holds: set[str] = set()
         self._behind: set[str] = set()
         self._cut_off: set[str] = set()
+        self._paused: set[str] = set()
+        self._process_rates: dict[str, float | None] = {}
+        self._batches: dict[str, ev.ApplicationStarted] = {}
         self._handlers: dict[type[Any], Callable[[Any], None]] = {
             ev.MemberStarted: self._member_started,
-            ev.MemberResumed: lambda e: self._end_call(e.client),
+            ev.ApplicationStarted: self._application_started,
+            ev.MemberResumed: self._resumed,
+            ev.MemberRemoved: self._removed,
+            ev.ClientStateChanged: self._state_changed,
             ev.MemberCutOff: lambda e: self._cut_off.add(e.client),
             ev.MemberReconnected: lambda e: self._cut_off.discard(e.client),
             **dict.fromkeys((ev.MemberStopped, ev.ConsumerFailed, ev.MemberPaused), self._stand_still),
@@ -100,20 +109,26 @@ class _Reader:
 
     def read(self, trace: Trace) -> Calls:
         """Return what the trace has."""
-        for number, line in enumerate(trace.events):
-            event = line.event
-            if isinstance(event, ev.ClientStateChanged):
-                self._state_changed(number, event)
-            elif isinstance(event, ev.MemberRemoved):
-                self._removed(number, event)
-            elif (handler := self._handlers.get(type(event))) is not None:
-                handler(event)
+        for line in trace.events:
+            handler = self._handlers.get(type(line.event))
+            if handler is not None:
+                handler(line.event)
         return self._found
 
     def _member_started(self, event: ev.MemberStarted) -> None:
         (self._static.add if event.instance_id else self._static.discard)(event.client)
         self._holds.discard(event.client)
         self._cut_off.discard(event.client)
+        self._paused.discard(event.client)
+        self._process_rates[event.client] = event.process_rate
+        self._batches.pop(event.client, None)
+        self._end_call(event.client)
+
+    def _application_started(self, event: ev.ApplicationStarted) -> None:
+        self._batches[event.client] = event
+
+    def _resumed(self, event: ev.MemberResumed) -> None:
+        self._paused.discard(event.client)
         self._end_call(event.client)
 
     def _end_call(self, client: str) -> None:
@@ -127,6 +142,10 @@ class _Reader:
     def _stand_still(self, event: ev.MemberStopped | ev.ConsumerFailed | ev.MemberPaused) -> None:
         self._last.pop(event.client, None)
         self._returned(event.client)
+        if isinstance(event, ev.MemberPaused):
+            self._paused.add(event.client)
+        else:
+            self._batches.pop(event.client, None)
 
     def _joined(self, event: ev.Joined) -> None:
         self._id_of[event.client] = event.member_id
@@ -173,14 +192,14 @@ class _Reader:
         if event.why == "callback" and self._last.get(event.client):
             self._called[event.client] = self._last[event.client]
 
-    def _state_changed(self, number: int, event: ev.ClientStateChanged) -> None:
+    def _state_changed(self, event: ev.ClientStateChanged) -> None:
         client = event.client
         if event.after in self._joining and self._last.get(client) == ON_REVOKED:
             self._called[client] = ON_REVOKED
         elif event.after == OUTSIDE and client in self._holds and self._id_of.get(client) in self._client_of:
-            self._dropped_out(number, client)
+            self._dropped_out(client)
 
-    def _dropped_out(self, number: int, client: str) -> None:
+    def _dropped_out(self, client: str) -> None:
         """Note a member that has given up its membership, while the group counts on it, as it has not polled.
 
         One that closes or unsubscribes gives up its partitions before.
@@ -189,9 +208,9 @@ class _Reader:
         if client in self._called:
             self._note(Outlasted(self._called[client], POLLS, client in self._static), client)
         else:
-            self._found.missed[number] = client
+            self._missed_poll(client)
 
-    def _removed(self, number: int, event: ev.MemberRemoved) -> None:
+    def _removed(self, event: ev.MemberRemoved) -> None:
         client, is_gone = self._client_of.pop(event.member_id, ""), event.member_id in self._gone
         call = ""
         if self._id_of.get(client) == event.member_id:  # not an earlier one, of a process that has ended
@@ -200,8 +219,28 @@ class _Reader:
                 call = call or self._idle.get(client, "")
         if call and not is_gone and any(part in event.reason for part in _BY_DEADLINES):
             self._note(Outlasted(call, SESSION if "session" in event.reason else POLLS), client)
-        if call or is_gone or client not in self._holds:
-            self._found.removals.add(number)
+        is_known = call or is_gone or client not in self._holds
+        if not is_known and (POLLS in event.reason or (client in self._static and "session" in event.reason)):
+            self._missed_poll(client)  # a static member does not leave: its session expires
+
+    def _missed_poll(self, client: str) -> None:
+        """Note a member that has not polled, if its batches may be the reason."""
+        batches = self._batches.get(client)
+        if batches is None or client in self._paused or client in self._cut_off:
+            return
+        if batches.batch_ms * _MOST_BATCHES >= batches.max_poll_interval_ms:
+            fewer = _fewer(batches, self._process_rates[client])
+            key = batches.batch_ms, batches.max_poll_records, batches.max_poll_interval_ms, fewer
+            self._found.missed.setdefault(key, Counter())[client] += 1
 
     def _note(self, outlasted: Outlasted, client: str) -> None:
         self._found.lost.setdefault(outlasted, Counter())[client] += 1
+
+
+def _fewer(batches: ev.ApplicationStarted, process_rate: float | None) -> int:
+    """Return with how many records a batch takes half of max.poll.interval.ms; 0 if the poll alone does."""
+    if process_rate is None:
+        return 0
+    record_ms = 1_000 / process_rate
+    poll_ms = batches.batch_ms - batches.max_poll_records * record_ms
+    return max(0, int((batches.max_poll_interval_ms / 2 - poll_ms) / record_ms))

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from coordinator_core.client.subscription import partition_map
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
 from coordinator_core.reading.partitions import listed
@@ -30,9 +31,6 @@ from rebalance_lab.traces.trace import Trace
 
 _MOST_NAMES = 4
 
-_FREQUENT = frozenset((ev.ClientStateChanged, ev.LagMeasured, ev.OffsetsCommitted, ev.Revoked, ev.Assigned))
-"""Events on which no finding depends: most of a trace."""
-
 _FAILURES = {
     "INVALID_SESSION_TIMEOUT": "set session.timeout.ms to a value from group.min.session.timeout.ms to"
     " group.max.session.timeout.ms of the brokers",
@@ -43,9 +41,6 @@ _FAILURES = {
     "GROUP_MAX_SIZE_REACHED": "raise group.max.size, or start fewer consumers",
 }
 """What to change when consumers fail, by error."""
-
-_MOST_BATCHES = 4
-"""Batches of which more than this number fit in max.poll.interval.ms are not the reason of missed polls."""
 
 _HANDOVER = frozenset((WAITING, MESSAGES, TAKE_OVER))
 """The causes of partitions that are on their way to an owner: the run may end meanwhile."""
@@ -83,7 +78,7 @@ def findings(history: History) -> tuple[str, ...]:
     end_ms = history.trace.events[-1].at_ms if history.trace.events else 0
     unowned = history.stops.unowned_at_end
     kept = [u for u in unowned if u.cause not in _HANDOVER or end_ms - u.since_ms > _LONGEST_HANDOVER_MS]
-    return _findings(history.trace, history.family, kept)
+    return _findings(history.trace, history.now, history.family, kept)
 
 
 def findings_at_end(trace: Trace, now: Timeline, registry: Registry | None = None) -> tuple[str, ...]:
@@ -94,19 +89,13 @@ def findings_at_end(trace: Trace, now: Timeline, registry: Registry | None = Non
     partitions = (TopicPartition(topic, n) for topic, count in now.subscribed.items() for n in range(count))
     if not all(now.owners.get(partition) for partition in partitions):
         return findings(History(trace, registry))
-    return _findings(trace, family_of(trace.started, registry), ())
+    return _findings(trace, now, family_of(trace.started, registry), ())
 
 
-def _findings(trace: Trace, family: ProtocolSpec, without_owner: Sequence[Unowned]) -> tuple[str, ...]:
-    end, polls, absences, calls = _End(), _Polls(), _Absences(), calls_of(trace, family)
-    for number, line in enumerate(trace.events):
-        if number in calls.missed:
-            polls.left(calls.missed[number])
-        if type(line.event) not in _FREQUENT:
-            end.see(line.event)
-            absences.see(line.event)
-            if number not in calls.removals:
-                polls.see(line.event)
+def _findings(
+    trace: Trace, now: Timeline, family: ProtocolSpec, without_owner: Sequence[Unowned]
+) -> tuple[str, ...]:
+    calls = calls_of(trace, family)
     events = (line.event for line in trace.events)
     own: Mapping[str, tuple[str, str]] = {}
     if without_owner and family.unowned is not None:
@@ -119,136 +108,14 @@ def _findings(trace: Trace, family: ProtocolSpec, without_owner: Sequence[Unowne
         if UNASSIGNED not in own:
             why, advice = reasons[UNASSIGNED]
             reasons[UNASSIGNED] = why, f"{_CALLBACKS}, and {advice.removeprefix('make ')}"
-    forgotten = _forgotten(trace) if without_owner else set()
     return (
-        *_failed(end),
+        *_failed(now),
         *_called(calls),
-        *_outlasted(polls),
-        *(_overlapping(observed(trace, family)) if absences.found else ()),
-        *_restless(end, family, calls),
-        *_unowned(end, without_owner, reasons, forgotten),
+        *_outlasted(calls),
+        *(_overlapping(observed(trace, family)) if now.missed else ()),
+        *_restless(now, family, calls),
+        *(_unowned(trace, without_owner, reasons) if without_owner else ()),
     )
-
-
-class _End:
-    """Who runs, who has failed, and what a group that rests does not notice, as of the last event.
-
-    ``states`` lists the states in which the group has been.
-    ``unnoticed`` are topics with partitions that were added before the leader came back under its instance
-    id, while no round has begun since.
-    """
-
-    def __init__(self) -> None:
-        self.running: dict[str, str | None] = {}
-        self.failed: dict[str, tuple[str, str | None]] = {}
-        self.unnoticed: set[str] = set()
-        self.states: list[str] = []
-        self._added: set[str] = set()
-        self._leader = ""
-
-    def see(self, event: ev.Event) -> None:
-        """Take over the next event."""
-        match event:
-            case ev.MemberStarted():
-                self.failed.pop(event.client, None)
-                self.running[event.client] = event.instance_id
-            case ev.MemberStopped():
-                self.running.pop(event.client, None)
-            case ev.ConsumerFailed():
-                self.failed[event.client] = event.error, self.running.pop(event.client, None)
-            case ev.PartitionsAdded():
-                self._added.add(event.topic)
-            case ev.MemberReplaced() if event.old_member_id == self._leader:
-                self._leader = event.new_member_id
-                self.unnoticed |= self._added
-            case ev.GenerationStarted():
-                self._leader = event.leader
-                self.unnoticed = set()
-            case ev.GroupStateChanged():
-                self.states.append(event.after)
-            case ev.CoordinatorElected() if event.group_state:
-                self.states.append(event.group_state)
-
-
-class _Polls:
-    """The members that the group lost because a batch outlasted max.poll.interval.ms.
-
-    ``missed`` has their names, once for each time, by their applications: the mean time of a batch,
-    max.poll.records, max.poll.interval.ms, and with how many records a batch takes half of that.
-    """
-
-    def __init__(self) -> None:
-        self.missed: dict[tuple[int, int, int, int], Counter[str]] = {}
-        self._process_rates: dict[str, float | None] = {}
-        self._batches: dict[str, ev.ApplicationStarted] = {}
-        self._static: dict[str, bool] = {}
-        self._client_of: dict[str, str] = {}
-        self._standing: set[str] = set()
-
-    def see(self, event: ev.Event) -> None:
-        """Take over the next event."""
-        match event:
-            case ev.MemberStarted():
-                self._static[event.client] = event.instance_id is not None
-                self._process_rates[event.client] = event.process_rate
-                self._batches.pop(event.client, None)
-                self._standing.discard(event.client)
-            case ev.ApplicationStarted():
-                self._batches[event.client] = event
-            case ev.MemberStopped() | ev.ConsumerFailed():
-                self._batches.pop(event.client, None)
-            case ev.MemberPaused() | ev.MemberCutOff():
-                self._standing.add(event.client)
-            case ev.MemberResumed() | ev.MemberReconnected():
-                self._standing.discard(event.client)
-            case ev.Joined():
-                self._client_of[event.member_id] = event.client
-            case ev.MemberRemoved():
-                self._removed(self._client_of.pop(event.member_id, ""), event.reason)
-
-    def _removed(self, client: str, reason: str) -> None:
-        """Note a removal. A static member does not leave: its session expires, as it sends no heartbeats."""
-        if "max.poll.interval.ms" in reason or (self._static.get(client) and "session" in reason):
-            self.left(client)
-
-    def left(self, client: str) -> None:
-        """Note a member that has not polled, if its batches may be the reason."""
-        batches = self._batches.get(client)
-        if batches is None or client in self._standing:
-            return
-        if batches.batch_ms * _MOST_BATCHES >= batches.max_poll_interval_ms:
-            fewer = _fewer(batches, self._process_rates[client])
-            key = batches.batch_ms, batches.max_poll_records, batches.max_poll_interval_ms, fewer
-            self.missed.setdefault(key, Counter())[client] += 1
-
-
-def _fewer(batches: ev.ApplicationStarted, process_rate: float | None) -> int:
-    """Return with how many records a batch takes half of max.poll.interval.ms; 0 if the poll alone does."""
-    if process_rate is None:
-        return 0
-    record_ms = 1_000 / process_rate
-    poll_ms = batches.batch_ms - batches.max_poll_records * record_ms
-    return max(0, int((batches.max_poll_interval_ms / 2 - poll_ms) / record_ms))
-
-
-class _Absences:
-    """Whether a static member came back into the group after a generation that it had missed."""
-
-    def __init__(self) -> None:
-        self.found = False
-        self._static: dict[str, int] = {}
-        """The generations of static members."""
-
-    def see(self, event: ev.Event) -> None:
-        """Take over the next event."""
-        if isinstance(event, ev.MemberStarted):
-            self._static.pop(event.client, None)
-            if event.instance_id is not None:
-                self._static[event.client] = -1
-        elif isinstance(event, ev.Joined) and event.client in self._static:
-            before = self._static[event.client]
-            self.found |= -1 < before < event.generation - 1
-            self._static[event.client] = event.generation
 
 
 def _overlapping(watch: Invariants) -> Iterator[str]:
@@ -287,9 +154,9 @@ def _times(counted: Counter[str]) -> str:
     return "once" if counted.total() == 1 else f"{counted.total():,} times in all"
 
 
-def _outlasted(polls: _Polls) -> Iterator[str]:
+def _outlasted(calls: Calls) -> Iterator[str]:
     """Yield a finding for members that left the group because their batches outlast max.poll.interval.ms."""
-    for (batch_ms, records, interval_ms, fewer), missed in polls.missed.items():
+    for (batch_ms, records, interval_ms, fewer), missed in calls.missed.items():
         advice = [f"max.poll.records (now {records:,}) to {fewer:,} or less"] if fewer else []
         advice.append(f"max.poll.interval.ms to {_seconds(2 * batch_ms)} or more")
         yield (
@@ -303,14 +170,16 @@ def _seconds(ms: int) -> str:
     return f"{ms / 1_000:,.4g} s"
 
 
-def _failed(end: _End) -> Iterator[str]:
+def _failed(now: Timeline) -> Iterator[str]:
     """Yield a finding for each error of consumers that failed, and were neither started again nor replaced.
 
     A fenced consumer was replaced if the one that has its instance id runs.
     """
     by_error: dict[str, list[str]] = {}
-    for client, (error, instance) in end.failed.items():
-        if "FENCED_INSTANCE_ID" not in error or instance not in end.running.values():
+    running = {consumer.started.instance_id for consumer in now.consumers.values()}
+    for client, process in now.processes.items():
+        error, instance = process.error, process.started.instance_id
+        if error and ("FENCED_INSTANCE_ID" not in error or instance not in running):
             by_error.setdefault(error, []).append(client)
     for error, clients in by_error.items():
         advice = next(
@@ -319,10 +188,11 @@ def _failed(end: _End) -> Iterator[str]:
         yield f"{_named(sorted(clients))} failed: {error}; {advice}"
 
 
-def _restless(end: _End, family: ProtocolSpec, calls: Calls) -> Iterator[str]:
+def _restless(now: Timeline, family: ProtocolSpec, calls: Calls) -> Iterator[str]:
     """Yield a finding if consumers run and the group has never rested."""
-    if end.running and not family.at_rest.intersection(end.states):
-        state = end.states[-1] if end.states else "without members"
+    states = [state for _, state in now.states]
+    if now.consumers and not family.at_rest.intersection(states):
+        state = states[-1] if states else "without members"
         advice = f"{LONGER}, or {BATCHES}" if family.servers is None else LONGER
         advice = _CALLBACKS if calls.lost or calls.late else advice
         yield f"the group never rested, and was {state} at the end: {advice}"
@@ -357,28 +227,44 @@ def _forgotten(trace: Trace) -> set[TopicPartition]:
     return set() if given_up else found
 
 
+def _unnoticed(trace: Trace) -> set[str]:
+    """Return the topics with partitions that were added before the leader came back under its instance id.
+
+    The group does not notice them while no generation has started since.
+    """
+    added: set[str] = set()
+    unnoticed: set[str] = set()
+    leader = ""
+    for line in trace.events:
+        match line.event:
+            case ev.PartitionsAdded(topic=topic):
+                added.add(topic)
+            case ev.MemberReplaced(old_member_id=old, new_member_id=new) if old == leader:
+                leader = new
+                unnoticed |= added
+            case ev.GenerationStarted(leader=leader):
+                unnoticed = set()
+    return unnoticed
+
+
 def _unowned(
-    end: _End,
-    without_owner: Sequence[Unowned],
-    reasons: Mapping[str, tuple[str, str]],
-    forgotten: set[TopicPartition],
+    trace: Trace, without_owner: Sequence[Unowned], reasons: Mapping[str, tuple[str, str]]
 ) -> Iterator[str]:
     """Yield a finding for each cause of partitions without an owner at the end."""
+    unnoticed, forgotten = _unnoticed(trace), _forgotten(trace)
     found: dict[tuple[str, str], list[Unowned]] = {}
     for unowned in without_owner:
         cause = unowned.cause
-        if cause == UNASSIGNED and unowned.partition.topic in end.unnoticed:
+        if cause == UNASSIGNED and unowned.partition.topic in unnoticed:
             cause = _HOLE
         if cause in (TAKE_OVER, UNASSIGNED) and unowned.partition in forgotten:
             cause = _FORGOTTEN
         found.setdefault(reasons[cause], []).append(unowned)
     for (why, advice), own in found.items():
-        by_topic: ev.PartitionMap = {}
-        for unowned in sorted(own):
-            by_topic.setdefault(unowned.partition.topic, []).append(unowned.partition.partition)
+        partitions = partition_map(unowned.partition for unowned in own)
         noun = "partition has" if len(own) == 1 else "partitions have"
         since = f"{min(unowned.since_ms for unowned in own) / 1_000:g} s"
-        yield f"{len(own)} {noun} no owner at the end, since {since} ({listed(by_topic)}): {why}; {advice}"
+        yield f"{len(own)} {noun} no owner at the end, since {since} ({listed(partitions)}): {why}; {advice}"
 
 
 def _named(clients: list[str]) -> str:

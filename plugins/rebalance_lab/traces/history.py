@@ -15,7 +15,7 @@ from coordinator_core.model import NO_OWNER, TopicIndex, TopicPartition
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.registry import Registry
 from rebalance_lab.traces.family import family_of
-from rebalance_lab.traces.ledger import Ledger, Resting, Settled, Span, last_owners, moves
+from rebalance_lab.traces.ledger import Ledger, Resting, Settled, Span, last_owners, moves, numbered
 from rebalance_lab.traces.rests import IntArray, Members, Rest, Traffic
 from rebalance_lab.traces.stopped import StoppedTime
 from rebalance_lab.traces.timeline import Change, Timeline
@@ -48,6 +48,7 @@ class History:
     - ``rates``: the records/s of each topic with the time since which they hold.
     - ``racks``: the rack of each consumer that has one.
     - ``process_rates``: the records/s that each consumer can handle, polls included, if it has a limit.
+    - ``now``: the group after the last event.
     - ``start_up_ms``: the time until the group first rested with all consumers, None if it never did.
 
     The following are those of the window:
@@ -78,17 +79,13 @@ class History:
         self.family = family_of(trace.started, registry)
         self.stable_ms: list[int] = []
         self.change_ms: list[int] = []
-        self.states: list[tuple[int, str]] = []
         self.from_ms = self.rounds = self.superfluous = 0
         self.counted: dict[type[Any], int] = {}
         self.start_up_ms: int | None = None
         self.lag_before = 0.0
         self.lags: list[Lag] = []
         self._first_lag: float | None = None
-        self.racks: dict[str, str] = {}
-        self.process_rates: dict[str, float] = {}
         self.marks: list[Mark] = []
-        self.rates: dict[str, list[tuple[int, tuple[float, ...]]]] = {}
         self.trace = trace
         self._begun = False
         self._taken_before = 0
@@ -99,12 +96,8 @@ class History:
         self._awaited = ""
         """A consumer that had yet to take its part over, when the group was last found not to rest."""
         self._handlers: dict[type[Any], Callable[[Any], None]] = {
-            ev.MemberStarted: self._member_started,
-            ev.ApplicationStarted: self._application_started,
-            ev.RatesChanged: self._rates_changed,
             ev.TopicDeleted: lambda _: self._unsettle(),
             ev.GroupStateChanged: self._state_changed,
-            ev.CoordinatorElected: self._coordinator_elected,
             ev.Assigned: self._assigned,
             ev.Changed: self._changed,
             ev.MemberStopped: lambda _: self._rest(),
@@ -112,7 +105,7 @@ class History:
             ev.Rebalanced: self._rebalanced,
             **dict.fromkeys((ev.Notified, *self.family.events), self._count),
         }
-        self._now = now = timeline or Timeline(work=stops)
+        self.now = now = timeline or Timeline(work=stops)
         now.before.append(self._pass_time)
         now.after.append(self._see)
         now.measured.append(self._lag_measured)
@@ -121,6 +114,10 @@ class History:
         if self._stops is not None:
             self._stops.finish()
         self.topics = {**now.topics, **now.deleted}
+        self.states, self.rates = now.states, now.rates
+        started = {client: process.started.rack for client, process in now.processes.items()}
+        self.racks = {client: rack for client, rack in started.items() if rack}
+        self.process_rates = {c: process.handles for c, process in now.processes.items() if process.handles}
         self._unsettle()
         if self.started.measure_from_ms is None and self.from_ms:
             self._leave_out_backlog()
@@ -139,18 +136,9 @@ class History:
     @cached_property
     def ledger(self) -> Ledger:
         """Who owned what from when to when."""
-        now, index = self._now, self._index()
-        starts = dict(zip(index.topics, index.offsets.tolist(), strict=False))
-        rows = [
-            (
-                starts[partition.topic] + partition.partition,
-                client,
-                from_ms,
-                now.at_ms if to_ms is None else to_ms,
-            )
-            for partition, client, from_ms, to_ms in now.spans
-        ]
-        spans = np.array(rows, dtype=np.int64).reshape(-1, 4)
+        now, index = self.now, self.now.index
+        rows = ((*span[:3], now.at_ms if span[3] is None else span[3]) for span in now.spans)
+        spans = numbered(rows, index, columns=4)
         return Ledger(
             index,
             tuple(now.clients),
@@ -166,16 +154,9 @@ class History:
             lambda: spans,
         )
 
-    def _index(self) -> TopicIndex:
-        """Return the numbering of all partitions of the run, those that only owners knew included."""
-        counts = dict(self.topics)
-        for topic, number in self._now.owners:
-            counts[topic] = max(counts.get(topic, 0), number + 1)
-        return TopicIndex(counts)
-
     def _settled(self, index: TopicIndex, spans: IntArray) -> Iterator[Rest]:
         """Yield the assignments in which the group rested for some time, or rests at the end."""
-        held, taken, end_ms = spans[:0], 0, self._now.at_ms
+        held, taken, end_ms = spans[:0], 0, self.now.at_ms
         for resting in self._rests:
             held = np.concatenate([held, spans[taken : resting.taken]])
             held = held[held[:, 3] > min(resting.from_ms, end_ms - 1)]
@@ -204,7 +185,7 @@ class History:
     @cached_property
     def spans(self) -> dict[TopicPartition, list[Span]]:
         """The owners of each partition that had one, in the order in which they took it over."""
-        return {partition: self.ledger.of(partition) for partition in self._now.owners}
+        return {partition: self.ledger.of(partition) for partition in self.now.owners}
 
     @cached_property
     def settled(self) -> list[Settled]:
@@ -226,7 +207,7 @@ class History:
 
     def _rest(self) -> None:
         """Note that the group rests with all consumers, if it does. The window begins when it first does."""
-        now = self._now
+        now = self.now
         if self._resting is None or any(c.taken_over != now.generation for c in now.consumers.values()):
             return
         if self.start_up_ms is None:
@@ -240,7 +221,7 @@ class History:
             self._stops.from_ms = from_ms
         self.rounds = self.superfluous = 0
         self.counted = {}
-        self._taken_before = len(self._now.spans)
+        self._taken_before = len(self.now.spans)
         self.lag_before = self.lags[-1].measured.lag if self.lags else 0.0
         self.lags.clear()
 
@@ -269,7 +250,7 @@ class History:
 
     def _given_up(self, given_up: Mapping[TopicPartition, int]) -> None:
         """Note partitions that were given up. The group rests on if another consumer owns them by now."""
-        owners = self._now.owners
+        owners = self.now.owners
         if self._resting is not None and any(
             partition.topic in self._resting.topics and span > max(owners[partition].values(), default=-1)
             for partition, span in given_up.items()
@@ -278,11 +259,11 @@ class History:
         self._orphans.update(partition for partition in given_up if not owners[partition])
 
     def _assigned(self, _event: ev.Assigned) -> None:
-        if self._resting is None and self._now.state in self.family.at_rest:
+        if self._resting is None and self.now.state in self.family.at_rest:
             self._settle()
 
     def _settle(self) -> None:
-        now, wanted = self._now, self._now.subscribed
+        now, wanted = self.now, self.now.subscribed
         if self._has_yet_to_take_over(self._awaited):
             return
         self._awaited = next((n for n in reversed(now.consumers) if self._has_yet_to_take_over(n)), "")
@@ -306,12 +287,12 @@ class History:
 
     def _has_yet_to_take_over(self, client: str) -> bool:
         """Return whether a consumer is a member, and has not taken over its part: the group does not rest."""
-        consumer, now = self._now.consumers.get(client), self._now
+        consumer, now = self.now.consumers.get(client), self.now
         return consumer is not None and consumer.taken_over != now.generation and now.is_valid(client)
 
     def _unsettle(self) -> None:
         if self._resting is not None:
-            self._rests.append(self._resting._replace(until_ms=self._now.at_ms))
+            self._rests.append(self._resting._replace(until_ms=self.now.at_ms))
             self._resting = None
 
     # --- the group, the load, and changes from outside
@@ -319,34 +300,16 @@ class History:
     def _state_changed(self, event: ev.GroupStateChanged) -> None:
         if event.after in self.family.round_begins:
             self._unsettle()
-        self.states.append((self._now.at_ms, event.after))
         if event.after in self.family.at_rest:
-            self.stable_ms.append(self._now.at_ms)
+            self.stable_ms.append(self.now.at_ms)
             self.rounds += 1
             self._settle()
-
-    def _coordinator_elected(self, event: ev.CoordinatorElected) -> None:
-        if event.group_state:
-            self.states.append((self._now.at_ms, event.group_state))
 
     def _rebalanced(self, event: ev.Rebalanced) -> None:
         self.superfluous += not event.changed
 
     def _count(self, event: ev.Event) -> None:
         self.counted[type(event)] = self.counted.get(type(event), 0) + 1
-
-    def _member_started(self, event: ev.MemberStarted) -> None:
-        if event.rack:
-            self.racks[event.client] = event.rack
-        self._application_started(event)
-
-    def _application_started(self, event: ev.MemberStarted | ev.ApplicationStarted) -> None:
-        handles = self._now.consumers[event.client].handles
-        if handles:
-            self.process_rates[event.client] = handles
-
-    def _rates_changed(self, event: ev.RatesChanged) -> None:
-        self.rates.setdefault(event.topic, []).append((self._now.at_ms, tuple(event.rates)))
 
     def _lag_measured(self, at_ms: int, event: ev.LagMeasured) -> None:
         """Note a measure. Of one at the beginning of the window only the lag counts."""
@@ -359,5 +322,5 @@ class History:
             self.lags.append(Lag(at_ms, event))
 
     def _changed(self, event: ev.Changed) -> None:
-        self.change_ms.append(self._now.at_ms)
-        self.marks.append(Mark(self._now.at_ms, f"{event.kind} {event.target}"))
+        self.change_ms.append(self.now.at_ms)
+        self.marks.append(Mark(self.now.at_ms, f"{event.kind} {event.target}"))

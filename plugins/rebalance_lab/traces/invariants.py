@@ -49,26 +49,18 @@ class Invariants:
         self._committed: dict[TopicPartition, int] = {}
         self._highest = -1
         self._deleted: set[str] = set()
-        self._left: set[str] = set()
-        """Consumers that have left by themselves. The group still lists a static one; it claims nothing."""
         self.overlaps: dict[str, dict[TopicPartition, None]] = {}
         """The partitions of static consumers that others had been given in a generation that they missed.
 
         The group keeps a static member that does not join a round, with the metadata of its last join, and
         shares out what it owns. Until it takes over an assignment, both are valid owners, as in Kafka.
         """
-        self._static: set[str] = set()
-        self._missed: set[str] = set()
-        """Static consumers that own what they owned before a generation that they missed."""
         self._checks: dict[type[Any], Callable[[Any], None]] = {
-            ev.MemberStarted: self._started,
-            ev.Lost: lambda event: self._missed.discard(event.client),
             ev.RunStarted: self._run_started,
             ev.CoordinatorElected: self._coordinator_elected,
             ev.GroupStateChanged: self._state_changed,
             ev.GenerationStarted: self._generation_started,
             ev.Joined: self._joined,
-            ev.ClientStateChanged: self._client_moved,
             ev.Assigned: self._assigned,
             ev.TopicDeleted: self._topic_deleted,
         }
@@ -107,9 +99,15 @@ class Invariants:
         self._committed[partition] = offset
 
     def owners(self, partition: TopicPartition) -> list[str]:
-        """Return the consumers of the present generation that own a partition."""
+        """Return the consumers of the present generation that own a partition.
+
+        The group still lists a static one that has left by itself; it claims nothing.
+        """
         owners = self.now.owners.get(partition, ())
-        return [client for client in owners if self.now.is_valid(client) and client not in self._left]
+        return [client for client in owners if self.now.is_valid(client) and not self._has_left(client)]
+
+    def _has_left(self, client: str) -> bool:
+        return self.now.own_epochs and self.now.consumers[client].state == OUTSIDE
 
     def settled(self) -> list[str]:
         """Return what keeps the group from being at rest, once changes have stopped (C-82)."""
@@ -141,7 +139,7 @@ class Invariants:
             return
         for partition in self.now.contested:
             owners = self.owners(partition)
-            late = self._missed.intersection(owners) if len(owners) > 1 else ()
+            late = self.now.behind.intersection(owners) if len(owners) > 1 else ()
             for client in sorted(late):
                 self.overlaps.setdefault(client, {})[partition] = None
             if len(owners) - len(late) > 1:
@@ -159,18 +157,6 @@ class Invariants:
         family = self._family
         is_to_start = family is not None and family.own_epochs and event.group_state in family.round_begins
         self._highest = max(self._highest, event.generation - is_to_start)
-
-    def _started(self, event: ev.MemberStarted) -> None:
-        self._missed.discard(event.client)
-        self._static.discard(event.client)
-        if event.instance_id is not None:
-            self._static.add(event.client)
-
-    def _client_moved(self, event: ev.ClientStateChanged) -> None:
-        if self.now.own_epochs and event.after == OUTSIDE:
-            self._left.add(event.client)
-        else:
-            self._left.discard(event.client)
 
     def _state_changed(self, event: ev.GroupStateChanged) -> None:
         assert self._family is not None
@@ -194,10 +180,7 @@ class Invariants:
         consumer = self.now.consumers.get(event.client)
         if consumer is None:
             return
-        is_same = event.member_id == consumer.member_id
-        if is_same and event.client in self._static and event.generation > consumer.generation + 1:
-            self._missed.add(event.client)
-        is_older = is_same and event.generation < consumer.generation
+        is_older = event.member_id == consumer.member_id and event.generation < consumer.generation
         if is_older and not self._is_uncoordinated:
             detail = f"{event.client} went from {consumer.generation} to {event.generation}"
             self._violated("generations only grow", detail)
@@ -207,7 +190,6 @@ class Invariants:
         self._deleted.add(event.topic)
 
     def _assigned(self, event: ev.Assigned) -> None:
-        self._missed.discard(event.client)
         consumer = self.now.consumers.get(event.client)
         if consumer is None:
             return

@@ -4,11 +4,11 @@ The fold of a trace writes it (`traces.history`), and so does a plan of many gro
 (`simulation.planning.planned_rests`). Everything that speaks about owners is a query of it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -146,6 +146,23 @@ def moves(spans: IntArray) -> IntArray:
     moved = (partition[1:] == partition[:-1]) & (client[1:] != client[:-1])
     found: IntArray = order[1:][moved]
     return found
+
+
+def numbered(rows: Iterable[tuple[Any, ...]], index: TopicIndex, *, columns: int) -> IntArray:
+    """int64[n, columns]: rows of a partition and integers, with the number of the partition in an index."""
+    starts = dict(zip(index.topics, index.offsets.tolist(), strict=False))
+    listed = [(starts[partition.topic] + partition.partition, *more) for partition, *more in rows]
+    return np.array(listed, dtype=np.int64).reshape(-1, columns)
+
+
+def joined(stops: IntArray) -> IntArray:
+    """int64[m, 3]: stops (partition, from_ms, until_ms), as one where one begins when another ends."""
+    rows = stops[np.lexsort((stops[:, 1], stops[:, 0]))]
+    begins = np.ones(len(rows), dtype=bool)
+    begins[1:] = (rows[1:, 0] != rows[:-1, 0]) | (rows[1:, 1] != rows[:-1, 2])
+    first = np.flatnonzero(begins)
+    last = np.append(first[1:], len(rows))[: len(first)] - 1
+    return np.column_stack([rows[first, :2], rows[last, 2]])
 
 
 def spans_of(owners: Sequence[tuple[int, Int32Array]]) -> IntArray:

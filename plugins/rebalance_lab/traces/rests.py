@@ -63,17 +63,28 @@ class Traffic:
         index = self._index
         if until_ms <= from_ms:
             return np.full(index.size, np.nan)
-        produced = np.zeros(index.size)
-        offsets = index.offsets.tolist()
+        every = np.arange(index.size)
+        produced = self.produced(every, np.full(index.size, from_ms), np.full(index.size, until_ms))
+        produced /= until_ms - from_ms
+        return produced
+
+    def produced(self, partitions: IntArray, from_ms: IntArray, until_ms: IntArray) -> FloatArray:
+        """float64[n]: the records/s of n partitions, summed over the milliseconds of a time for each."""
+        index = self._index
+        produced = np.zeros(len(partitions))
+        topic_of = index.topic_of(partitions.astype(np.int32))
+        numbers = partitions - index.offsets[topic_of]
         for at, topic in enumerate(index.topics):
             steps = self._steps.get(topic, ())
-            ends = [*(at_ms for at_ms, _ in steps[1:]), until_ms][: len(steps)]
-            for (at_ms, rates), end_ms in zip(steps, ends, strict=True):
-                overlap_ms = min(end_ms, until_ms) - max(at_ms, from_ms)
-                if overlap_ms > 0:
-                    end = min(offsets[at + 1], offsets[at] + len(rates))
-                    produced[offsets[at] : end] += np.array(rates[: end - offsets[at]]) * overlap_ms
-        produced /= until_ms - from_ms
+            own = np.flatnonzero(topic_of == at) if steps else ()
+            if not len(own):
+                continue
+            ends_ms = [*(at_ms for at_ms, _ in steps[1:]), np.iinfo(np.int64).max]
+            for (at_ms, rates), end_ms in zip(steps, ends_ms, strict=True):
+                overlap_ms = np.minimum(until_ms[own], end_ms) - np.maximum(from_ms[own], at_ms)
+                rate = np.zeros(max(len(rates), index.partition_count(topic)))
+                rate[: len(rates)] = rates
+                produced[own] += rate[numbers[own]] * np.maximum(overlap_ms, 0)
         return produced
 
 

@@ -8,8 +8,11 @@ back.
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from coordinator_core.client.subscription import partition_map
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
 from coordinator_core.reading.partitions import listed
@@ -18,8 +21,8 @@ from coordinator_core.registry.registry import Registry
 from rebalance_lab.traces.entries import Entry, InitialGroup, MemberRound, Occurrence, Round
 from rebalance_lab.traces.family import family_of
 from rebalance_lab.traces.phases import Phase
-from rebalance_lab.traces.stops import Stops
-from rebalance_lab.traces.timeline import Change, Timeline
+from rebalance_lab.traces.rests import IntArray
+from rebalance_lab.traces.timeline import Change, Stop, Timeline
 from rebalance_lab.traces.trace import Trace
 from rebalance_lab.traces.waits import Waits
 
@@ -28,6 +31,9 @@ _MEMBER_ID = re.compile(r"\S+" + _UUID.pattern)
 
 _STEPS = (ev.Joined, ev.Assigned, ev.MemberStarted, ev.MemberStopped, ev.ConsumerFailed)
 """The events of a consumer after a `Revoked` or `Lost` that show what it gave up its partitions for."""
+
+_RESTING = (ev.GroupStateChanged, ev.Assigned, ev.MemberStopped, ev.ConsumerFailed)
+"""The events after which all consumers may have taken over their parts."""
 
 _OF_STATE = re.compile(r" is [\w-]+$")
 """The cause of a round that the state of a member has begun."""
@@ -95,17 +101,35 @@ def _steps(trace: Trace) -> list[ev.Event | None]:
     return steps[::-1]
 
 
+class _Stop(NamedTuple):
+    """A stop as rounds count it: partitions that no owner has worked on yet stop from the first rest on.
+
+    ``since_ms`` is earlier if the stop continued one that had just ended: a new owner that restores the
+    state of a partition owns it, and works on it later.
+    """
+
+    partition: TopicPartition
+    from_ms: int
+    until_ms: int
+    since_ms: int
+
+
 class _Reader:
     def __init__(self, family: ProtocolSpec, trace: Trace, timeline: Timeline, from_ms: int = 0) -> None:
         self.entries: list[Entry] = []
         self.counted_ms, self._from_ms = 0, from_ms
-        self._ended_ms = self._stopped_before_ms = 0
         joined = [line.event for line in trace.events if isinstance(line.event, ev.Joined)]
         self._names = {event.member_id: event.client for event in joined}
         self._joins = {(event.client, event.generation) for event in joined}
         self._family = family
         self._now = timeline
-        self._stops = Stops(timeline, family)
+        self._rested_ms: int | None = None
+        """The first time at which all consumers had taken over their parts."""
+        self._stops: list[_Stop] = []
+        self._ended: list[_Stop] = []
+        """The stops that the last event has ended."""
+        self._last_stop: dict[TopicPartition, _Stop] = {}
+        self._last_owner: dict[TopicPartition, str] = {}
         self._waits = Waits(timeline, family)
         timeline.after.append(self._see)
         self._steps = iter(_steps(trace))
@@ -123,6 +147,7 @@ class _Reader:
         self._change_of: dict[str, Occurrence] = {}
         self._return_of: dict[str, Occurrence] = {}
         self._given_up: Mapping[TopicPartition, int] = {}
+        self._moved_from: list[str] = []
         self._handlers: dict[type[Any], Callable[[Any], object]] = {
             ev.GroupStateChanged: self._state_changed,
             ev.GenerationStarted: self._generation_started,
@@ -156,11 +181,6 @@ class _Reader:
         """The entries that are rounds."""
         return [entry for entry in self.entries if isinstance(entry, Round)]
 
-    @property
-    def stopped_ms(self) -> int:
-        """The sum of the stops until now."""
-        return self._ended_ms + sum(self._now.at_ms - ms for ms in self._stops.idle_since.values())
-
     def _counted(self, since_ms: int) -> int:
         """Return the part of a stop until now that counts."""
         return max(0, self._now.at_ms - max(since_ms, self._from_ms))
@@ -170,8 +190,13 @@ class _Reader:
         if self._under_way is not None and not self._under_way.generation:
             self._under_way.joined, self._under_way.left = list(self._phase.joined), self._phase.left
         waits = self._waits.of_rounds()
-        self.counted_ms += sum(map(self._counted, self._stops.idle_since.values()))
+        stops = [*self._stops, *self._followed(self._now.stops_going_on())]
+        times = np.array([stop[1:3] for stop in stops], dtype=np.int64).reshape(-1, 2)
+        self.counted_ms = _shared_ms(times, self._from_ms, self._now.at_ms)
         for entry in self.rounds:
+            entry.idle_meanwhile_ms = _shared_ms(
+                times, entry.began_ms, entry.began_ms + (entry.waited_ms or 0)
+            )
             own = waits.get(entry.began_ms, {})
             if sum(own.values()) == entry.waited_ms and not entry.was_empty:
                 entry.waits = own
@@ -180,14 +205,46 @@ class _Reader:
         event = change.event
         if isinstance(event, (ev.Revoked, ev.Lost)):
             self._step = next(self._steps)
-        self._ended_ms += sum([stop.until_ms - stop.from_ms for stop in self._stops.ended])
-        self.counted_ms += sum([self._counted(stop.from_ms) for stop in self._stops.ended])
+        self._ended = self._followed(change.stops)
+        self._stops += self._ended
+        if isinstance(event, _RESTING) and self._rested_ms is None and self._rests():
+            self._rested_ms = self._now.at_ms
+        moved = self._moved(change)
         if self._initial is not None and self._is_initial(event, self._initial):
             return
         handler = self._handlers.get(type(event))
         if handler is not None:
-            self._given_up = change.given_up
+            self._given_up, self._moved_from = change.given_up, moved
             handler(event)
+
+    def _followed(self, stops: Iterable[Stop]) -> list[_Stop]:
+        """Return stops as rounds count them."""
+        found = []
+        for partition, began_ms, until_ms, worked in stops:
+            if not worked and self._rested_ms is None:
+                continue
+            from_ms = began_ms if worked else max(began_ms, self._rested_ms or 0)
+            before = self._last_stop.get(partition)
+            goes_on = before is not None and before.until_ms == from_ms
+            since_ms = before.since_ms if before is not None and goes_on else from_ms
+            found.append(_Stop(partition, from_ms, until_ms, since_ms))
+            self._last_stop[partition] = found[-1]
+        return found
+
+    def _rests(self) -> bool:
+        now = self._now
+        consumers = now.consumers.values()
+        return now.state in self._family.at_rest and all(c.taken_over == now.generation for c in consumers)
+
+    def _moved(self, change: Change) -> list[str]:
+        """Return the last owner of each partition that an event has given to another consumer."""
+        moved = []
+        for partition in change.taken:
+            before = self._last_owner.get(partition)
+            self._last_owner[partition] = client = change.event.client  # type: ignore[union-attr]
+            if before not in (None, client):
+                moved.append(before)
+        return moved
 
     def _is_initial(self, event: ev.Event, group: InitialGroup) -> bool:
         """Note what an event reports of the initial group, and whether it reports nothing else."""
@@ -262,7 +319,7 @@ class _Reader:
         return f"{cause} ({reasons[0]})" if reasons and cause.endswith(" left") else cause
 
     def _begin(self, entry: Round) -> None:
-        self._round, self._stopped_before_ms = entry, self.stopped_ms
+        self._round = entry
         self.entries.append(entry)
         if self._family.servers is not None:
             self._continue_generation(entry)
@@ -315,7 +372,6 @@ class _Reader:
             entry.causes = [_seen_first(entry.causes[0], phase.left)]
         entry.returned = [name for name in entry.left if name in members]
         entry.waited_ms = self._now.at_ms - entry.began_ms
-        entry.idle_meanwhile_ms = self.stopped_ms - self._stopped_before_ms
         self._of_generation[event.generation] = entry
         if entry.was_empty or self._family.own_epochs:
             return
@@ -423,15 +479,15 @@ class _Reader:
         member.held = _without(member.held, event.added)
         entry.taken_over_ms, entry.taken_over_by = self._now.at_ms, event.client
         self._round_of[event.client] = entry
-        entry.moved += len(self._stops.moved)
-        for before in self._stops.moved.values():
+        entry.moved += len(self._moved_from)
+        for before in self._moved_from:
             to = entry.moves.setdefault(before, {})
             to[event.client] = to.get(event.client, 0) + 1
         self._count(entry)
 
     def _taken_back(self, event: ev.Assigned) -> None:
         back = self._return_of.pop(event.client, None)
-        longest_ms = max((stop.until_ms - stop.from_ms for stop in self._stops.ended), default=0)
+        longest_ms = max((stop.until_ms - stop.from_ms for stop in self._ended), default=0)
         stopped = f" after {longest_ms / 1_000:.3g} s without work on them" if longest_ms else ""
         text = f"{listed(event.owned) or 'nothing'} without a round{stopped}"
         if back is not None:
@@ -443,7 +499,7 @@ class _Reader:
         """Count the stops that an event has ended in the round that ended them."""
         if entry is None:
             return
-        for stop in self._stops.ended:
+        for stop in self._ended:
             if counted_ms := self._counted(stop.from_ms):
                 stopped = self._stopped.setdefault(entry.began_ms, set())
                 stopped.add(stop.partition)
@@ -466,9 +522,9 @@ class _Reader:
         self._name_owner(event.client, consumer.owned if consumer is not None else ())
 
     def _goes_on(self, event: ev.MemberResumed | ev.MemberReconnected) -> None:
-        if self._stops.ended:
-            longest_ms = max(stop.until_ms - stop.since_ms for stop in self._stops.ended)
-            owned = _by_topic(stop.partition for stop in self._stops.ended)
+        if self._ended:
+            longest_ms = max(stop.until_ms - stop.since_ms for stop in self._ended)
+            owned = partition_map(stop.partition for stop in self._ended)
             self._add(event.client, f", after {longest_ms / 1_000:.3g} s without work on {listed(owned)}")
 
     def _coordinator_stopped(self, event: ev.CoordinatorFailed) -> None:
@@ -494,7 +550,7 @@ class _Reader:
             change.text += text
 
     def _name_owner(self, client: str, owned: Iterable[TopicPartition]) -> None:
-        if numbers := _by_topic(owned):
+        if numbers := partition_map(owned):
             self._add(client, f", the owner of {listed(numbers)}")
 
 
@@ -505,11 +561,10 @@ def _seen_first(cause: str, left: Mapping[str, str]) -> str:
     return "; ".join(f"{name}: {why}" for name, why in left.items())
 
 
-def _by_topic(listed_partitions: Iterable[TopicPartition]) -> ev.PartitionMap:
-    numbers: ev.PartitionMap = {}
-    for topic, number in sorted(listed_partitions):
-        numbers.setdefault(topic, []).append(number)
-    return numbers
+def _shared_ms(times: IntArray, from_ms: int, until_ms: int) -> int:
+    """Return the parts of times (int64[n, 2]: begin, end) within a time, summed."""
+    shared_ms = np.minimum(times[:, 1], until_ms) - np.maximum(times[:, 0], from_ms)
+    return int(np.maximum(shared_ms, 0).sum())
 
 
 def _add(to: ev.PartitionMap, more: ev.PartitionMap) -> None:

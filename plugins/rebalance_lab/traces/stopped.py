@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.hookspecs import ProtocolSpec
@@ -20,10 +22,22 @@ from rebalance_lab.traces.causes import (
     VACANT,
     WAITING,
 )
+from rebalance_lab.traces.ledger import joined, numbered
+from rebalance_lab.traces.rests import Traffic
 from rebalance_lab.traces.timeline import Change, Timeline
 from rebalance_lab.traces.waits import Waits
 
 _WORKED, _LEFT, _FREE = "worked", "left", "free"
+_ABSENT = (
+    ev.MemberStopped,
+    ev.ConsumerFailed,
+    ev.MemberPaused,
+    ev.MemberResumed,
+    ev.MemberCutOff,
+    ev.MemberReconnected,
+)
+"""The events after which a consumer is absent, or present again."""
+
 _OWNED = {"callback": CALLBACKS, "restore": RESTORE}
 """The cause if the owner of a partition does not work on it, by the reason of its `WorkStopped`."""
 
@@ -47,13 +61,6 @@ _WORKS, _IS_LEFT, _IS_FREE = _Kind(_WORKED, claimed=True), _Kind(_LEFT), _Kind(_
 _IS_VACANT = _Kind(VACANT)
 
 
-class _Stop(NamedTuple):
-    """The beginning of a stop: its time, and the records produced to the partition until then."""
-
-    at_ms: int
-    records: float
-
-
 class Unowned(NamedTuple):
     """A partition without an owner: since when, and the cause."""
 
@@ -73,6 +80,8 @@ class StoppedTime:
     - ``partition_ms``: the time of all partitions of wanted topics.
     - ``unowned_ms``, ``double_owned_ms``: the time in which no member of the group had a claim to a
       partition, and that in which several consumers worked on it.
+    - ``intervals`` int64[n, 3]: the times in the window in which a partition of a wanted topic had no working
+      owner without a break: its number in `Timeline.index`, the begin and the end, in milliseconds.
     - ``longest_ms``: the longest time for which one partition stood still without a break.
     - ``unowned_at_end``: the partitions of subscribed topics that had no owner at the end, in order.
     - ``records``, ``stopped_records``: the records produced to wanted topics, and those of partitions
@@ -84,35 +93,23 @@ class StoppedTime:
         self._at_ms = self.from_ms = 0
         self._kinds: dict[TopicPartition, _Kind] = {}
         self._total: Counter[_Kind] = Counter()
-        self._counted: dict[str, int] = {}
-        self._wanted: Mapping[str, int] = {}
         self._subscribed: Mapping[str, int] = {}
         self._vacated: set[str] = set()
         """The topics that nobody has subscribed to since a time, as far as the group knows by its rounds."""
-        self._stopped: dict[TopicPartition, _Stop] = {}
-        self._ending: dict[TopicPartition, None] = {}
-        """The stops that end now, unless they go on before time passes."""
-        self._produced: dict[str, _Produced] = {}
+        self._per_second = 0.0
+        """The records/s that are produced to wanted topics."""
         self._left: dict[TopicPartition, str] = {}
         self._left_by: dict[str, dict[TopicPartition, None]] = {}
-        self._id_of: dict[str, str] = {}
         self._client_of: dict[str, str] = {}
         self._joined_as: dict[str, str] = {}
         """The id with which a consumer has joined since it started, unless the group has removed it."""
-        self._static: set[str] = set()
-        self._closed: set[str] = set()
         self._pending: dict[str, None] = {}
         self._handlers: dict[type[Any], Callable[[Any], None]] = {
             ev.MemberStarted: self._member_started,
-            ev.MemberStopped: self._member_stopped,
-            ev.ConsumerFailed: lambda e: self._refresh(e.client),
-            ev.MemberPaused: lambda e: self._refresh(e.client),
-            ev.MemberResumed: lambda e: self._refresh(e.client),
-            ev.MemberCutOff: lambda e: self._refresh(e.client),
-            ev.MemberReconnected: lambda e: self._refresh(e.client),
+            **dict.fromkeys(_ABSENT, lambda e: self._refresh(e.client)),
             ev.WorkStopped: lambda e: self._update(self._now.partitions(e.partitions)),
             ev.WorkStarted: lambda e: self._update(self._now.partitions(e.partitions)),
-            ev.RatesChanged: self._rates_changed,
+            ev.RatesChanged: lambda _: self._count_rates(),
             ev.GroupStateChanged: self._state_changed,
             ev.CoordinatorElected: self._coordinator_elected,
             ev.MemberRemoved: self._member_removed,
@@ -136,24 +133,28 @@ class StoppedTime:
         self._waits.begin()
         self.causes_ms = dict.fromkeys(CAUSES, 0)
         self.absent_ms: Counter[tuple[str, str]] = Counter()
-        self.partition_ms = self.unowned_ms = self.double_owned_ms = self.longest_ms = 0
-        self.records = self.stopped_records = 0.0
-        self._stopped = {tp: _Stop(self._at_ms, self._records_of(tp)) for tp in self._stopped}
-        self._produced_before = {topic: self._records_in(topic) for topic in self._counted}
+        self.partition_ms = self.unowned_ms = self.double_owned_ms = 0
+        self.records = 0.0
 
     def finish(self) -> None:
         """Count the stops that have not ended, after the last event."""
         if self.from_ms >= self._at_ms:
             self._begin()
         self.causes_ms |= self._waits.finish()
+        now, index = self._now, self._now.index
+        every = (stop[:3] for stop in (*now.stops, *now.stops_going_on()))
+        stops = joined(numbered(every, index, columns=3))
+        stops[:, 1] = np.maximum(stops[:, 1], min(self.from_ms, self._at_ms))
+        self.intervals = stops = stops[stops[:, 1] <= stops[:, 2]]
+        self.longest_ms = int(np.max(stops[:, 2] - stops[:, 1], initial=0))
+        self.stopped_records = float(Traffic(index, now.rates).produced(*stops.T).sum()) / 1_000
+        since_ms = {number: from_ms for number, from_ms, until_ms in stops.tolist() if until_ms == now.at_ms}
         self.unowned_at_end = [
-            Unowned(partition, self._stopped[partition].at_ms, self._cause(self._kinds[partition].cause))
-            for partition in sorted(self._stopped.keys() - self._ending.keys())
-            if not self._now.owners.get(partition) and partition.topic in self._now.subscribed
+            Unowned(partition, since_ms[number], self._cause(self._kinds[partition].cause))
+            for partition in sorted(now.idle)
+            if not now.owners.get(partition) and partition.topic in now.subscribed
+            if (number := index.number(*partition)) is not None
         ]
-        for partition in list(self._stopped):
-            self._stop_ended(partition)
-        self.records += sum(self._records_in(topic) - self._produced_before[topic] for topic in self._counted)
 
     def _pass_time(self, until_ms: int, _event: ev.Event) -> None:
         if self._at_ms <= self.from_ms < until_ms:
@@ -166,9 +167,7 @@ class StoppedTime:
         passed_ms = until_ms - self._at_ms
         if passed_ms <= 0:
             return
-        for partition in self._ending:
-            self._stop_ended(partition)
-        self._ending.clear()
+        self.records += self._per_second * passed_ms / 1_000
         for kind, count in self._total.items():
             if not count:
                 continue
@@ -217,16 +216,18 @@ class StoppedTime:
         client = self._client_of.get(member_id)
         if client is None:
             return TAKE_OVER  # it has not learnt yet that it joined
-        consumer = self._now.consumers.get(client)
+        now = self._now
+        consumer = now.consumers.get(client)
         if consumer is not None and consumer.member_id == member_id:
             return TAKE_OVER if consumer.works else STANDING
-        returns = consumer is not None or client in self._closed
-        return AWAY if returns and client in self._static else DETECTION
+        if now.is_static(client) and (consumer is not None or now.processes[client].how == "closed"):
+            return AWAY
+        return DETECTION
 
     # --- partitions
 
     def _see(self, change: Change) -> None:
-        event, given_up, taken, _, _ = change
+        event, given_up, taken = change.event, change.given_up, change.taken
         if given_up:
             client = getattr(event, "client", "")
             for partition in given_up:
@@ -240,14 +241,13 @@ class StoppedTime:
             self._update(given_up)
         if taken:
             self._update(taken)
-        if self._now.wanted is not self._wanted:
-            self._wanted = self._now.wanted
-            self._count()
+        if change.wanted or change.unwanted:
+            self._count(change)
         if self._now.subscribed is not self._subscribed:
             self._subscribe()
 
     def _given_up(self, partition: TopicPartition, client: str) -> None:
-        member_id = self._id_of.get(client)
+        member_id = self._now.id_of.get(client)
         if member_id is not None and not self._now.owners[partition]:
             self._forget_left(partition)
             self._left[partition] = member_id
@@ -278,11 +278,6 @@ class StoppedTime:
             kinds[partition] = kind
             total[before] -= 1
             total[kind] += 1
-            if kind.cause == _WORKED:
-                if partition in self._stopped:
-                    self._ending[partition] = None
-            elif before.cause == _WORKED:
-                self._stop(partition)
 
     def _kind(self, partition: TopicPartition) -> _Kind:
         now = self._now
@@ -309,33 +304,18 @@ class StoppedTime:
             return _IS_LEFT
         return _Kind(absence, True, absent=self._client_of.get(left, ""))
 
-    def _stop(self, partition: TopicPartition) -> None:
-        if partition in self._ending:
-            del self._ending[partition]
-        else:
-            self._stopped[partition] = _Stop(self._at_ms, self._records_of(partition))
-
-    def _stop_ended(self, partition: TopicPartition) -> None:
-        stop = self._stopped.pop(partition)
-        self.longest_ms = max(self.longest_ms, self._at_ms - stop.at_ms)
-        self.stopped_records += self._records_of(partition) - stop.records
-
-    def _count(self) -> None:
+    def _count(self, change: Change) -> None:
         """Count the partitions of the topics that are wanted now, and no others."""
-        wanted = dict(self._wanted)
-        for topic, count in list(self._counted.items()):
-            if wanted.get(topic, 0) < count:
-                self._leave_out(topic, count)
-        for topic, count in wanted.items():
-            before = self._counted.get(topic, 0)
-            if topic not in self._counted:
-                self._produced_before[topic] = self._records_in(topic)
-            for partition in (TopicPartition(topic, number) for number in range(before, count)):
-                kind = self._kinds[partition] = self._kind(partition)
-                self._total[kind] += 1
-                if kind.cause != _WORKED:
-                    self._stop(partition)
-            self._counted[topic] = count
+        for partition in change.unwanted:
+            self._total[self._kinds.pop(partition)] -= 1
+        for partition in change.wanted:
+            kind = self._kinds[partition] = self._kind(partition)
+            self._total[kind] += 1
+        self._count_rates()
+
+    def _count_rates(self) -> None:
+        rates = self._now.rates
+        self._per_second = sum(sum(rates[topic][-1][1]) for topic in self._now.wanted if topic in rates)
 
     def _subscribe(self) -> None:
         """Find out again how the partitions of topics are held that nobody subscribes to any longer."""
@@ -352,15 +332,8 @@ class StoppedTime:
 
     def _update_topics(self, topics: Iterable[str]) -> None:
         for topic in topics:
-            self._update(TopicPartition(topic, number) for number in range(self._counted.get(topic, 0)))
-
-    def _leave_out(self, topic: str, count: int) -> None:
-        self.records += self._records_in(topic) - self._produced_before[topic]
-        for partition in (TopicPartition(topic, number) for number in range(count)):
-            self._total[self._kinds.pop(partition)] -= 1
-            if partition in self._stopped:
-                self._ending[partition] = None
-        del self._counted[topic]
+            numbers = list(range(self._now.wanted.get(topic, 0)))
+            self._update(self._now.partitions({topic: numbers}))
 
     # --- members
 
@@ -368,21 +341,14 @@ class StoppedTime:
         """Find out again how the partitions of a consumer are held, and those that it has left."""
         consumer = self._now.consumers.get(client)
         self._update(consumer.owned if consumer is not None else ())
-        self._update(self._left_by.get(self._id_of.get(client, ""), ()))
+        self._update(self._left_by.get(self._now.id_of.get(client, ""), ()))
 
     def _refresh_member(self, member_id: str) -> None:
         self._update(self._left_by.get(member_id, ()))
         self._refresh(self._client_of.get(member_id, ""))
 
     def _member_started(self, event: ev.MemberStarted) -> None:
-        self._closed.discard(event.client)
-        (self._static.add if event.instance_id else self._static.discard)(event.client)
         self._joined_as.pop(event.client, None)
-        self._refresh(event.client)
-
-    def _member_stopped(self, event: ev.MemberStopped) -> None:
-        if event.how == "closed":
-            self._closed.add(event.client)
         self._refresh(event.client)
 
     def _joined(self, event: ev.Joined) -> None:
@@ -390,7 +356,6 @@ class StoppedTime:
         if self._joined_as.get(event.client) == event.member_id and not self._now.own_epochs:
             return
         self._joined_as[event.client] = event.member_id
-        self._id_of[event.client] = event.member_id
         self._client_of[event.member_id] = event.client
         self._refresh(event.client)
 
@@ -435,43 +400,3 @@ class StoppedTime:
             return
         left, self._left, self._left_by = self._left, {}, {}
         self._update(left)
-
-    # --- records
-
-    def _rates_changed(self, event: ev.RatesChanged) -> None:
-        self._produced.setdefault(event.topic, _Produced()).change(event.rates, self._at_ms)
-
-    def _records_of(self, partition: TopicPartition) -> float:
-        produced = self._produced.get(partition.topic)
-        return 0.0 if produced is None else produced.of(partition.partition, self._at_ms)
-
-    def _records_in(self, topic: str) -> float:
-        produced = self._produced.get(topic)
-        return 0.0 if produced is None else produced.total(self._at_ms)
-
-
-class _Produced:
-    """The records produced to each partition of a topic so far."""
-
-    def __init__(self) -> None:
-        self._at_ms = 0
-        self._rates: list[float] = []
-        self._records: list[float] = []
-
-    def change(self, rates: list[float], at_ms: int) -> None:
-        """Count with other records/s from now on."""
-        passed_ms = at_ms - self._at_ms
-        pairs = zip(self._records, self._rates, strict=False)
-        self._records = [records + rate * passed_ms / 1_000 for records, rate in pairs]
-        self._records += [0.0] * (len(rates) - len(self._records))
-        self._rates, self._at_ms = rates, at_ms
-
-    def of(self, number: int, at_ms: int) -> float:
-        """Return the records of a partition."""
-        if number >= len(self._rates):
-            return 0.0
-        return self._records[number] + self._rates[number] * (at_ms - self._at_ms) / 1_000
-
-    def total(self, at_ms: int) -> float:
-        """Return the records of all partitions."""
-        return sum(self._records) + sum(self._rates) * (at_ms - self._at_ms) / 1_000

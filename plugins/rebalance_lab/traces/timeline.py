@@ -7,7 +7,7 @@ from itertools import chain
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
-from coordinator_core.model import TopicPartition
+from coordinator_core.model import TopicIndex, TopicPartition
 from coordinator_core.protocol import events as ev
 from rebalance_lab.traces.trace import Trace
 
@@ -26,13 +26,16 @@ _WORKING: frozenset[type] = frozenset(
 
 @dataclass(slots=True)
 class Consumer:
-    """A running consumer.
+    """A process of a consumer.
 
     ``taken_over``: the generation of the last assignment that it took over. ``stopped``: the partitions that
     it owns and does not work on, with the reason. ``handles``: the records/s that it can handle, polls
-    included; None if nothing limits it.
+    included; None if nothing limits it. ``batches``: the event that describes them. ``state``: the last one
+    of its client. ``in_callback``: whether a callback of the application runs. ``how``: how it has ended,
+    ``error`` the reason if it has failed.
     """
 
+    started: ev.MemberStarted
     topics: tuple[str, ...]
     member_id: str = ""
     generation: int = -1
@@ -40,8 +43,13 @@ class Consumer:
     owned: dict[TopicPartition, None] = field(default_factory=dict)
     stopped: dict[TopicPartition, str] = field(default_factory=dict)
     handles: float | None = None
+    batches: ev.ApplicationStarted | None = None
+    state: str = ""
+    in_callback: bool = False
     paused: bool = False
     cut_off: bool = False
+    how: str = ""
+    error: str = ""
 
     @property
     def works(self) -> bool:
@@ -53,22 +61,37 @@ class Consumer:
         return self.works and partition not in self.stopped
 
 
+class Stop(NamedTuple):
+    """A partition of a wanted topic that nobody worked on from ``from_ms`` until ``until_ms``.
+
+    ``worked``: whether an owner had worked on it until it stopped. Otherwise it was wanted from then on.
+    """
+
+    partition: TopicPartition
+    from_ms: int
+    until_ms: int
+    worked: bool
+
+
 class Change(NamedTuple):
     """An event, and the partitions that changed hands by it.
 
     ``given_up`` maps the partitions that the consumer of the event owned, and does not own any longer, to
     the numbers of their spans. ``taken`` lists those that it owns now and did not own before.
     ``begun`` lists the partitions that an owner works on now and none did before, ``ended`` the opposite.
+    ``wanted`` and ``unwanted`` list the partitions of topics that are wanted now and were not, and the
+    opposite. ``stops`` lists the stops that have ended, also because nobody wants the topic any longer.
     """
 
     event: ev.Event
-    given_up: Mapping[TopicPartition, int]
-    taken: Sequence[TopicPartition]
-    begun: Sequence[TopicPartition]
-    ended: Sequence[TopicPartition]
+    given_up: Mapping[TopicPartition, int] = MappingProxyType({})
+    taken: Sequence[TopicPartition] = ()
+    begun: Sequence[TopicPartition] = ()
+    ended: Sequence[TopicPartition] = ()
+    wanted: Sequence[TopicPartition] = ()
+    unwanted: Sequence[TopicPartition] = ()
+    stops: Sequence[Stop] = ()
 
-
-_NOTHING: Mapping[TopicPartition, int] = MappingProxyType({})
 
 Before: TypeAlias = Callable[[int, ev.Event], None]
 After: TypeAlias = Callable[[Change], None]
@@ -84,15 +107,23 @@ class Timeline:
     yet that another has it; ``contested`` are the partitions that have. ``clients`` numbers the consumers in
     the order in which they first started. ``spans`` lists who owned what: the partition, the number of the
     client, since when, and until when, None if it owns it still. ``working`` maps each partition
-    that owners work on to their number. ``members`` are ids in the group, as the coordinator has them.
+    that owners work on to their number. ``idle`` maps each partition of a wanted topic that nobody works on
+    to the time since when, and whether an owner had worked on it until then; ``stops`` lists these times that
+    have ended. ``members`` are ids in the group, as the coordinator has them.
     ``own_epochs``: members have epochs of their own in place of the group's generation.
+
+    ``processes`` has the last process of each consumer, also if it has ended; ``id_of`` the last id of each
+    consumer, ``client_of`` the consumer that has joined with an id. ``rates`` lists the records/s of each
+    topic, and ``states`` the states of the group, with the times since which they hold. ``lags`` are those of
+    consumers when they were last measured. ``behind`` are the static consumers that own what they owned
+    before a generation that they missed, and ``missed`` counts how often any missed some.
 
     Observers are functions: those in ``before`` receive the time and the event while the timeline still
     has the group as it was, those in ``after`` receive the `Change`. A measure of the load changes nothing,
     not even ``at_ms``: those in ``measured`` receive it with its time, and no others.
 
-    Without ``work`` nobody asks for the partitions on which owners work: ``working``, ``begun`` and ``ended``
-    are empty.
+    Without ``work`` nobody asks for the partitions on which owners work: ``working``, ``begun``, ``ended``,
+    ``idle`` and ``stops`` are empty.
     """
 
     def __init__(self, *, work: bool = True) -> None:
@@ -109,6 +140,16 @@ class Timeline:
         self.spans: list[tuple[TopicPartition, int, int, int | None]] = []
         self.contested: dict[TopicPartition, None] = {}
         self.working: dict[TopicPartition, int] = {}
+        self.idle: dict[TopicPartition, tuple[int, bool]] = {}
+        self.stops: list[Stop] = []
+        self.processes: dict[str, Consumer] = {}
+        self.id_of: dict[str, str] = {}
+        self.client_of: dict[str, str] = {}
+        self.rates: dict[str, list[tuple[int, tuple[float, ...]]]] = {}
+        self.states: list[tuple[int, str]] = []
+        self.lags: Mapping[str, float] = {}
+        self.behind: set[str] = set()
+        self.missed = 0
         self.before: list[Before] = []
         self.after: list[After] = []
         self.measured: list[Measured] = []
@@ -116,6 +157,8 @@ class Timeline:
         self._taken: list[TopicPartition] = []
         self._subscribed: dict[str, int] | None = None
         self._wanted: dict[str, int] | None = None
+        self._counted: Mapping[str, int] = {}
+        """The topics that were wanted after the last event."""
         self._wants: dict[str, tuple[str, ...]] = {}
         self._starts: Counter[str] = Counter()
         """How often consumers have yet to start."""
@@ -132,6 +175,8 @@ class Timeline:
             ev.MemberResumed: lambda e: self._set(e.client, paused=False),
             ev.MemberCutOff: lambda e: self._set(e.client, cut_off=True),
             ev.MemberReconnected: lambda e: self._set(e.client, cut_off=False),
+            ev.ClientStateChanged: lambda e: self._set(e.client, state=e.after),
+            ev.RatesChanged: self._rates_changed,
             ev.SubscriptionChanged: self._subscription_changed,
             ev.CoordinatorElected: self._coordinator_elected,
             ev.GroupStateChanged: self._state_changed,
@@ -159,18 +204,19 @@ class Timeline:
         if isinstance(event, ev.LagMeasured):
             for measured in self.measured:
                 measured(at_ms, event)
+            self.lags = event.by_client
             return
         for observer in self.before:
             observer(at_ms, event)
         self.at_ms = at_ms
         fold = self._folds.get(type(event))
         if fold is None:
-            change = Change(event, _NOTHING, (), (), ())
+            change = Change(event)
         else:
             self._given_up, self._taken = {}, []
             fold(event)
-            begun, ended = self._count_workers(event) if self._counts_work else ((), ())
-            change = Change(event, self._given_up, self._taken, begun, ended)
+            work = self._follow_work(event) if self._counts_work else ()
+            change = Change(event, self._given_up, self._taken, *work)
         for listener in self.after:
             listener(change)
 
@@ -202,6 +248,29 @@ class Timeline:
         is_present = self.own_epochs or consumer.generation == self.generation
         return is_present and consumer.member_id in self.members
 
+    @property
+    def index(self) -> TopicIndex:
+        """The numbering of all partitions that there have been, those that only owners knew included."""
+        counts = {**self.topics, **self.deleted}
+        for topic, number in chain(self.owners, (stop.partition for stop in self.stops)):
+            counts[topic] = max(counts.get(topic, 0), number + 1)
+        return TopicIndex(counts)
+
+    def stops_going_on(self) -> list[Stop]:
+        """Return the stops that have not ended, until now."""
+        return [
+            Stop(partition, from_ms, self.at_ms, worked) for partition, (from_ms, worked) in self.idle.items()
+        ]
+
+    def is_static(self, client: str) -> bool:
+        """Return whether the last process of a consumer has an instance id."""
+        return client in self.processes and bool(self.processes[client].started.instance_id)
+
+    def rate(self, partition: TopicPartition) -> float:
+        """Return the records/s that are produced to a partition."""
+        steps = self.rates.get(partition.topic)
+        return steps[-1][1][partition.partition] if steps and partition.partition < len(steps[-1][1]) else 0.0
+
     def partitions(self, listed: ev.PartitionMap) -> list[TopicPartition]:
         """Return the partitions of an event, one by one."""
         found: list[TopicPartition] = []
@@ -227,8 +296,10 @@ class Timeline:
 
     def _member_started(self, event: ev.MemberStarted) -> None:
         self._member_ended(event)
+        self.behind.discard(event.client)
         self.clients.setdefault(event.client, len(self.clients))
-        self.consumers[event.client] = Consumer(tuple(event.topics), handles=event.process_rate)
+        consumer = Consumer(event, tuple(event.topics), handles=event.process_rate)
+        self.consumers[event.client] = self.processes[event.client] = consumer
         if self._subscribed is not None and not self._subscribed.keys() >= set(event.topics):
             self._subscribed = None
         self._starts[event.client] -= 1
@@ -236,8 +307,10 @@ class Timeline:
 
     def _application_started(self, event: ev.ApplicationStarted) -> None:
         consumer = self.consumers.get(event.client)
-        if consumer is not None and event.records_per_second is not None:
-            consumer.handles = event.records_per_second
+        if consumer is not None:
+            consumer.batches = event
+            if event.records_per_second is not None:
+                consumer.handles = event.records_per_second
 
     def _member_ended(self, event: ev.MemberStarted | ev.MemberStopped | ev.ConsumerFailed) -> None:
         consumer = self.consumers.get(event.client)
@@ -245,11 +318,15 @@ class Timeline:
             self._give_up(event.client, list(consumer.owned))
             del self.consumers[event.client]
             self._subscribed = None
-            if type(event) is ev.MemberStopped and event.how == "closed" and not self._starts[event.client]:
+            consumer.how, consumer.error = getattr(event, "how", "failed"), getattr(event, "error", "")
+            if consumer.how == "closed" and not self._starts[event.client]:
                 del self._wants[event.client]
                 self._wanted = None
 
-    def _set(self, client: str, **changes: bool) -> None:
+    def _rates_changed(self, event: ev.RatesChanged) -> None:
+        self.rates.setdefault(event.topic, []).append((self.at_ms, tuple(event.rates)))
+
+    def _set(self, client: str, **changes: bool | str) -> None:
         consumer = self.consumers.get(client)
         if consumer is not None:
             for name, value in changes.items():
@@ -274,9 +351,12 @@ class Timeline:
         """Continue from the state in the log. Changes that are not in the log are lost."""
         self.state, self.generation = event.group_state, event.generation
         self.members = dict.fromkeys(event.members)
+        if event.group_state:
+            self.states.append((self.at_ms, event.group_state))
 
     def _state_changed(self, event: ev.GroupStateChanged) -> None:
         self.state = event.after
+        self.states.append((self.at_ms, event.after))
         self.generation = max(self.generation, event.generation)
 
     def _member_added(self, event: ev.MemberAdded) -> None:
@@ -296,14 +376,26 @@ class Timeline:
     def _joined(self, event: ev.Joined) -> None:
         consumer = self.consumers.get(event.client)
         if consumer is not None:
+            is_same, misses = (
+                consumer.member_id == event.member_id,
+                event.generation > consumer.generation + 1,
+            )
+            if is_same and misses and self.is_static(event.client):
+                self.behind.add(event.client)
+                self.missed += 1
             consumer.member_id, consumer.generation = event.member_id, event.generation
+            consumer.in_callback = False
+        self.id_of[event.client], self.client_of[event.member_id] = event.member_id, event.client
 
     # --- ownership
 
     def _revoked(self, event: ev.Revoked | ev.Lost) -> None:
         self._give_up(event.client, self.partitions(event.partitions))
+        if type(event) is ev.Lost:
+            self.behind.discard(event.client)
 
     def _assigned(self, event: ev.Assigned) -> None:
+        self.behind.discard(event.client)
         consumer = self.consumers.get(event.client)
         if consumer is None:
             return
@@ -324,10 +416,12 @@ class Timeline:
         consumer = self.consumers.get(event.client)
         if consumer is not None:
             consumer.stopped.update((p, event.why) for p in self.partitions(event.partitions))
+            consumer.in_callback = event.why == "callback"
 
     def _work_started(self, event: ev.WorkStarted) -> None:
         consumer = self.consumers.get(event.client)
         if consumer is not None:
+            consumer.in_callback = False
             for partition in self.partitions(event.partitions):
                 consumer.stopped.pop(partition, None)
 
@@ -345,6 +439,39 @@ class Timeline:
                 self.spans[span] = (*self.spans[span][:3], self.at_ms)
                 if len(owners) < 2:
                     self.contested.pop(partition, None)
+
+    def _follow_work(self, event: ev.Event) -> tuple[Any, ...]:
+        """Return the partitions on which work has begun or ended, and the further parts of a `Change`."""
+        begun, ended = self._count_workers(event)
+        wanted: Sequence[TopicPartition] = ()
+        unwanted: Sequence[TopicPartition] = ()
+        if self.wanted is not self._counted:
+            wanted, unwanted = (
+                self._beyond(self.wanted, self._counted),
+                self._beyond(self._counted, self.wanted),
+            )
+            self._counted = self.wanted
+        number = len(self.stops)
+        for partition in begun:
+            self._end_stop(partition)
+        for partition in ended:
+            if partition.topic in self.wanted:
+                self.idle[partition] = self.at_ms, True
+        for partition in wanted:
+            if partition not in self.working:
+                self.idle.setdefault(partition, (self.at_ms, False))
+        for partition in unwanted:
+            self._end_stop(partition)
+        return begun, ended, wanted, unwanted, self.stops[number:]
+
+    def _beyond(self, counts: Mapping[str, int], others: Mapping[str, int]) -> list[TopicPartition]:
+        """Return the partitions of topics that are not among others."""
+        return self.partitions({t: list(range(others.get(t, 0), count)) for t, count in counts.items()})
+
+    def _end_stop(self, partition: TopicPartition) -> None:
+        if partition in self.idle:
+            from_ms, worked = self.idle.pop(partition)
+            self.stops.append(Stop(partition, from_ms, self.at_ms, worked))
 
     def _count_workers(self, event: Any) -> tuple[list[TopicPartition], list[TopicPartition]]:
         """Return the partitions on which work has begun by an event, and those on which it has ended."""

@@ -8,7 +8,7 @@ interval, and then by the rest of a batch. Time that one of the two cannot expla
 The rest is unknown.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any, NamedTuple
@@ -16,42 +16,29 @@ from typing import Any, NamedTuple
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.hookspecs import ProtocolSpec
 from rebalance_lab.traces.causes import BATCH, CALLBACK, DELAY, HEARTBEAT, SESSION, START, UNKNOWN, WAITS
-from rebalance_lab.traces.timeline import Change, Timeline
+from rebalance_lab.traces.timeline import Change, Consumer, Timeline
 
 _LATE, _JOINING = "late", "joining"
 """The further states of a member: it has yet to send its request to join, or has sent it."""
 
-_ABSENT = (
+_NOTED = (
+    ev.MemberStarted,
     ev.MemberStopped,
     ev.ConsumerFailed,
     ev.MemberPaused,
     ev.MemberResumed,
     ev.MemberCutOff,
     ev.MemberReconnected,
+    ev.Joined,
+    ev.WorkStopped,
+    ev.WorkStarted,
 )
-"""The events after which a consumer is absent, or present again."""
+"""The events after which the state of a member may be another one, besides those of its client."""
 
 _HEARTBEATS = "Heartbeat"
 
 _TRIP_MS = 100
 """A request that takes no longer was under way. One that takes longer waited for a callback."""
-
-
-class _Batches(NamedTuple):
-    """The batches of a consumer, and the records/s of its partitions when a wait began."""
-
-    record_ms: float
-    overhead_ms: float
-    most_records: int
-
-    def mean_ms(self, rate: float, lag: float) -> float:
-        """Return the mean time of a batch at a load of ``rate`` records/s and ``lag`` records."""
-        if not (rate or lag >= 1):
-            return 0.0
-        busy = rate * self.record_ms / 1_000
-        steady = rate * self.overhead_ms / (1 - busy) / 1_000 if busy < 1 else self.most_records
-        records = min(max(steady, lag, 1.0), self.most_records)
-        return self.overhead_ms + records * self.record_ms
 
 
 class _Span(NamedTuple):
@@ -82,7 +69,7 @@ class _Wait:
     began_ms: int
     was_empty: bool
     rates: dict[str, float]
-    lags: dict[str, float]
+    lags: Mapping[str, float]
     spans: list[_Span] = field(default_factory=list)
     pieces: list[_Piece] = field(default_factory=list)
     last: str = ""
@@ -100,30 +87,15 @@ class Waits:
         self._waits: list[_Wait] = []
         self._wait: _Wait | None = None
         self._before = ""
-        self._client_of: dict[str, str] = {}
-        self._client_states: dict[str, str] = {}
-        self._in_callback: set[str] = set()
-        self._static: set[str] = set()
-        self._process_rates: dict[str, float] = {}
-        self._batches: dict[str, _Batches] = {}
-        self._rates: dict[str, list[float]] = {}
-        self._lags: dict[str, float] = {}
         self._states: dict[str, list[tuple[int, str]]] = {}
         self._alive_ms = self._heartbeats = 0
         self._handlers: dict[type[Any], Callable[[Any], None]] = {
-            ev.RatesChanged: self._rates_changed,
-            ev.MemberStarted: self._member_started,
-            ev.ApplicationStarted: self._application_started,
             ev.ClientStateChanged: self._client_state_changed,
-            ev.Joined: self._joined,
-            ev.WorkStopped: self._work_stopped,
-            ev.WorkStarted: self._work_started,
             ev.Revoked: self._revoked,
             ev.MemberRemoved: self._member_removed,
             ev.RunEnded: self._run_ended,
-            **dict.fromkeys(_ABSENT, self._note),
+            **dict.fromkeys(_NOTED, self._note),
         }
-        timeline.measured.append(self._lag_measured)
         timeline.after.append(self._see)
 
     def count(self, from_ms: int, until_ms: int, partitions: int) -> None:
@@ -176,37 +148,11 @@ class Waits:
         if self._now.state != self._before:
             self._follow_group()
 
-    def _rates_changed(self, event: ev.RatesChanged) -> None:
-        self._rates[event.topic] = event.rates
-
-    def _member_started(self, event: ev.MemberStarted) -> None:
-        client = event.client
-        self._client_states.pop(client, None)
-        self._batches.pop(client, None)
-        self._in_callback.discard(client)
-        self._process_rates[client] = event.process_rate or 0.0
-        (self._static.add if event.instance_id else self._static.discard)(client)
-        self._note(event)
-
     def _client_state_changed(self, event: ev.ClientStateChanged) -> None:
-        self._client_states[event.client] = event.after
         consumer = self._now.consumers.get(event.client)
         member_id = consumer.member_id if consumer is not None and event.after in self._joining else ""
         if self._wait is not None and member_id in self._now.members:
             self._wait.last = member_id
-        self._note(event)
-
-    def _joined(self, event: ev.Joined) -> None:
-        self._client_of[event.member_id] = event.client
-        self._in_callback.discard(event.client)
-        self._note(event)
-
-    def _work_stopped(self, event: ev.WorkStopped) -> None:
-        (self._in_callback.add if event.why == "callback" else self._in_callback.discard)(event.client)
-        self._note(event)
-
-    def _work_started(self, event: ev.WorkStarted) -> None:
-        self._in_callback.discard(event.client)
         self._note(event)
 
     def _revoked(self, _event: ev.Revoked) -> None:
@@ -219,15 +165,6 @@ class Waits:
 
     def _run_ended(self, event: ev.RunEnded) -> None:
         self._heartbeats = event.messages.get(_HEARTBEATS, 0)
-
-    def _application_started(self, event: ev.ApplicationStarted) -> None:
-        rate = self._process_rates.get(event.client, 0.0)
-        record_ms = 1_000 / rate if rate else 0.0
-        overhead_ms = max(0.0, event.batch_ms - record_ms * event.max_poll_records)
-        self._batches[event.client] = _Batches(record_ms, overhead_ms, event.max_poll_records)
-
-    def _lag_measured(self, _at_ms: int, event: ev.LagMeasured) -> None:
-        self._lags = event.by_client
 
     def _follow_group(self) -> None:
         state = self._now.state
@@ -244,11 +181,11 @@ class Waits:
         consumer = self._now.consumers.get(client)
         if consumer is None or not consumer.works:
             return SESSION
-        if self._client_states.get(client) in self._joining:
+        if consumer.state in self._joining:
             return _JOINING
         if not consumer.member_id:
             return START
-        return CALLBACK if client in self._in_callback else _LATE
+        return CALLBACK if consumer.in_callback else _LATE
 
     def _note(self, event: Any) -> None:
         """Note the state of the consumer of an event. Outside of waits only the last state is kept."""
@@ -268,16 +205,9 @@ class Waits:
     # --- waits
 
     def _begin_wait(self, at_ms: int) -> None:
-        rates = {}
-        for client in self._batches:
-            consumer = self._now.consumers.get(client)
-            if consumer is not None:
-                rates[client] = sum(
-                    self._rates[topic][number]
-                    for topic, number in consumer.owned
-                    if number < len(self._rates.get(topic, ()))
-                )
-        self._wait = _Wait(at_ms, self._before in ("", *self._family.vacant), rates, self._lags)
+        now = self._now
+        rates = {c: sum(map(now.rate, p.owned)) for c, p in now.consumers.items() if p.batches is not None}
+        self._wait = _Wait(at_ms, self._before in ("", *self._family.vacant), rates, now.lags)
 
     def _end_wait(self, wait: _Wait) -> None:
         self._wait = None
@@ -289,24 +219,22 @@ class Waits:
         until_ms = self._now.at_ms
         whole = _Piece(wait.began_ms, until_ms, UNKNOWN, 0.0)
         member_id = self._pending() or wait.last
-        client = self._client_of.get(member_id, "")
-        consumer = self._now.consumers.get(client)
+        client = self._now.client_of.get(member_id, "")
         if wait.was_empty:
             yield whole._replace(state=DELAY if self._family.initial_delay else START)
         elif not (member_id and self._joining):
             yield whole
         elif not client:
             yield whole._replace(state=START)
-        elif consumer is not None and consumer.member_id != member_id and client not in self._static:
+        elif self._has_other_id(client, member_id) and not self._now.is_static(client):
             yield whole._replace(state=SESSION)  # it has started again as another member
         else:
             yield from self._pieces_of(client, wait, until_ms)
 
     def _pieces_of(self, client: str, wait: _Wait, until_ms: int) -> Iterator[_Piece]:
-        batches = self._batches.get(client)
-        batch_ms = 0.0
-        if batches is not None:
-            batch_ms = batches.mean_ms(wait.rates.get(client, 0.0), wait.lags.get(client, 0.0))
+        batch_ms = _mean_batch_ms(
+            self._now.processes.get(client), wait.rates.get(client, 0.0), wait.lags.get(client, 0.0)
+        )
         (_, first), *states = [(max(at_ms, wait.began_ms), state) for at_ms, state in self._states[client]]
         ends_ms = [*(at_ms for at_ms, _ in states), until_ms]
         cause = UNKNOWN
@@ -319,7 +247,7 @@ class Waits:
 
     def _pending(self) -> str:
         """Return the id of a member that the group still waits for, one that is absent first."""
-        known = {member_id: self._client_of.get(member_id) for member_id in self._now.members}
+        known = {member_id: self._now.client_of.get(member_id) for member_id in self._now.members}
         states = {
             member_id: SESSION if self._has_other_id(client, member_id) else self._state(client)
             for member_id, client in known.items()
@@ -331,6 +259,18 @@ class Waits:
     def _has_other_id(self, client: str, member_id: str) -> bool:
         consumer = self._now.consumers.get(client)
         return consumer is not None and consumer.member_id != member_id
+
+
+def _mean_batch_ms(process: Consumer | None, rate: float, lag: float) -> float:
+    """Return the mean time of a batch at a load of ``rate`` records/s and ``lag`` records."""
+    if process is None or process.batches is None or not (rate or lag >= 1):
+        return 0.0
+    batches, process_rate = process.batches, process.started.process_rate
+    record_ms = 1_000 / process_rate if process_rate else 0.0
+    overhead_ms = max(0.0, batches.batch_ms - record_ms * batches.max_poll_records)
+    busy = rate * record_ms / 1_000
+    steady = rate * overhead_ms / (1 - busy) / 1_000 if busy < 1 else batches.max_poll_records
+    return overhead_ms + min(max(steady, lag, 1.0), batches.max_poll_records) * record_ms
 
 
 def _divided(piece: _Piece, interval_ms: float) -> Iterator[_Piece]:

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
-from itertools import islice
 from math import isnan, nan
 from typing import Any
 
@@ -21,7 +20,6 @@ from rebalance_lab.verdicts.changes import (
     delay_ms,
     troubles,
 )
-from rebalance_lab.verdicts.comparison import Figure
 from rebalance_lab.verdicts.dimensions import (
     COSTS,
     FRONT,
@@ -32,12 +30,13 @@ from rebalance_lab.verdicts.dimensions import (
     STOPS,
     TWICE,
     Dimension,
-    Trial,
+    dominates,
 )
 from rebalance_lab.verdicts.explaining import where_stopped
-from rebalance_lab.verdicts.load import overload
-from rebalance_lab.verdicts.rule import FEWEST_PAIRS, Order
-from rebalance_lab.verdicts.tables import Cell, html_table
+from rebalance_lab.verdicts.grid import Candidate, StrategyRun, candidate_of, trial_of
+from rebalance_lab.verdicts.overload import overload
+from rebalance_lab.verdicts.rule import FEWEST_PAIRS, IN_WORDS, Order
+from rebalance_lab.verdicts.tables import Cell, Table
 from rebalance_lab.verdicts.words import about, counted, more_findings
 
 MOST_EVENTS = 40_000
@@ -58,35 +57,28 @@ class Plan:
     registry: Registry
 
     def scenarios(self, change: Change) -> list[Scenario]:
-        """Return the scenarios of a change: one for each seed, then those of each trouble.
-
-        A trouble has fewer seeds, as many as an order needs.
-        """
+        """Return the scenarios of a change: one for each seed, then those of each trouble."""
         return [
             replace(change.of(scenario, self.registry), seed=seed)
-            for scenario, seeds in [
-                (self.scenario, self.seeds),
-                *((scenario, self._few_seeds) for scenario in self.troubles.values()),
-            ]
+            for scenario, seeds in zip((self.scenario, *self.troubles.values()), self._seeds, strict=True)
             for seed in seeds
         ]
 
     @property
-    def _few_seeds(self) -> Sequence[int]:
-        return self.seeds[:FEWEST_PAIRS]
+    def _seeds(self) -> list[Sequence[int]]:
+        """The seeds of the scenario, and those of each trouble: as many as an order needs."""
+        return [self.seeds, *[self.seeds[:FEWEST_PAIRS]] * len(self.troubles)]
 
-    def trial(
-        self, change: Change, figures: Sequence[Mapping[str, float]], findings: Sequence[str], error: str = ""
-    ) -> Trial:
-        """Return the trial of a change from the figures of its scenarios, in their order."""
-        runs = iter(figures)
-        of_seeds = list(islice(runs, len(self.seeds)))
-        under = {trouble: _figures(list(islice(runs, len(self._few_seeds)))) for trouble in self.troubles}
-        return Trial(change, _figures(of_seeds), under, findings, error)
-
-
-def _figures(runs: Sequence[Mapping[str, float]]) -> dict[str, Figure]:
-    return {name: Figure(tuple(run[name] for run in runs)) for name in (runs[0] if runs else {})}
+    def trial(self, change: Change, runs: Sequence[StrategyRun]) -> Candidate:
+        """Return the trial of a change from the runs of its scenarios. It has no figures if one failed."""
+        rest = iter(runs)
+        own, *under = (
+            candidate_of(change.strategy, dict(zip(seeds, rest, strict=False))) for seeds in self._seeds
+        )
+        if error := next((run.error for run in runs if run.error), ""):
+            return trial_of(change, replace(own, figures={}, error=error))
+        troubles = dict(zip(self.troubles, (each.figures for each in under), strict=True))
+        return trial_of(change, replace(own, troubles=troubles))
 
 
 def plan_of(
@@ -116,25 +108,30 @@ class Advice:
     scenario: str
     seeds: Sequence[int]
     facts: Facts
-    now: Trial
-    trials: Sequence[Trial]
+    now: Candidate
+    trials: Sequence[Candidate]
 
-    def helps(self, trial: Trial) -> list[Dimension]:
+    @cached_property
+    def singles(self) -> list[Candidate]:
+        """The trials of one change."""
+        return [trial for trial in self.trials if trial.is_one]
+
+    def helps(self, trial: Candidate) -> list[Dimension]:
         """Return the dimensions in which a trial is better than now; none if it does not work."""
         return [d for d in GAINS if d.is_better(trial, self.now)] if trial.works else []
 
-    def costs(self, trial: Trial) -> list[Dimension]:
+    def costs(self, trial: Candidate) -> list[Dimension]:
         """Return the dimensions in which a trial is worse than now."""
         return [d for d in (*GAINS, *COSTS, REQUESTS) if d.is_better(self.now, trial)]
 
-    def gains(self, trial: Trial) -> list[Dimension]:
+    def gains(self, trial: Candidate) -> list[Dimension]:
         """Return the dimensions in which a trial helps: stops, if it works and the strategy now does not."""
         if not self.now.works:
             return [STOPS] if trial.works else []
         return self.helps(trial)
 
     @cached_property
-    def front(self) -> list[Trial]:
+    def front(self) -> list[Candidate]:
         """The present strategy and the changes that help, as far as no other one of them dominates.
 
         A change dominates another one if it helps in the same, is as good in every dimension, and is better
@@ -147,55 +144,54 @@ class Advice:
                 front.remove(trial)
         return front
 
-    def _dominates(self, one: Trial, other: Trial) -> bool:
-        if other.change.is_one and not one.change.is_one:
+    def _dominates(self, one: Candidate, other: Candidate) -> bool:
+        if other.is_one and not one.is_one:
             return False
         if not set(self.gains(other)) <= set(self.gains(one)):
             return False
-        if not all(dimension.is_as_good(one, other) for dimension in FRONT):
-            return False
-        simpler = len(one.change.kinds) < len(other.change.kinds)
-        return simpler or any(dimension.is_better(one, other) for dimension in FRONT)
+        if len(one.kinds) < len(other.kinds):
+            return all(dimension.is_as_good(one, other) for dimension in FRONT)
+        return dominates(one, other, FRONT)
 
     @cached_property
-    def leaders(self) -> dict[Dimension, Trial]:
+    def leaders(self) -> dict[Dimension, Candidate]:
         """For each dimension in which one change of the front helps, the change that helps most.
 
         Among changes none of which is known to be better in it, the one with the fewest costs counts. If the
         strategy does not work now, the changes with which it does are compared.
         """
-        leaders: dict[Dimension, Trial] = {}
+        leaders: dict[Dimension, Candidate] = {}
         for dimension in GAINS:
-            contenders = [t for t in self.trials if t.change.is_one and dimension in self.gains(t)]
+            contenders = [t for t in self.singles if dimension in self.gains(t)]
             unbeaten = [t for t in contenders if not any(dimension.is_better(o, t) for o in contenders)]
             unbeaten = [t for t in unbeaten if t in self.front]
             if unbeaten and not any(leader in unbeaten for leader in leaders.values()):
-                leaders[dimension] = min(unbeaten, key=lambda t: (len(self.costs(t)), len(t.change.kinds)))
+                leaders[dimension] = min(unbeaten, key=lambda t: (len(self.costs(t)), len(t.kinds)))
         return leaders
 
     @property
-    def free(self) -> Trial | None:
+    def free(self) -> Candidate | None:
         """The change without a known price that helps most against stops, if the first there has a price."""
         leader = self.leaders.get(STOPS)
         if leader is None or not self.now.works or not self.costs(leader):
             return None
-        free = [t for t in self.front if t.change.is_one and STOPS in self.gains(t) and not self.costs(t)]
+        free = [t for t in self.front if t.is_one and STOPS in self.gains(t) and not self.costs(t)]
         return min(free, key=lambda trial: STOPS.figure(trial).median, default=None)
 
     @property
-    def together(self) -> Trial | None:
+    def together(self) -> Candidate | None:
         """The combination of changes that stops partitions least, if it does so less than each single one."""
         single = [self.now, *self.leaders.values()]
-        several = [t for t in self.front if len(t.change.kinds) > 1 and not t.change.is_one]
+        several = [t for t in self.front if len(t.kinds) > 1 and not t.is_one]
         several = [t for t in several if all(STOPS.is_better(t, each) for each in single)]
         return min(several, key=lambda trial: STOPS.figure(trial).median, default=None)
 
     @property
-    def without_help(self) -> list[Trial]:
+    def without_help(self) -> list[Candidate]:
         """The single changes that help in nothing."""
-        return [t for t in self.trials if t.change.is_one and not self.gains(t)]
+        return [t for t in self.singles if not self.gains(t)]
 
-    def unsure(self, trial: Trial) -> list[Dimension]:
+    def unsure(self, trial: Candidate) -> list[Dimension]:
         """Return the dimensions of which the seeds do not show whether a trial is better than now."""
         return [d for d in GAINS if d.order(trial, self.now) is Order.UNKNOWN]
 
@@ -220,7 +216,7 @@ def _now(advice: Advice) -> str:
     history = advice.facts.history
     of = f"Of the stopped time of seed {history.started.seed}"
     where = f" {where_stopped(history, of)}" if history.stops.stopped_ms else ""
-    return f"Now, {now.change.label}: {costs}.{where}{faults}"
+    return f"Now, {now.label()}: {costs}.{where}{faults}"
 
 
 def _leaders(advice: Advice) -> Iterator[str]:
@@ -228,17 +224,16 @@ def _leaders(advice: Advice) -> Iterator[str]:
     if not leaders:
         costs = [d.figure(advice.now).median for d in (STOPS, MOVES, ROUNDS)]
         why = "" if any(costs) else " Nothing stops or moves now, and no round is run."
-        single = [trial for trial in advice.trials if trial.change.is_one]
         if len(advice.seeds) < FEWEST_PAIRS:
             seeds = counted(len(advice.seeds), "seed")
             yield f"Not known from {seeds} ({FEWEST_PAIRS} are needed) whether a change helps.{why}"
-        elif any(advice.unsure(trial) for trial in single if trial.works):
+        elif any(advice.unsure(trial) for trial in advice.singles if trial.works):
             yield f"No single change is known to help.{why}"
         else:
             yield f"No single change helps.{why}"
     elif not any(STOPS in advice.gains(trial) for trial in leaders.values()):
-        single = [trial for trial in advice.trials if trial.change.is_one and trial.works]
-        known = "is known to stop" if any(STOPS in advice.unsure(trial) for trial in single) else "stops"
+        is_unsure = any(STOPS in advice.unsure(trial) for trial in advice.singles if trial.works)
+        known = "is known to stop" if is_unsure else "stops"
         yield f"No single change {known} partitions less."
     for dimension, trial in leaders.items():
         helps = "Of single changes, helps" if _is_beaten(advice, dimension, trial) else "Helps"
@@ -246,37 +241,37 @@ def _leaders(advice: Advice) -> Iterator[str]:
         if _is_unsure(advice, dimension, trial):
             against = f"against {dimension.against}, and none is known to help more"
         heading = f"{helps} {against}" if advice.now.works else "Makes it work"
-        yield f"{heading}: {trial.change.label}: {_gains(advice, trial, dimension)}. {price(advice, trial)}"
+        yield f"{heading}: {trial.label()}: {_gains(advice, trial, dimension)}. {price(advice, trial)}"
 
 
-def _is_beaten(advice: Advice, dimension: Dimension, trial: Trial) -> bool:
+def _is_beaten(advice: Advice, dimension: Dimension, trial: Candidate) -> bool:
     """Return whether a combination of changes is known to help more than a single one."""
     return any(dimension.is_better(other, trial) for other in advice.front)
 
 
-def _is_unsure(advice: Advice, dimension: Dimension, trial: Trial) -> bool:
+def _is_unsure(advice: Advice, dimension: Dimension, trial: Candidate) -> bool:
     """Return whether another single change may help more: its median is less, and the order is not known."""
     return any(
         dimension.order(other, trial) is Order.UNKNOWN
         and dimension.figure(other).median < dimension.figure(trial).median
-        for other in advice.trials
-        if other.change.is_one and dimension in advice.gains(other)
+        for other in advice.singles
+        if dimension in advice.gains(other)
     )
 
 
 def _free(advice: Advice) -> Iterator[str]:
     trial = advice.free
     if trial is not None and trial not in advice.leaders.values():
-        yield f"Without a known price: {trial.change.label}: {_gains(advice, trial, STOPS)}."
+        yield f"Without a known price: {trial.label()}: {_gains(advice, trial, STOPS)}."
 
 
 def _together(advice: Advice) -> Iterator[str]:
     trial = advice.together
     if trial is not None:
-        yield f"Together: {trial.change.label}: {_gains(advice, trial, STOPS)}. {price(advice, trial)}"
+        yield f"Together: {trial.label()}: {_gains(advice, trial, STOPS)}. {price(advice, trial)}"
 
 
-def _gains(advice: Advice, trial: Trial, first: Dimension) -> str:
+def _gains(advice: Advice, trial: Candidate, first: Dimension) -> str:
     """Return in what a trial helps, a dimension in front."""
     if not advice.now.works:
         return f"it works, with {STOPS.described(trial)}"
@@ -284,38 +279,34 @@ def _gains(advice: Advice, trial: Trial, first: Dimension) -> str:
     return ", ".join(_compared(d, trial, advice.now) for d in helps)
 
 
-def price(advice: Advice, trial: Trial) -> str:
+def price(advice: Advice, trial: Candidate) -> str:
     """Return what a change makes worse, as a sentence."""
-    worse = [d for d in advice.costs(trial) if d.trouble is None]
-    parts = [", ".join(_compared(d, trial, advice.now) for d in worse)] if worse else []
-    parts += [
-        f"if {d.trouble.value}, {_compared(d, trial, advice.now)}"
-        for d in advice.costs(trial)
-        if d.trouble is not None
-    ]
+    costs = [(d.trouble, _compared(d, trial, advice.now)) for d in advice.costs(trial)]
+    parts = list(filter(None, [", ".join(text for trouble, text in costs if trouble is None)]))
+    parts += [f"if {trouble.value}, {text}" for trouble, text in costs if trouble is not None]
     return f"Its price: {'; '.join(parts)}." if parts else "No price is known from these trials."
 
 
-def _compared(dimension: Dimension, trial: Trial, now: Trial) -> str:
+def _compared(dimension: Dimension, trial: Candidate, now: Candidate) -> str:
     return f"{dimension.described(trial)} (now {dimension.shown(now)})"
 
 
 # --- changes that do not help
 
 
-def reasons(advice: Advice) -> Iterator[tuple[Trial, str]]:
+def reasons(advice: Advice) -> Iterator[tuple[Candidate, str]]:
     """Yield each single change that does not help, with the reason that the trace and the figures show."""
     for trial in advice.without_help:
         yield trial, _reason(advice, trial)
 
 
-def _reason(advice: Advice, trial: Trial) -> str:
+def _reason(advice: Advice, trial: Candidate) -> str:
     now = advice.now
     if trial.error:
         return f"it failed: {trial.error}"
     if trial.findings:
         return f"it does not work: {trial.findings[0]}"
-    kinds = trial.change.kinds
+    kinds = trial.kinds
     whys = (why(advice) for kind, why in _WHY_NOT.items() if kind in kinds and Kind.LONG_SESSION not in kinds)
     known = [reason for reason in whys if reason]
     worse = [_compared(d, trial, now) for d in GAINS if d.is_better(now, trial)]
@@ -358,9 +349,8 @@ def _why_shorter_waits_do_not_help(advice: Advice) -> str:
 
 def _share(advice: Advice, part: str) -> float:
     """Return the share of a part or a cause in the stopped time of all seeds; NaN if it is unknown."""
-    unknown = Figure((nan,))
     whole = sum(STOPS.figure(advice.now).values)
-    own = sum(advice.now.figures.get(f"stopped_{part}_partition_seconds", unknown).values)
+    own = sum(advice.now.figure(f"stopped_{part}_partition_seconds").values)
     return own / whole if whole else nan
 
 
@@ -381,12 +371,12 @@ _NO_HELP = "No known help:"
 
 def lines(advice: Advice) -> list[str]:
     """Return the sentences, and those about changes that do not help, a line each."""
-    no_help = [f"  {trial.change.label}: {reason}." for trial, reason in reasons(advice)]
+    no_help = [f"  {trial.label()}: {reason}." for trial, reason in reasons(advice)]
     return [*sentences(advice), *([_NO_HELP] if no_help else []), *no_help]
 
 
-def table(advice: Advice, *, narrow: bool = False) -> tuple[list[str], list[list[Cell]]]:
-    """Return the heads and the rows of all trials. The second column marks the front.
+def table(advice: Advice, *, narrow: bool = False) -> Table:
+    """Return the table of all trials. The second column marks the front.
 
     With ``narrow`` the settings of a change are in a line of their own.
     """
@@ -395,11 +385,11 @@ def table(advice: Advice, *, narrow: bool = False) -> tuple[list[str], list[list
     for trial in _all(advice):
         style = "bold" if trial in advice.front else ""
         mark = "front" if style else "" if trial.works else "fails"
-        label = f"{trial.change.label} (now)" if trial is advice.now else trial.change.label
+        label = f"{trial.label()} (now)" if trial is advice.now else trial.label()
         label = label.replace(" with ", "\n  ") if narrow else label
         figures = [Cell(d.shown(trial), style) for d in shown]
         rows.append([Cell(label, style), Cell(mark, style, left=True), *figures])
-    return ["change", "", *(d.head for d in shown)], rows
+    return Table(["change", "", *(d.head for d in shown)], rows, 2)
 
 
 def _is_shown(dimension: Dimension, advice: Advice) -> bool:
@@ -424,24 +414,22 @@ def legend(advice: Advice) -> list[str]:
         lines.append(f"crashed, closed: {gone}. {frozen}. Median of {runs}, of the group at rest")
     if len(advice.seeds) < FEWEST_PAIRS:
         return [*lines, f"fewer than {FEWEST_PAIRS} seeds: not known what is better with others"]
-    return [
-        *lines,
-        f"other figures: median of {len(advice.seeds)} seeds. better: by more than 1 %, seed by seed (sign"
-        " test, 5 %); crashed, closed, frozen and requests: by more than a sixth"
-        + "; handled twice: also by more than a tenth of the largest lag"
-        * _is_shown(TWICE, advice),
-    ]
+    last = f"other figures: median of {len(advice.seeds)} seeds. better: {IN_WORDS}; crashed, closed, frozen"
+    last += " and requests: by more than a sixth"
+    if _is_shown(TWICE, advice):
+        last += "; handled twice: also by more than a tenth of the largest lag"
+    return [*lines, last]
 
 
 def as_html(advice: Advice) -> str:
     """Write the sentences, the changes without help as a list, and the table."""
-    no_help = "".join(f"<li>{escape(t.change.label)}: {escape(why)}</li>" for t, why in reasons(advice))
-    head, rows = table(advice)
+    no_help = "".join(f"<li>{escape(t.label())}: {escape(why)}</li>" for t, why in reasons(advice))
+    made = table(advice)
     return "\n".join(
         [
             *(f"<p>{_with_bold_heading(sentence)}</p>" for sentence in sentences(advice)),
             f"<p>{_NO_HELP}</p><ul>{no_help}</ul>" if no_help else "",
-            html_table([name.replace("\n", " ") for name in head], rows),
+            replace(made, head=[name.replace("\n", " ") for name in made.head]).as_html(),
             *(f"<p><small>{escape(line)}</small></p>" for line in legend(advice)),
         ]
     )
@@ -458,25 +446,25 @@ def as_document(advice: Advice) -> dict[str, Any]:
         "scenario": advice.scenario,
         "seeds": list(advice.seeds),
         "advice": sentences(advice),
-        "no_help": {trial.change.label: reason for trial, reason in reasons(advice)},
+        "no_help": {trial.label(): reason for trial, reason in reasons(advice)},
         "now": _document(advice, advice.now),
         "changes": [_document(advice, trial) for trial in advice.trials],
     }
 
 
-def _document(advice: Advice, trial: Trial) -> dict[str, Any]:
-    figures = {d: d.figure(trial).median for d in FRONT}
+def _document(advice: Advice, trial: Candidate) -> dict[str, Any]:
+    figures = {d.key or d.name: d.figure(trial).median for d in FRONT}
     return {
-        "strategy": trial.change.strategy,
-        "settings": trial.change.texts,
+        "strategy": trial.strategy,
+        "settings": {name: text for name, (text, _) in trial.settings.items()},
         "helps": [d.name for d in advice.helps(trial)],
-        "price": [d.key for d in advice.costs(trial)],
+        "price": [d.key or d.name for d in advice.costs(trial)],
         "front": trial in advice.front,
-        "figures": {d.key: None if isnan(value) else value for d, value in figures.items()},
+        "figures": {key: None if isnan(value) else value for key, value in figures.items()},
         "findings": list(trial.findings),
         "error": trial.error,
     }
 
 
-def _all(advice: Advice) -> list[Trial]:
+def _all(advice: Advice) -> list[Candidate]:
     return [advice.now, *advice.trials]

@@ -17,13 +17,21 @@ from rebalance_lab.verdicts.bounds import (
     least_sum_of_alike,
     least_sum_of_squares,
 )
+from rebalance_lab.verdicts.measuring import metric
 
 ROUNDING = 1e-9
 """A smaller gap is a rounding error."""
 
 
+@metric("moves", "partitions", headline=True, planned=True)
+def moved_partitions(history: History) -> float:
+    """The number of times a partition was given to another member than its last owner, by name."""
+    return history.moved
+
+
+@metric("moves", "partitions", planned=True)
 def avoidable_moves(history: History) -> float:
-    """Count the moves beyond the fewest possible from each settled assignment to the next, at its balance."""
+    """The moves beyond the fewest from each settled assignment to one as balanced as the next."""
     rests = history.rests
     needed, before = 0, rests.before
     for after in rests.settled:
@@ -61,44 +69,36 @@ def _gap(rest: Rest) -> float:
     return int(rest.loads @ rest.loads) / least - 1 if least else nan
 
 
+@metric("balance", "ratio", planned=True)
 def imbalance(history: History) -> float:
-    """Return the most partitions of a member over the mean, in the assignment in force at the end."""
-    rest = history.rests.last
-    if rest is None or not len(rest.members):
-        return nan
-    return _max_over_mean(rest.member_loads.tolist())
+    """The most partitions of a member over the mean of all members, at the end."""
+    rest = _at_end(history)
+    return nan if rest is None else _max_over_mean(rest.member_loads.tolist())
 
 
+@metric("balance", "ratio", headline=True, planned=True)
 def weighted_imbalance(history: History) -> float:
-    """Return the imbalance by records/s, the mean of the time in which the assignment was in force."""
-    rests = history.rests
-    rest = rests.last
-    if rest is None or not len(rest.members):
-        return nan
-    return _max_over_mean(_rate_loads(rest, rests.traffic.mean(rest.from_ms, rest.until_ms)))
+    """The most records/s of a member over the mean of all members, at the end."""
+    rest = _at_end(history)
+    return nan if rest is None else _max_over_mean(_rate_loads(rest, _rates(history, rest)))
 
 
-def utilization(history: History) -> float:
-    """Return the most records/s of a member at the end over what it can handle; NaN if none has a limit."""
-    rests, rates = history.rests, history.process_rates
-    rest = rests.last
-    if rest is None or not len(rest.members) or not rates:
-        return nan
-    loads = _rate_loads(rest, rests.traffic.mean(rest.from_ms, rest.until_ms))
-    names = (rests.clients[number] for number in rest.members.clients.tolist())
-    shares = (load / rates[name] for name, load in zip(names, loads, strict=True) if name in rates)
-    return max(shares, default=nan)
+@metric("balance", "ratio", planned=True)
+def optimality_gap(history: History) -> float:
+    """The sum of the squared partition counts of members at the end over the least sum, less one."""
+    rest = _at_end(history)
+    return nan if rest is None else _gap(rest)
 
 
+@metric("balance", "ratio", planned=True)
 def weighted_optimality_gap(history: History) -> float:
-    """Return the most records/s of a member at the end over the least that is possible, less one."""
-    rests = history.rests
-    rest = rests.last
-    if rest is None or not len(rest.members):
+    """The most records/s of a member at the end over a lower bound of the least possible, less one."""
+    rest = _at_end(history)
+    if rest is None:
         return nan
-    rates = rests.traffic.mean(rest.from_ms, rest.until_ms)
+    rates = _rates(history, rest)
     owned = rest.owner != NO_OWNER
-    bound = rests.traffic.once(
+    bound = history.rests.traffic.once(
         (rest.from_ms, rest.until_ms, rest.members.topics, rest.is_whole or owned.tobytes()),
         lambda: largest_load_bound(rates * owned, rest.index, rest.members.topics),
     )
@@ -106,6 +106,17 @@ def weighted_optimality_gap(history: History) -> float:
         return nan
     gap = max(_rate_loads(rest, rates)) / bound - 1
     return gap if gap > ROUNDING else 0.0
+
+
+def _at_end(history: History) -> Rest | None:
+    """Return the assignment in force at the end, or None if the group has no members then."""
+    rest = history.rests.last
+    return rest if rest is not None and len(rest.members) else None
+
+
+def _rates(history: History, rest: Rest) -> FloatArray:
+    """Return the mean records/s of the partitions in the time in which an assignment was in force."""
+    return history.rests.traffic.mean(rest.from_ms, rest.until_ms)
 
 
 def _rate_loads(rest: Rest, rates: FloatArray) -> list[float]:
@@ -119,16 +130,21 @@ def _max_over_mean(loads: list[float]) -> float:
     return max(loads) / mean if mean > 0 else nan
 
 
-def optimality_gap(history: History) -> float:
-    """Return the sum of squares of loads at the end over the least possible sum, less one."""
-    rest = history.rests.last
-    if rest is None or not len(rest.members):
+@metric("balance", "ratio", optional=True)
+def utilization(history: History) -> float:
+    """The most records/s of a member over what it can handle, at the end."""
+    rest, rates = _at_end(history), history.process_rates
+    if rest is None:
         return nan
-    return _gap(rest)
+    loads = _rate_loads(rest, _rates(history, rest))
+    names = (history.rests.clients[number] for number in rest.members.clients.tolist())
+    shares = (load / rates[name] for name, load in zip(names, loads, strict=True) if name in rates)
+    return max(shares, default=nan)
 
 
+@metric("balance", "partitions", planned=True, optional=True)
 def cross_rack_partitions(history: History) -> float:
-    """Count the partitions at the end whose owner has a rack without a replica of them.
+    """The number of partitions at the end whose owner is in a rack without a replica of them.
 
     Partitions whose replicas have unknown racks do not count. NaN if no owner or no partition has a rack.
     """

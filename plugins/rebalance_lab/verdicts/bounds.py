@@ -36,23 +36,6 @@ def least_sum_of_alike(partitions: int, members: int) -> int:
     return members * least * least + extras * (2 * least + 1)
 
 
-def least_largest_load(
-    weights: Mapping[TopicPartition, float], members: Mapping[str, Sequence[str]]
-) -> float:
-    """Return a lower bound of the largest load, over all assignments of partitions to their subscribers.
-
-    It is that of `largest_load_bound`.
-    """
-    counts: dict[str, int] = {}
-    for topic, number in weights:
-        counts[topic] = max(counts.get(topic, 0), number + 1)
-    index = TopicIndex(counts)
-    weight = np.zeros(index.size)
-    for (topic, number), value in weights.items():
-        weight[index.number(topic, number)] = value
-    return largest_load_bound(weight, index, list(members.values()))
-
-
 def largest_load_bound(
     weight: NDArray[np.float64], index: TopicIndex, subscriptions: Collection[Sequence[str]]
 ) -> float:

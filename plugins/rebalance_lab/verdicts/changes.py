@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -126,6 +126,17 @@ _NEED_ONE_ANOTHER = (
 )
 
 
+def is_one_change(kinds: frozenset[Kind]) -> bool:
+    """Return whether it is one change: of one kind, or of two that need one another."""
+    return len(kinds) == 1 or kinds in _NEED_ONE_ANOTHER
+
+
+def labelled(strategy: str, settings: Mapping[str, str]) -> str:
+    """Return the label of a strategy with settings: ``range+static with session.timeout.ms=90s``."""
+    texts = ", ".join(f"{name}={text}" for name, text in settings.items())
+    return f"{strategy} with {texts}" if texts else strategy
+
+
 @dataclass(frozen=True)
 class Change:
     """A strategy with settings in place of those of the scenario. Without ``kinds`` it is the present one."""
@@ -144,14 +155,8 @@ class Change:
 
     @property
     def label(self) -> str:
-        """The strategy and the settings: ``range+static with session.timeout.ms=90s``."""
-        settings = ", ".join(f"{name}={text}" for name, text in self.texts.items())
-        return f"{self.strategy} with {settings}" if settings else self.strategy
-
-    @property
-    def is_one(self) -> bool:
-        """Whether it is one change: of one kind, or of two that need one another."""
-        return len(self.kinds) == 1 or self.kinds in _NEED_ONE_ANOTHER
+        """The strategy and the settings."""
+        return labelled(self.strategy, self.texts)
 
     def of(self, scenario: Scenario, registry: Registry) -> Scenario:
         """Return a scenario with the settings.
@@ -162,14 +167,11 @@ class Change:
         return replace(scenario, config=parse_config({**scenario.config, **self.settings}, "", registry))
 
 
-@dataclass(frozen=True)
-class Absence:
-    """A member that ended at ``from_ms`` and started again after ``ms``. ``closed``: it left the group."""
+class Absence(NamedTuple):
+    """A member that ended, and started again after ``ms``."""
 
     client: str
-    from_ms: int
     ms: int
-    closed: bool
 
 
 @dataclass(frozen=True)
@@ -216,7 +218,7 @@ def facts_of(scenario: Scenario, history: History) -> Facts:
     of_coordinator = _durations(configured(CoordinatorConfig, scenario.config))
     if of_protocol:
         del of_consumers[SESSION], of_consumers[HEARTBEAT]
-    ended: dict[str, tuple[int, bool]] = {}
+    ended: dict[str, int] = {}
     absences: list[Absence] = []
     ids: dict[str, str] = {}
     expired = batch_ms = 0
@@ -225,15 +227,14 @@ def facts_of(scenario: Scenario, history: History) -> Facts:
     silent = bool(causes_ms[DETECTION] or causes_ms[AWAY])
     for at_ms, event in ((line.at_ms, line.event) for line in history.trace.events):
         if isinstance(event, ev.MemberStopped):
-            ended[event.client] = at_ms, event.how == "closed"
+            ended[event.client] = at_ms
             silent |= event.how == "crashed"
         elif isinstance(event, ev.MemberCutOff | ev.ConsumerFailed):
             silent = True
         elif isinstance(event, ev.Changed):
             silent |= event.kind == "freeze"
         elif isinstance(event, ev.MemberStarted) and event.client in ended:
-            from_ms, closed = ended.pop(event.client)
-            absences.append(Absence(event.client, from_ms, at_ms - from_ms, closed))
+            absences.append(Absence(event.client, at_ms - ended.pop(event.client)))
         elif isinstance(event, ev.MemberRemoved):
             expired += "session" in event.reason
         elif isinstance(event, ev.Joined):

@@ -1,14 +1,14 @@
 """A comparison as JSON, CSV and HTML."""
 
+from dataclasses import replace
 from html import escape
 from math import isnan
 from typing import Any
 
 from coordinator_core.registry.hookspecs import MetricSpec
 from rebalance_lab.verdicts.answers import answers
-from rebalance_lab.verdicts.comparison import Candidate, Comparison
+from rebalance_lab.verdicts.comparison import Comparison
 from rebalance_lab.verdicts.comparison_tables import (
-    Table,
     definitions,
     faults,
     front_line,
@@ -16,7 +16,7 @@ from rebalance_lab.verdicts.comparison_tables import (
     tables_of,
     title_of,
 )
-from rebalance_lab.verdicts.tables import csv_text, html_table, json_text
+from rebalance_lab.verdicts.tables import Table, csv_text, json_text
 
 _STYLE = (
     "body{font:15px system-ui,sans-serif;margin:2rem}table{border-collapse:collapse}"
@@ -81,36 +81,25 @@ def as_csv(comparison: Comparison) -> str:
 
     A figure is the median of the seeds, and ``seed`` the first one. Several seeds add the ends of the spread.
     """
-    names = [metric.name for metric in comparison.metrics]
-    spreads = len(comparison.seeds) > 1
-    ends = [f"{name}_{end}" for name in names for end in ("low", "high")] if spreads else []
+    rows = [_row(comparison, number) for number in range(len(comparison.candidates))]
+    return csv_text(list(rows[0]), (list(row.values()) for row in rows))
 
-    def row(number: int, candidate: Candidate) -> list[Any]:
-        figures = [candidate.figures[name] for name in names]
-        return [
-            comparison.scenario,
-            comparison.seeds[0],
-            candidate.strategy,
-            *(value for _, value in candidate.settings.values()),
-            *(figure.median for figure in figures),
-            *(end for figure in figures if spreads for end in figure.spread),
-            ("yes" if number in comparison.front else "no") if comparison.is_decided else "",
-            "; ".join(candidate.findings),
-        ]
 
-    return csv_text(
-        [
-            "scenario",
-            "seed",
-            "strategy",
-            *comparison.candidates[0].settings,
-            *names,
-            *ends,
-            "front",
-            "findings",
-        ],
-        (row(number, candidate) for number, candidate in enumerate(comparison.candidates)),
-    )
+def _row(comparison: Comparison, number: int) -> dict[str, Any]:
+    candidate = comparison.candidates[number]
+    figures = {metric.name: candidate.figures[metric.name] for metric in comparison.metrics}
+    row: dict[str, Any] = {
+        "scenario": comparison.scenario,
+        "seed": comparison.seeds[0],
+        "strategy": candidate.strategy,
+        **{name: value for name, (_, value) in candidate.settings.items()},
+        **{name: figure.median for name, figure in figures.items()},
+    }
+    for name, figure in figures.items() if len(comparison.seeds) > 1 else ():
+        row[f"{name}_low"], row[f"{name}_high"] = figure.spread
+    row["front"] = ("yes" if number in comparison.front else "no") if comparison.is_decided else ""
+    row["findings"] = "; ".join(candidate.findings)
+    return row
 
 
 def as_html(comparison: Comparison) -> str:
@@ -139,7 +128,7 @@ def as_html(comparison: Comparison) -> str:
 
 def _table(table: Table) -> str:
     rows = [[first._replace(text=first.text.strip()), *rest] for first, *rest in table.rows]
-    return html_table(table.head, rows, table.title, table.hints)
+    return replace(table, rows=rows).as_html()
 
 
 def _paragraph(text: str, kind: str = "") -> str:

@@ -5,13 +5,13 @@ is a row, with a column for each metric.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from textwrap import wrap
 
 from coordinator_core.registry.hookspecs import METRIC_GROUPS, MetricSpec
-from rebalance_lab.verdicts.comparison import CUT, Candidate, Comparison, Figure
+from rebalance_lab.verdicts.comparison import Comparison
+from rebalance_lab.verdicts.grid import CUT, Candidate, Figure
 from rebalance_lab.verdicts.reasons import STOPS, largest_part
-from rebalance_lab.verdicts.tables import BEST, Cell, as_text
+from rebalance_lab.verdicts.rule import IN_WORDS
+from rebalance_lab.verdicts.tables import BEST, Cell, Table, as_text
 
 MARK = "*"
 """Stands before the best figures, also where there are no colours."""
@@ -20,17 +20,6 @@ _MOSTLY = "The largest part of the stopped time, and its share."
 
 _WIDEST_WORD = 10
 """Headings of columns are broken at underscores into lines of about this width."""
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table with the number of its columns that are headings of the rows, and hints for columns."""
-
-    head: Sequence[str]
-    rows: Sequence[Sequence[Cell]]
-    headings: int = 1
-    title: str = ""
-    hints: Sequence[str] = ()
 
 
 def tables_of(comparison: Comparison, *, everything: bool, units: bool = True) -> list[Table]:
@@ -174,10 +163,7 @@ def signs(comparison: Comparison) -> list[str]:
     where = "column" if comparison.varied else "row"
     lines = []
     if any(comparison.best(metric) for metric in comparison.shown):
-        lines.append(
-            f"{MARK} better than each figure of the {where} without {MARK}: by more than 1 %, seed by seed"
-            " (sign test, 5 %)"
-        )
+        lines.append(f"{MARK} better than each figure of the {where} without {MARK}: {IN_WORDS}")
     if len(comparison.seeds) > 1:
         whole = len(comparison.seeds) < CUT
         range_of = (
@@ -200,8 +186,3 @@ def definitions(metrics: Sequence[MetricSpec]) -> list[tuple[str, str]]:
         (f"{m.name} [{m.unit}]" if m.unit else m.name, m.doc + " Higher is better." * (m.better == "higher"))
         for m in metrics
     ]
-
-
-def hanging(text: str, width: int, indent: str = "  ") -> str:
-    """Return a text in lines of a width, indented from the second line on."""
-    return "\n".join(wrap(text, width, subsequent_indent=indent, break_on_hyphens=False))

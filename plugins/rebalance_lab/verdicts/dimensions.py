@@ -1,12 +1,16 @@
-"""What a change to a strategy may make better or worse, and the trial of a change, which has the figures."""
+"""What another candidate may make better or worse: a metric, and which of its differences count.
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+Comparisons, remedies and advice compare two candidates by dimensions.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from itertools import repeat
-from math import isnan, nan
+from math import isnan
 
-from rebalance_lab.verdicts.changes import Change, Trouble
-from rebalance_lab.verdicts.comparison import Figure
+from coordinator_core.registry.hookspecs import MetricSpec
+from rebalance_lab.verdicts.changes import Trouble
+from rebalance_lab.verdicts.grid import Candidate, Figure
 from rebalance_lab.verdicts.lag import least_left, least_twice
 from rebalance_lab.verdicts.rule import TIE, Order
 from rebalance_lab.verdicts.tables import as_text
@@ -14,50 +18,54 @@ from rebalance_lab.verdicts.tables import as_text
 
 @dataclass(frozen=True)
 class Dimension:
-    """What a change may make better or worse. Less is better.
+    """What is better or worse with another candidate. Less is better, unless ``better`` is "higher".
 
     ``name`` is a metric, of runs of the scenario or under a trouble. ``key`` names it in documents, ``head``
     in a table; ``text`` describes a figure, with places for it and the plural, and ``against`` what is to
     become less. Figures are alike within ``margin``, a share of the greater one. ``most`` returns for each
     seed, or without end, up to where a value does no harm: such values are alike. ``least`` returns by how
-    much the figure of a trial must be greater than another one not to be alike. ``unit`` is that in which
+    much the figure of a candidate must be greater than another one not to be alike. ``unit`` is that in which
     figures are shown.
     """
 
     name: str
-    key: str
-    head: str
-    text: str
+    head: str = ""
+    text: str = ""
     trouble: Trouble | None = None
     margin: float = TIE
+    key: str = ""
     against: str = ""
-    most: Callable[["Trial"], Iterable[float]] | None = None
-    least: Callable[["Trial"], float] | None = None
+    better: str = "lower"
+    most: Callable[[Candidate], Iterable[float]] | None = None
+    least: Callable[[Candidate], float] | None = None
     unit: float = 1.0
 
-    def figure(self, trial: "Trial") -> Figure:
-        """Return the figure of a trial; NaN if it is unknown."""
-        known = trial.figures if self.trouble is None else trial.troubles.get(self.trouble, {})
-        return known.get(self.name, _UNKNOWN)
+    def figure(self, candidate: Candidate) -> Figure:
+        """Return the figure of a candidate; NaN if it is unknown."""
+        return candidate.figure(self.name, self.trouble)
 
-    def harm(self, trial: "Trial") -> Figure:
-        """Return the figure of a trial with 0 for values that do no harm."""
-        figure = self.figure(trial)
+    def harm(self, candidate: Candidate) -> Figure:
+        """Return the figure of a candidate with 0 for values that do no harm."""
+        figure = self.figure(candidate)
         if self.most is None:
             return figure
-        pairs = zip(figure.values, self.most(trial), strict=False)
+        pairs = zip(figure.values, self.most(candidate), strict=False)
         return Figure(tuple(0.0 if value <= most else value for value, most in pairs))
 
-    def shown(self, trial: "Trial") -> str:
+    def shown(self, candidate: Candidate) -> str:
         """Return the median of the figure as text."""
-        return as_text(self.figure(trial).median / self.unit)
+        return as_text(self.figure(candidate).median / self.unit)
 
-    def described(self, trial: "Trial") -> str:
-        """Describe the figure of a trial."""
-        return self.text.format(self.shown(trial), s="" if self.figure(trial).median == 1 else "s")
+    def described(self, candidate: Candidate) -> str:
+        """Describe the figure of a candidate."""
+        return self.described_as(self.figure(candidate).median)
 
-    def order(self, one: "Trial", other: "Trial") -> Order:
-        """Return what is known of the order of two trials. They are alike if neither has a figure."""
+    def described_as(self, value: float) -> str:
+        """Describe a value: ``1 round``, ``2 rounds``."""
+        return self.text.format(as_text(value / self.unit), s="" if value == 1 else "s")
+
+    def order(self, one: Candidate, other: Candidate) -> Order:
+        """Return what is known of the order of two candidates. They are alike if neither has a figure."""
         a, b = self.harm(one), self.harm(other)
         if isnan(a.median) or isnan(b.median):
             return Order.ALIKE if isnan(a.median) and isnan(b.median) else Order.UNKNOWN
@@ -65,21 +73,34 @@ class Dimension:
             greater = one if a.median > b.median else other
             if abs(a.median - b.median) <= self.least(greater):
                 return Order.ALIKE
-        return a.order(b, margin=self.margin)
+        found = a.order(b, self.better, self.margin)
+        if self.most is None or found is Order.ALIKE:
+            return found
+        # a value may do harm beside a smaller limit of its own, and not be greater
+        return found if found is self._measured(one, other) else Order.UNKNOWN
 
-    def is_better(self, one: "Trial", other: "Trial") -> bool:
-        """Return whether a trial is known to be better than another one."""
+    def _measured(self, one: Candidate, other: Candidate) -> Order:
+        return self.figure(one).order(self.figure(other), self.better, self.margin)
+
+    def is_better(self, one: Candidate, other: Candidate) -> bool:
+        """Return whether a candidate is known to be better than another one."""
         return self.order(one, other) is Order.BETTER
 
-    def is_as_good(self, one: "Trial", other: "Trial") -> bool:
-        """Return whether a trial is known to be as good as another one. It is if neither has a figure."""
+    def is_as_good(self, one: Candidate, other: Candidate) -> bool:
+        """Return whether a candidate is known to be as good as another one. It is if neither has a figure."""
         if self.order(one, other) is Order.ALIKE:
             return True
         a, b = self.harm(one), self.harm(other)
-        return len(a.values) == len(b.values) and a.is_as_good(b, margin=self.margin)
+        return len(a.values) == len(b.values) and a.is_as_good(b, self.better, self.margin)
 
 
-_UNKNOWN = Figure((nan,))
+def dominates(one: Candidate, other: Candidate, dimensions: Sequence[Dimension]) -> bool:
+    """Return whether a candidate is better than another one in a dimension, and as good in all of them."""
+    return all(d.is_as_good(one, other) for d in dimensions) and any(
+        d.is_better(one, other) for d in dimensions
+    )
+
+
 _NOTABLE = 1 - 1 / 1.2
 """The margin of costs that are of little weight: one is worse if it is 1.2 times as high."""
 
@@ -88,34 +109,30 @@ _STANDS_STILL = "its partitions stand still for {} s"
 
 STOPS = Dimension(
     "stopped_partition_seconds",
-    "stopped_partition_seconds",
     "stopped\npartition\nseconds",
     "{} partition second{s} stopped",
     against="stops",
 )
-MOVES = Dimension("moved_partitions", "moved_partitions", "moves", "{} partition{s} moved", against="moves")
-ROUNDS = Dimension("rounds", "rounds", "rounds", "{} round{s}", against="rounds")
+MOVES = Dimension("moved_partitions", "moves", "{} partition{s} moved", against="moves")
+ROUNDS = Dimension("rounds", "rounds", "{} round{s}", against="rounds")
 BALANCE = Dimension(
-    "weighted_imbalance",
     "weighted_imbalance",
     "load\nmax/\nmean",
     "{} times the mean load on the busiest member",
     against="imbalance",
 )
-CRASHED = Dimension(_STOP, "crashed_seconds", "crashed\n(s)", _STANDS_STILL, Trouble.CRASHES, _NOTABLE)
-CLOSED = Dimension(_STOP, "closed_seconds", "closed\n(s)", _STANDS_STILL, Trouble.CLOSES, _NOTABLE)
-FROZEN = Dimension("rounds", "frozen_rounds", "frozen\nrounds", "{} round{s}", Trouble.FREEZES, _NOTABLE)
-LAG = Dimension("max_lag", "max_lag", "lag\nat\nmost", "a lag of {} record{s} at most", against="lag")
+CRASHED = Dimension(_STOP, "crashed\n(s)", _STANDS_STILL, Trouble.CRASHES, _NOTABLE, "crashed_seconds")
+CLOSED = Dimension(_STOP, "closed\n(s)", _STANDS_STILL, Trouble.CLOSES, _NOTABLE, "closed_seconds")
+FROZEN = Dimension("rounds", "frozen\nrounds", "{} round{s}", Trouble.FREEZES, _NOTABLE, "frozen_rounds")
+LAG = Dimension("max_lag", "lag\nat\nmost", "a lag of {} record{s} at most", against="lag")
 LEFT = Dimension(
-    "lag_at_end",
     "lag_at_end",
     "lag\nat\nend",
     "a lag of {} record{s} at the end",
     against="the lag that is left",
-    most=lambda trial: map(least_left, LAG.figure(trial).values),
+    most=lambda candidate: map(least_left, LAG.figure(candidate).values),
 )
 LOADED = Dimension(
-    "utilization",
     "utilization",
     "busiest\nmember\n(%)",
     "the busiest member gets {} % of what it can handle",
@@ -125,31 +142,21 @@ LOADED = Dimension(
 )
 TWICE = Dimension(
     "duplicate_records",
-    "duplicate_records",
     "handled\ntwice",
     "{} record{s} handled twice",
-    least=lambda trial: least_twice(LAG.figure(trial).median),
+    least=lambda candidate: least_twice(LAG.figure(candidate).median),
 )
-REQUESTS = Dimension("messages", "messages", "requests", "{} request{s}", margin=_NOTABLE)
+REQUESTS = Dimension("messages", "requests", "{} request{s}", margin=_NOTABLE)
 
 GAINS = (LOADED, LEFT, STOPS, MOVES, ROUNDS, BALANCE, LAG)
 """The dimensions in which a change may help, those that are named first in front."""
 COSTS = (TWICE, CRASHED, CLOSED, FROZEN)
 FRONT = (*GAINS, *COSTS)
-"""The dimensions of the front: the columns of the table."""
+"""The dimensions of the front of an advice: the columns of its table."""
+
+_OF_METRICS = {dimension.name: dimension for dimension in (*GAINS, TWICE, REQUESTS)}
 
 
-@dataclass(frozen=True)
-class Trial:
-    """A change with its figures by metric, on the scenario and under each trouble, and its faults."""
-
-    change: Change
-    figures: Mapping[str, Figure]
-    troubles: Mapping[Trouble, Mapping[str, Figure]] = field(default_factory=dict)
-    findings: Sequence[str] = ()
-    error: str = ""
-
-    @property
-    def works(self) -> bool:
-        """Whether the runs succeeded and had no faults."""
-        return not self.error and not self.findings
+def dimension_of(metric: MetricSpec) -> Dimension:
+    """Return the dimension of a metric of the scenario."""
+    return _OF_METRICS.get(metric.name) or Dimension(metric.name, better=metric.better)

@@ -1,39 +1,29 @@
-"""Why strategies differ, in sentences computed from their traces: stopped time, waits and moves."""
+"""Why single runs differ, in sentences computed from their traces: stopped time, waits and moves.
+
+They are about one run of each strategy, and say so: which one is better is shown by a comparison over seeds.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import isclose
 from typing import Any
 
 from coordinator_core.errors import InputError
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.registry import Registry
-from rebalance_lab.traces.causes import (
-    CALLBACKS,
-    CAUSES,
-    DETECTION,
-    STANDING,
-)
+from rebalance_lab.traces.causes import CALLBACKS, CAUSES, DETECTION, STANDING
 from rebalance_lab.traces.entries import Round
 from rebalance_lab.traces.findings import findings
 from rebalance_lab.traces.history import History
 from rebalance_lab.traces.rounds import rounds_and_rest
 from rebalance_lab.traces.trace import Trace
 from rebalance_lab.verdicts.balance import avoidable_moves
-from rebalance_lab.verdicts.rule import TIE
+from rebalance_lab.verdicts.dimensions import MOVES, ROUNDS, STOPS
+from rebalance_lab.verdicts.rule import TIE, is_tie
 from rebalance_lab.verdicts.story import joining
 from rebalance_lab.verdicts.tables import as_text
-from rebalance_lab.verdicts.words import (
-    NOTABLE_MS,
-    about,
-    clock,
-    counted,
-    in_order,
-    listed_names,
-    numbered,
-)
+from rebalance_lab.verdicts.words import NOTABLE_MS, about, clock, counted, in_order, listed_names, numbered
 
 _CALLBACK_BOUNDS = (
     ev.WorkStopped,
@@ -200,10 +190,8 @@ def _returned(history: History) -> Counter[str]:
 
 def _sentences(account: Account) -> Iterator[str]:
     history = account.history
-    yield (
-        f"{_partition_seconds(account.stopped_ms)} stopped, {counted(history.moved, 'partition')} moved,"
-        f" {counted(history.rounds, 'round')}"
-    )
+    costs = ((STOPS, account.stopped_ms / 1_000), (MOVES, history.moved), (ROUNDS, history.rounds))
+    yield ", ".join(dimension.described_as(value) for dimension, value in costs)
     if account.stopped_ms:
         yield where_stopped(history)
     if account.costliest is not None:
@@ -316,7 +304,7 @@ def _stops_differ(best: Account, other: Account) -> str:
     less_ms = other.stopped_ms - best.stopped_ms
     if not other.stopped_ms:
         return f"{best.label} and {other.label} stop no partition in one run."
-    if isclose(best.stopped_ms, other.stopped_ms, rel_tol=TIE):
+    if is_tie(best.stopped_ms, other.stopped_ms):
         return f"{best.label} and {other.label} stop partitions alike in one run, within {_percent(TIE, 1)}."
     if less_ms < 0:  # the best one of those that work
         return f"{other.label} stops partitions less than {best.label}, but does not work."
@@ -331,7 +319,7 @@ def _stops_differ(best: Account, other: Account) -> str:
     if best.history.rounds != other.history.rounds:
         own, others = best.history.rounds, other.history.rounds
         rounds = f" It has {counted(own, 'round')}, {other.label} {others:,}."
-    less = f"{_partition_seconds(less_ms)} ({_percent(less_ms, other.stopped_ms)}) less"
+    less = f"{counted(less_ms / 1_000, 'partition second')} ({_percent(less_ms, other.stopped_ms)}) less"
     return (
         f"{best.label} stops partitions for {less} than {other.label} in one run: {', '.join(parts)}.{rounds}"
     )
@@ -349,7 +337,3 @@ def _moves_differ(best: Account, other: Account) -> str:
 
 def _percent(part: float, whole: float) -> str:
     return f"{100 * part / whole:.0f} %"
-
-
-def _partition_seconds(ms: int) -> str:
-    return f"{as_text(ms / 1_000)} partition seconds"

@@ -3,20 +3,23 @@
 from math import inf, isnan, nan
 
 from rebalance_lab.traces.history import History
+from rebalance_lab.verdicts.measuring import metric
 
 SLACK, SLACK_RECORDS = 0.01, 1.0
 """The lag is what it was before if it is not higher by more than both."""
 
 
+@metric("lag", "records", headline=True)
 def max_lag(history: History) -> float:
-    """Return the most records that were produced and not yet handled, over all partitions."""
+    """The most records of all partitions together that were produced and not yet handled."""
     if not history.lags:
         return nan
     return max(history.lag_before, *(lag.measured.max_lag for lag in history.lags))
 
 
+@metric("lag", "records")
 def lag_at_end(history: History) -> float:
-    """Return the records that were produced and not yet handled at the end."""
+    """The records of all partitions together that were produced and not yet handled at the end."""
     return history.lags[-1].measured.lag if history.lags else nan
 
 
@@ -30,18 +33,15 @@ def least_twice(most: float) -> float:
     return 0.0 if isnan(most) else most / 10
 
 
+@metric("lag", "record seconds")
 def lag_record_seconds(history: History) -> float:
-    """Return the integral of the lag over time."""
+    """The integral over time of the records that were produced and not yet handled."""
     return sum(lag.measured.lag_record_seconds for lag in history.lags)
 
 
-def duplicate_records(history: History) -> float:
-    """Return the number of records that were handled again after a move or a crash."""
-    return sum(lag.measured.duplicates for lag in history.lags)
-
-
+@metric("lag", "s")
 def catch_up_seconds(history: History) -> float:
-    """Return the longest time from a change until the lag was again what it was before the change.
+    """The longest time from a change until the lag was what it was before, if it was at the end.
 
     A change that comes before the group has caught up with the last one belongs to it: both are caught up
     with when the lag is what it was before the first. NaN without a change, and if the lag is higher at the
@@ -64,3 +64,9 @@ def catch_up_seconds(history: History) -> float:
         is_over = lag > level
         last_ms, last = at_ms, lag
     return nan if is_over else longest / 1_000
+
+
+@metric("lag", "records", headline=True)
+def duplicate_records(history: History) -> float:
+    """The number of records that were handled again after a move or a crash."""
+    return sum(lag.measured.duplicates for lag in history.lags)

@@ -1,7 +1,8 @@
-"""The metrics of a trace."""
+"""The metrics of a trace: how they are defined, and their figures."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from math import nan
+from typing import TypeAlias
 
 from coordinator_core.errors import PluginError
 from coordinator_core.registry.hookspecs import MetricSpec
@@ -10,8 +11,38 @@ from rebalance_lab.traces.history import History
 from rebalance_lab.traces.ledger import Ledger
 from rebalance_lab.traces.trace import Trace
 
+Compute: TypeAlias = Callable[[History], float]
+
 STOPS = "stops"
 """The group of metrics that need the stopped time."""
+
+DEFINED: list[MetricSpec] = []
+"""The metrics of this package; those of a group in the order in which they are shown."""
+
+
+def metric(
+    group: str, unit: str, *, headline: bool = False, planned: bool = False, optional: bool = False
+) -> Callable[[Compute], Compute]:
+    """Define a metric by its function, which has its name and, in the first paragraph, its definition."""
+
+    def define(compute: Compute) -> Compute:
+        doc = " ".join((compute.__doc__ or "").partition("\n\n")[0].split())
+        DEFINED.append(
+            MetricSpec(
+                compute.__name__,
+                unit,
+                compute,
+                group=group,
+                headline=headline,
+                planned=planned,
+                rests=planned,
+                optional=optional,
+                doc=doc,
+            )
+        )
+        return compute
+
+    return define
 
 
 def metrics_of(registry: Registry, *, planned: bool, only: Collection[str] = ()) -> list[MetricSpec]:

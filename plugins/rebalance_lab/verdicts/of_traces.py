@@ -1,18 +1,16 @@
 """The comparison of traces that are at hand, as a notebook has them."""
 
-from collections.abc import Iterable, Sequence
-from math import nan
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from coordinator_core.registry.registry import Registry
 from rebalance_lab.traces.family import family_of
-from rebalance_lab.traces.findings import findings
 from rebalance_lab.traces.history import History
 from rebalance_lab.traces.trace import Trace
-from rebalance_lab.verdicts.comparison import Candidate, Comparison, Figure
-from rebalance_lab.verdicts.load import overload, overload_of_all
-from rebalance_lab.verdicts.measuring import measure
+from rebalance_lab.verdicts.comparison import Comparison
+from rebalance_lab.verdicts.grid import candidate_of, load_of, run_of
 from rebalance_lab.verdicts.reasons import parts_under
-from rebalance_lab.verdicts.words import findings_of_seeds, numbered
+from rebalance_lab.verdicts.words import numbered
 
 
 def by_candidate(traces: Iterable[Trace]) -> dict[str, list[Trace]]:
@@ -44,38 +42,27 @@ def comparison_of_traces(
     Raises:
         PluginError: if the code of a metric fails.
     """
+    runs = {name: [History(trace, registry) for trace in own] for name, own in by_candidate(traces).items()}
+    return comparison_of_histories(runs, registry, errors)
+
+
+def comparison_of_histories(
+    runs: Mapping[str, Sequence[History]], registry: Registry, errors: Sequence[str] = ()
+) -> Comparison:
+    """Return the comparison of runs by the names of their candidates: see `comparison_of_traces`."""
+    by_seed = {
+        name: {history.started.seed: run_of(history, registry) for history in own}
+        for name, own in runs.items()
+    }
+    seeds = list(dict.fromkeys(seed for own in by_seed.values() for seed in own))
+    candidates = [
+        replace(candidate_of(name, own, seeds), parts=_parts(runs[name][0])) for name, own in by_seed.items()
+    ]
+    scenario = ", ".join(dict.fromkeys(own.trace.scenario for each in runs.values() for own in each))
     metrics = list(registry.metrics().values())
-    seeds = list(dict.fromkeys(trace.started.seed for trace in traces))
-    histories = {
-        name: [History(trace, registry) for trace in runs] for name, runs in by_candidate(traces).items()
-    }
-    candidates = [candidate_of(name, runs, seeds, registry) for name, runs in histories.items()]
-    scenario = ", ".join(dict.fromkeys(trace.scenario for trace in traces))
-    load = overload_of_all(
-        [
-            (f"{name}, seed {run.started.seed}", overload(run))
-            for name, runs in histories.items()
-            for run in runs
-        ]
-    )
-    return Comparison(scenario, seeds or [0], metrics, candidates, errors, load=load)
+    return Comparison(scenario, seeds or [0], metrics, candidates, errors, load=load_of(by_seed))
 
 
-def candidate_of(
-    name: str, histories: Sequence[History], seeds: Sequence[int], registry: Registry
-) -> Candidate:
-    """Return the candidate of runs of one strategy, with a value of each metric for each seed, or NaN.
-
-    Raises:
-        PluginError: if the code of a metric fails.
-    """
-    values = {history.started.seed: measure(history, registry) for history in histories}
-    figures = {
-        metric: Figure(tuple(values[seed][metric] if seed in values else nan for seed in seeds))
-        for metric in registry.metrics()
-    }
-    first = histories[0]
-    delayed = any(part.startswith("delay") for part in first.trace.strategy.split("+")[1:])
-    parts = parts_under(family_of(first.started), delayed=delayed)
-    found = findings_of_seeds({history.started.seed: findings(history) for history in histories})
-    return Candidate(name, figures, findings=found, parts=parts)
+def _parts(run: History) -> Mapping[str, str]:
+    delayed = any(part.startswith("delay") for part in run.trace.strategy.split("+")[1:])
+    return parts_under(family_of(run.started), delayed=delayed)

@@ -1,4 +1,7 @@
-"""Loads that no assignment can carry: of a partition for a member, and of the group for all members."""
+"""Loads that no assignment can carry: of a partition for a member, and of the group for all members.
+
+They are found in a run, and told in sentences.
+"""
 
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
@@ -8,6 +11,11 @@ from typing import NamedTuple
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
 from rebalance_lab.traces.history import History
+from rebalance_lab.verdicts.lag import SLACK_RECORDS
+from rebalance_lab.verdicts.tables import as_text
+from rebalance_lab.verdicts.words import agreeing, listed_names
+
+_MOST_NAMED = 3
 
 
 class Stretch(NamedTuple):
@@ -88,13 +96,16 @@ def overload_of(history: History) -> Overload | None:
     if not stretches or not stretches[-1].running or any(isinf(stretch.members) for stretch in stretches):
         return None
     fastest = max(history.process_rates[client] for client in stretches[-1].running)
-    partitions = [
+    index, means = history.rests.index, history.rests.traffic.mean(from_ms, until_ms)
+    rates = (
         (TopicPartition(topic, number), rate)
         for topic in _owned(history)
-        for number, (rate, mean) in enumerate(
-            zip(history.rates[topic][-1][1], _means(history.rates[topic], from_ms, until_ms), strict=False)
-        )
-        if min(rate, mean) > fastest
+        for number, rate in enumerate(history.rates[topic][-1][1])
+    )
+    partitions = [
+        (partition, rate)
+        for partition, rate in rates
+        if (number := index.number(*partition)) is not None and min(rate, means[number]) > fastest
     ]
     partitions.sort(key=lambda pair: (-pair[1], pair[0]))
     found = Overload(partitions, fastest, stretches)
@@ -105,17 +116,6 @@ def _owned(history: History) -> list[str]:
     """Return the topics that members read, as far as their rates are known."""
     owned = {partition.topic for partition in history.spans}
     return [topic for topic in history.rates if topic in owned]
-
-
-def _means(changes: Sequence[tuple[int, Sequence[float]]], from_ms: int, until_ms: int) -> list[float]:
-    """Return the mean records/s of each partition of a topic in a time."""
-    sums = [0.0] * max(len(rates) for _, rates in changes)
-    ends = [*(at_ms for at_ms, _ in changes[1:]), until_ms]
-    for (at_ms, rates), end_ms in zip(changes, ends, strict=True):
-        passed_ms = max(0, min(end_ms, until_ms) - max(at_ms, from_ms))
-        for number, rate in enumerate(rates):
-            sums[number] += rate * passed_ms
-    return [total / (until_ms - from_ms) for total in sums]
 
 
 def _stretches(history: History, from_ms: int) -> Iterator[Stretch]:
@@ -140,3 +140,90 @@ def _stretches(history: History, from_ms: int) -> Iterator[Stretch]:
                 rates[event.topic] = sum(event.rates)
         elif not isinstance(event, ev.RunEnded):
             running -= {event.client}
+
+
+# --- sentences
+
+
+def overload(history: History) -> tuple[str, ...]:
+    """Return sentences about partitions and groups whose load is more than their members can handle."""
+    return tuple(_told(history))
+
+
+def overload_of_all(runs: Sequence[tuple[str, Sequence[str]]]) -> tuple[str, ...]:
+    """Return the sentences about load that hold in all runs, which have names and sentences of their own.
+
+    If the runs have different figures, those of the first one are told, and its name.
+    """
+    if not runs:
+        return ()
+    name, first = runs[0]
+    common = [t for t in first if all(_remedy(t) in map(_remedy, own) for _, own in runs)]
+    differ = any(t not in own for t in common for _, own in runs)
+    return (*common, f"The figures are those of {name}.") if differ else tuple(common)
+
+
+def _remedy(text: str) -> str:
+    return text.rpartition(". ")[2]
+
+
+def _told(history: History) -> Iterator[str]:
+    found = overload_of(history)
+    if found is None:
+        return
+    if found.partitions:
+        fastest, *rates = _apart(found.fastest, [rate for _, rate in found.partitions])
+        named = [
+            f"{p.topic} {p.partition} ({rate})" for (p, _), rate in zip(found.partitions, rates, strict=True)
+        ]
+        verb = agreeing("gets", len(named))
+        yield (
+            f"{listed_names(named, _MOST_NAMED)} {verb} more records/s than the {fastest} that"
+            " a member can handle in full batches. No assignor removes this backlog, only more partitions or"
+            " faster processing."
+        )
+    if found.of_group:
+        members, load = _apart(found.at_end.members, [found.at_end.load])
+        is_all = found.at_end.running == history.process_rates.keys()
+        which = "all members" if is_all else "the members that run at the end"
+        yield (
+            f"The load of {load} records/s is more than the {members} that {which} together can handle in"
+            " full batches. No assignor removes this backlog, only more members or faster processing."
+        )
+    elif found.is_over and not found.partitions:
+        worst, falls = found.worst, _falls(history, found.at_end.ms)
+        away = sorted(found.at_end.running - worst.running)
+        if not away or falls <= 0:
+            return
+        were = f"{listed_names(away, _MOST_NAMED)} {agreeing('was', len(away))}"
+        members, load = _apart(worst.members, [worst.load])
+        yield (
+            f"While {were} away, the load of {load} records/s was more than the {members} that the members"
+            " that ran together could handle in full batches. At the end of the run the lag falls by"
+            f" {as_text(falls)} records/s. This backlog is worked off without a change."
+        )
+
+
+def _apart(limit: float, values: Sequence[float]) -> list[str]:
+    """Return a limit and values above it as texts, with so many digits that none looks like the limit."""
+    texts = [as_text(value) for value in (limit, *values)]
+    digits = 0
+    while texts[0] in texts[1:]:
+        digits += 1
+        texts = [f"{value:,.{digits}f}" for value in (limit, *values)]
+    return texts
+
+
+def _falls(history: History, ms: int) -> float:
+    """Return by how many records/s the lag falls in the second half of a time at the end.
+
+    It is 0 if the lag of a member rises.
+    """
+    since_ms = history.trace.events[-1].at_ms - ms / 2
+    lags = [lag for lag in history.lags if lag.at_ms >= since_ms]
+    if len(lags) < 2:
+        return 0.0
+    (from_ms, first), *_, (until_ms, last) = lags
+    if any(own > first.by_client.get(client, 0.0) + SLACK_RECORDS for client, own in last.by_client.items()):
+        return 0.0
+    return 1_000 * (first.lag - last.lag) / (until_ms - from_ms)

@@ -8,7 +8,7 @@ The letter of the owner is in each cell, so that the picture can be read without
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2s
 from html import escape
 from itertools import pairwise
@@ -23,7 +23,7 @@ from rebalance_lab.traces.trace import Trace
 from rebalance_lab.verdicts.answers import answers
 from rebalance_lab.verdicts.comparison import Comparison
 from rebalance_lab.verdicts.looks import Look, looks_of, members_of
-from rebalance_lab.verdicts.of_traces import by_candidate, candidate_of
+from rebalance_lab.verdicts.of_traces import by_candidate, comparison_of_histories
 from rebalance_lab.verdicts.tables import as_text
 
 _GAP, _SHORT_GAP, _BEST, _FAULT = "url(#gap) #ddd", "#222", "#0072B2", "#B00020"
@@ -107,7 +107,7 @@ def comparison_svg(
     """
     registry = registry or default_registry()
     runs = {name: [History(t, registry) for t in own] for name, own in by_candidate(traces).items()}
-    comparison = _comparison(runs, registry)
+    comparison = replace(comparison_of_histories(runs, registry), load=())
     histories = [own[0] for own in runs.values()]
     shown, count = _chosen(histories, max(1, most_lanes // max(1, len(histories))))
     several = len(histories) > 1
@@ -140,12 +140,6 @@ def comparison_svg(
             *errors,
         ],
     )
-
-
-def _comparison(runs: Mapping[str, Sequence[History]], registry: Registry) -> Comparison:
-    seeds = list(dict.fromkeys(history.started.seed for own in runs.values() for history in own))
-    candidates = [candidate_of(name, own, seeds, registry) for name, own in runs.items()]
-    return Comparison("", seeds or [0], list(registry.metrics().values()), candidates)
 
 
 def _seeds(comparison: Comparison) -> Iterator[str]:

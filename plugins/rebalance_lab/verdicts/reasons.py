@@ -4,23 +4,14 @@ from collections.abc import Collection, Mapping, Sequence
 from math import isnan
 
 from coordinator_core.registry.hookspecs import ProtocolSpec
-from rebalance_lab.traces.causes import (
-    AWAY,
-    CAUSES,
-    DETECTION,
-    PARTS,
-    UNASSIGNED,
-    WAITING,
-    WAITS,
-    happens_in,
-)
-from rebalance_lab.verdicts.comparison import Candidate, Comparison, Figure, Remedy
+from rebalance_lab.traces.causes import AWAY, CAUSES, DETECTION, PARTS, UNASSIGNED, WAITING, WAITS, happens_in
+from rebalance_lab.verdicts import dimensions
+from rebalance_lab.verdicts.comparison import Comparison, Remedy
+from rebalance_lab.verdicts.grid import Candidate
 from rebalance_lab.verdicts.tables import as_text
 
-STOPS = "stopped_partition_seconds"
+STOPS = dimensions.STOPS.name
 """The metric that is divided into parts."""
-
-_UNKNOWN = Figure(())
 
 _DELAYED = "no round ran, and the group kept the partitions of members that had ended for them"
 """The cause ``unassigned`` if lost partitions wait for their owner."""
@@ -62,7 +53,7 @@ def largest_part(candidate: Candidate) -> tuple[str, float] | None:
 
 def _total(candidate: Candidate, part: str) -> float:
     """Return a part or a cause of the stopped time of all seeds; 0 if it is unknown."""
-    values = candidate.figures.get(f"stopped_{part}_partition_seconds", _UNKNOWN).values
+    values = candidate.figure(f"stopped_{part}_partition_seconds").values
     return sum(value for value in values if not isnan(value))
 
 
@@ -74,8 +65,7 @@ def largest_parts(
     They are the present one and one of the best, if they work and the largest parts are not the same.
     """
     if best is None:
-        metric = next((m for m in comparison.metrics if m.name == STOPS), None)
-        best = [] if metric is None else sorted(comparison.best(metric))
+        best = sorted(comparison.best(dimensions.STOPS))
     found: dict[str, tuple[Candidate, str, float]] = {}
     one = sorted(best, key=lambda i: i not in comparison.front)[:1]
     for candidate in (comparison.candidates[i] for i in [*one, comparison.now] if i in comparison.working):
@@ -100,9 +90,8 @@ def why(comparison: Comparison, candidate: Candidate, part: str, share: float) -
         for remedy in comparison.remedies.get(label, ())
         if compared.isdisjoint((f"{remedy.label}{settings}", f"{strategy} with {remedy.label}"))
     ]
-    stops = candidate.figures.get(STOPS, _UNKNOWN)
     is_beaten = any(
-        comparison.candidates[i].figures[STOPS].is_better(stops, "lower") for i in comparison.working
+        dimensions.STOPS.is_better(comparison.candidates[i], candidate) for i in comparison.working
     )
     helps = sorted((remedy for remedy in tried if remedy.helps), key=lambda remedy: remedy.after)
     unsure = [remedy for remedy in tried if not remedy.is_known]

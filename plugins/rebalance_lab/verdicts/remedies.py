@@ -19,9 +19,10 @@ from rebalance_lab.traces.causes import (
     UNKNOWN,
     WAITING,
 )
-from rebalance_lab.verdicts.changes import Change, Facts, Kind, changes
+from rebalance_lab.verdicts.changes import Change, Facts, Kind, changes, is_one_change
 from rebalance_lab.verdicts.comparison import Remedy
-from rebalance_lab.verdicts.dimensions import GAINS, REQUESTS, STOPS, TWICE, Trial
+from rebalance_lab.verdicts.dimensions import GAINS, REQUESTS, STOPS, TWICE
+from rebalance_lab.verdicts.grid import Candidate
 from rebalance_lab.verdicts.rule import Order
 
 MOST_TRIED = 4
@@ -59,7 +60,7 @@ def candidates(
     acting = [
         change
         for change in changes(scenario, strategy, facts, registry)
-        if change.is_one and change.kinds <= set(kinds)
+        if is_one_change(change.kinds) and change.kinds <= set(kinds)
     ]
     acting.sort(key=lambda change: min(map(kinds.index, change.kinds)))
     return acting[:MOST_TRIED]
@@ -69,22 +70,20 @@ _COST_LATER = {Kind.STATIC, Kind.SHORT_SESSION, Kind.LONG_SESSION}
 """The kinds of changes that decide how long a group counts on members that have ended or stand still."""
 
 
-def remedy(now: Trial, trial: Trial, *, has_others: bool = True) -> Remedy:
+def remedy(now: Candidate, trial: Candidate, *, has_others: bool = True) -> Remedy:
     """Return what a change has done to the stopped time. One that does not work does not help.
 
     ``has_others``: whether the group has several members, of which one may crash, be closed or freeze.
     """
-    settings = ", ".join(f"{name}={text}" for name, text in trial.change.texts.items())
-    same = trial.change.strategy == now.change.strategy
+    settings = trial.label().removeprefix(f"{now.strategy} with ")
     order = STOPS.order(trial, now)
-    measured = [d for d in (*GAINS, TWICE, REQUESTS) if d is not STOPS]
-    worse = [d for d in measured if d.is_better(now, trial)]
+    worse = [d for d in (*GAINS, TWICE, REQUESTS) if d is not STOPS and d.is_better(now, trial)]
     return Remedy(
-        settings if same else trial.change.label,
+        settings,
         STOPS.figure(now).median,
         STOPS.figure(trial).median,
         trial.works and order is Order.BETTER,
         is_known=not trial.works or order is not Order.UNKNOWN,
         price=[(d.name, d.figure(now).median, d.figure(trial).median) for d in worse],
-        costs_later=has_others and not trial.change.kinds.isdisjoint(_COST_LATER),
+        costs_later=has_others and not trial.kinds.isdisjoint(_COST_LATER),
     )

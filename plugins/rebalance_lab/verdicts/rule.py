@@ -8,6 +8,7 @@ probability of at least 95 %, whatever the distribution. Fewer than six pairs ha
 
 from enum import IntEnum
 from functools import cache
+from math import isclose
 from typing import TypeAlias
 
 import numpy as np
@@ -18,6 +19,9 @@ IntArray: TypeAlias = NDArray[np.int64]
 
 TIE = 0.01
 """Figures that differ by at most this share of the greater one are alike."""
+
+IN_WORDS = "by more than 1 %, seed by seed (sign test, 5 %)"
+"""How much better a figure is that is said to be better."""
 
 ONE_IN = 20
 """The interval of the differences is beside the median difference once in so many cases at most."""
@@ -30,6 +34,11 @@ class Order(IntEnum):
     """What is known of the order of two figures."""
 
     BETTER, WORSE, ALIKE, UNKNOWN = range(4)
+
+
+def is_tie(one: float, other: float) -> bool:
+    """Return whether two single figures are alike. Whether others are, too, is shown by pairs alone."""
+    return isclose(one, other, rel_tol=TIE)
 
 
 def order(one: ArrayLike, other: ArrayLike, *, better: str = "lower", margin: float = TIE) -> Order:

@@ -1,23 +1,59 @@
 """The costs in time: partitions that stand still, and a group that does not rest."""
 
+from collections.abc import Collection
 from itertools import pairwise
 from math import nan
 
+from coordinator_core.registry.hookspecs import MetricSpec
+from rebalance_lab.traces.causes import CAUSES, PARTS, WHOLE
 from rebalance_lab.traces.history import History
+from rebalance_lab.verdicts.measuring import DEFINED, STOPS, metric
 
 
+@metric("stops", "partition seconds", headline=True)
 def stopped_partition_seconds(history: History) -> float:
-    """Sum the time in which a partition of a subscribed topic had no working owner."""
+    """The time in which partitions of subscribed topics had no working owner, summed over partitions.
+    Topics are still subscribed to when their consumers have crashed, or restart.
+    """
     return history.stops.stopped_ms / 1_000
 
 
+def _define_part(name: str, causes: Collection[str], doc: str) -> None:
+    DEFINED.append(
+        MetricSpec(
+            f"stopped_{name}_partition_seconds",
+            "partition seconds",
+            lambda history: sum(history.stops.causes_ms[cause] for cause in causes) / 1_000,
+            group=STOPS,
+            doc=doc,
+        )
+    )
+
+
+def _define_parts() -> None:
+    """Define a metric for each part of the stopped time, and for each cause in a part that has several."""
+    for part, causes in PARTS.items():
+        docs = [CAUSES[cause].doc for cause in causes]
+        sentences = WHOLE[part].doc if part in WHOLE else "; or ".join(docs)
+        _define_part(part, causes, f"The part of stopped_partition_seconds in which {sentences}.")
+        for cause in causes if len(causes) > 1 else ():
+            if cause != part:
+                doc = f"The part of stopped_{part}_partition_seconds in which {CAUSES[cause].doc}."
+                _define_part(cause, (cause,), doc)
+
+
+_define_parts()
+
+
+@metric("stops", "s", headline=True)
 def longest_stop_seconds(history: History) -> float:
-    """Return the longest time for which one partition had no working owner without a break."""
+    """The longest time for which one partition of a subscribed topic had no working owner."""
     return history.stops.longest_ms / 1_000
 
 
+@metric("stops", "ratio")
 def capacity_lost(history: History) -> float:
-    """Return the share of the produced records whose partition had no working owner then.
+    """The share of the produced records whose partition was stopped then; of time if there are none.
 
     Without records it is the share of the time of all partitions.
     """
@@ -27,30 +63,35 @@ def capacity_lost(history: History) -> float:
     return stops.stopped_ms / stops.partition_ms if stops.partition_ms else nan
 
 
+@metric("stops", "partition seconds")
 def unowned_partition_seconds(history: History) -> float:
-    """Sum the time in which no member of the group had a claim to a partition of a subscribed topic."""
+    """The time in which no member of the group had a claim to a partition, summed over partitions."""
     return history.stops.unowned_ms / 1_000
 
 
+@metric("stops", "partition seconds")
 def double_owned_partition_seconds(history: History) -> float:
-    """Sum the time in which two or more consumers worked on a partition."""
+    """The time in which two or more consumers worked on a partition, summed over partitions."""
     return history.stops.double_owned_ms / 1_000
 
 
-def start_up_seconds(history: History) -> float:
-    """Return the time until the group first rested with all consumers."""
-    return nan if history.start_up_ms is None else history.start_up_ms / 1_000
-
-
+@metric("stops", "s")
 def time_to_stable_seconds(history: History) -> float:
-    """Return the mean time from a change to the end of the last round that follows it."""
+    """The mean time from a change to the last rest of the group before the next change."""
     times = _times_to_stable(history)
     return sum(times) / len(times) / 1_000 if times else nan
 
 
+@metric("stops", "s")
 def time_to_stable_seconds_max(history: History) -> float:
-    """Return the longest time from a change to the end of the last round that follows it."""
+    """The longest time from a change to the last rest of the group before the next change."""
     return max(_times_to_stable(history), default=nan) / 1_000
+
+
+@metric("stops", "s")
+def start_up_seconds(history: History) -> float:
+    """The time until the group first rested with all consumers that ran."""
+    return nan if history.start_up_ms is None else history.start_up_ms / 1_000
 
 
 def _times_to_stable(history: History) -> list[int]:

@@ -3,13 +3,14 @@
 import csv
 import io
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from html import escape
 from itertools import zip_longest
 from math import isinf, isnan
 from typing import Any, NamedTuple
 
 import msgspec
-from rich.table import Table
+from rich.table import Table as TextTable
 from rich.text import Text
 
 COLOURS = {
@@ -37,6 +38,21 @@ class Cell(NamedTuple):
     left: bool = False
     marked: Collection[str] = ()
     link: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table with the number of its columns that are headings of the rows, and hints for columns."""
+
+    head: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    headings: int = 1
+    title: str = ""
+    hints: Sequence[str] = ()
+
+    def as_html(self) -> str:
+        """Write the table as HTML."""
+        return html_table(self.head, self.rows, self.title, self.hints)
 
 
 def as_text(value: float) -> str:
@@ -118,12 +134,12 @@ def _hint(text: str) -> str:
     return f' title="{escape(text)}"' if text else ""
 
 
-def text_table(head: Sequence[str], rows: Iterable[Sequence[Cell]], headings: int = 1) -> Table:
+def text_table(head: Sequence[str], rows: Iterable[Sequence[Cell]], headings: int = 1) -> TextTable:
     """Return a table for a terminal: headings of rows on the left, the other columns aligned to the right.
 
     The first columns, as many as ``headings``, are headings. A heading of a column may have several lines.
     """
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table = TextTable(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for name in head[:headings]:
         table.add_column(Text(name), no_wrap=True, vertical="bottom")
     for name in head[headings:]:  # one that is wider than the terminal is folded: its neighbours are not cut
@@ -135,7 +151,7 @@ def text_table(head: Sequence[str], rows: Iterable[Sequence[Cell]], headings: in
 
 def text_tables(
     head: Sequence[str], rows: Sequence[Sequence[Cell]], width: int, headings: int = 1
-) -> Iterator[Table]:
+) -> Iterator[TextTable]:
     """Split a table for a terminal of a width: columns that do not fit go into the next table.
 
     Each table has the headings of the rows.

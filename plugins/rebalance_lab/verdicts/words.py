@@ -49,6 +49,19 @@ def counted(number: float, noun: str) -> str:
     return f"{as_text(number)} {noun}{'s' * (number != 1)}"
 
 
+_SEVERAL = {"stops": "stop", "does": "do", "is": "are", "was": "were", "gets": "get", "has": "have"}
+
+
+def agreeing(verb: str, number: int) -> str:
+    """Return a verb in the form for a number of subjects: ``is``, ``are``."""
+    return verb if number == 1 else _SEVERAL[verb]
+
+
+def from_to(low: str, high: str) -> str:
+    """Return two ends as a range, or one of them if both are the same: ``2 to 5``."""
+    return low if low == high else f"{low} to {high}"
+
+
 def in_order(name: str) -> list[str | int]:
     """Return the key by which names with numbers are sorted by the numbers: c2 before c10."""
     return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name)]

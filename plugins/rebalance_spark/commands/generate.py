@@ -8,14 +8,7 @@ import typer
 from coordinator_core.errors import InputError
 from rebalance_lab.cli.output import stderr, stdout
 from rebalance_lab.scenarios.workloads import workloads
-from rebalance_spark.commands.options import (
-    CONF_HELP,
-    MASTER_HELP,
-    PLUGIN_HELP,
-    WITH_HELP,
-    pairs,
-    session_of_a_command,
-)
+from rebalance_spark.commands.options import Conf, Master, Plugins, pairs, session_of_a_command
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,13 +25,16 @@ def generate(
     rows: Annotated[int, typer.Option(min=1, help="The number of scenarios.")],
     out: Annotated[str, typer.Option(metavar="DIR", help="The new folder.")],
     seed: Annotated[int, typer.Option(min=0, help="The seed of the scenarios.")] = 0,
-    option: Annotated[list[str] | None, typer.Option("--with", metavar="NAME=VALUE", help=WITH_HELP)] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option("--with", metavar="NAME=VALUE", help="An option of the profile; repeatable."),
+    ] = None,
     output: Annotated[
         Literal["parquet", "jsonl"], typer.Option("--format", help="The format of the files.")
     ] = "parquet",
-    plugin: Annotated[list[str] | None, typer.Option(metavar="MODULE", help=PLUGIN_HELP)] = None,
-    master: Annotated[str | None, typer.Option(metavar="URL", help=MASTER_HELP)] = None,
-    conf: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help=CONF_HELP)] = None,
+    plugin: Plugins = None,
+    master: Master = None,
+    conf: Conf = None,
 ) -> None:
     """Write a workload: scenarios in the columns scenario_id and scenario, and the size of each.
 

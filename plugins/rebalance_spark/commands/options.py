@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from threading import current_thread, main_thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from coordinator_core.errors import InputError
 from rebalance_lab.cli.main import INTERRUPTED
@@ -16,16 +18,23 @@ from rebalance_lab.cli.output import stderr
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-MASTER_HELP = (
-    "The master of Spark, or a server of Spark Connect (sc://host:15002); the default is local[*], all cores"
-    " of this machine."
-)
-CONF_HELP = "A setting of Spark; repeatable."
-PLUGIN_HELP = "A module to register that is not installed as a plugin; repeatable."
+Master = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        help="The master of Spark, or a server of Spark Connect (sc://host:15002); the default is local[*],"
+        " all cores of this machine.",
+    ),
+]
+Conf = Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting of Spark; repeatable.")]
+Plugins = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="MODULE", help="A module to register that is not installed as a plugin; repeatable."
+    ),
+]
 TERMINATED = 143
 """The exit status of a process that SIGTERM ended."""
-
-WITH_HELP = "An option of the profile; repeatable."
 
 
 def session_of_a_command(
@@ -58,11 +67,7 @@ def _end_at_once(stopped: Callable[[], str] | None, number: int, _: object) -> N
 def is_local_master(master: str | None, conf: Mapping[str, str]) -> bool:
     """Return whether a session is one of this machine, whose default file system is that of the machine."""
     named = master or conf.get("spark.master") or "local"
-    elsewhere = (
-        "PYSPARK_GATEWAY_PORT" in os.environ
-        or "SPARK_REMOTE" in os.environ
-        or "HADOOP_CONF_DIR" in os.environ
-    )
+    elsewhere = {"PYSPARK_GATEWAY_PORT", "SPARK_REMOTE", "HADOOP_CONF_DIR"} & os.environ.keys()
     return named.startswith("local") and not elsewhere and "spark.hadoop.fs.defaultFS" not in conf
 
 
@@ -81,6 +86,16 @@ def pairs(texts: Sequence[str] | None, option: str) -> dict[str, str]:
     return found
 
 
-def is_local(path: str) -> bool:
-    """Return whether a path belongs to the file system of this machine."""
-    return "://" not in path
+def names_in(text: str) -> list[str]:
+    """Return the names in a text with commas."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def check_one_of(command: str, first: str, name: str, second: str, other: str) -> None:
+    """Check that one of two options is given.
+
+    Raises:
+        InputError: if both or none are.
+    """
+    if bool(first) == bool(second):
+        raise InputError(command, "both" if first else "neither", f"one of {name} and {other}")

@@ -11,14 +11,15 @@ from rich.text import Text
 from coordinator_core.errors import InputError
 from coordinator_core.reading.suggestions import one_of
 from rebalance_lab.cli.files import check_path, is_written_through, write_whole
+from rebalance_lab.cli.options import strategy_option
 from rebalance_lab.cli.output import print_document, stdout
 from rebalance_lab.verdicts.tables import csv_text, text_tables
 from rebalance_spark.choices import Statistic
-from rebalance_spark.commands.options import CONF_HELP, MASTER_HELP, is_local, pairs, session_of_a_command
+from rebalance_spark.commands.options import Conf, Master, check_one_of, names_in, pairs, session_of_a_command
 
 if TYPE_CHECKING:
     from rebalance_spark.findings import Findings
-    from rebalance_spark.report_tables import Table
+    from rebalance_spark.scenarios import Workload
     from rebalance_spark.stored import Scored
 
 
@@ -33,10 +34,7 @@ def report(
         str, typer.Option(metavar="NAME", help="The scores are in this table of the catalog.")
     ] = "",
     strategy: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--strategy", "-s", metavar="STRATEGY", help="Compare only these; repeatable. All by default."
-        ),
+        list[str] | None, strategy_option("Compare only these; repeatable. All by default.")
     ] = None,
     baseline: Annotated[
         str,
@@ -101,8 +99,8 @@ def report(
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also write the page with plots here.")
     ] = None,
-    master: Annotated[str | None, typer.Option(metavar="URL", help=MASTER_HELP)] = None,
-    conf: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help=CONF_HELP)] = None,
+    master: Master = None,
+    conf: Conf = None,
 ) -> None:
     """Summarize scores by strategy: a verdict, a table, CSV with every figure, or a static page with plots.
 
@@ -111,6 +109,7 @@ def report(
     """
     from rebalance_spark.advising import advice_table, as_file, check_ending
     from rebalance_spark.findings import Question, found_in
+    from rebalance_spark.starts import start_of
 
     for path in (html, advice):
         check_path(path)
@@ -123,14 +122,15 @@ def report(
     today = [baseline] if baseline else []
     compared = list(dict.fromkeys([*(strategy or ()), *today]))
     scored = scored.of(compared) if strategy else scored.without_partly_scored(keep=today)
-    parts = (by, _column(scored, by, workload, master, settings)) if by else None
-    deciding = tuple(name.strip() for listed in decide or () for name in listed.split(","))
+    source = _workload(scored, workload, master, settings) if workload else None
+    parts = (by, _column(scored, by, source)) if by else None
+    deciding = [name for text in decide or () for name in names_in(text)]
     question = Question(balance, baseline, deciding, per, parts)
     is_page = html is not None or output == "html"
-    findings = found_in(scored, question, everything=is_page or everything or output == "csv", plots=is_page)
+    findings = found_in(scored, question, everything=is_page or everything or output == "csv", pairs=is_page)
     if advice is not None and findings.advice is not None:
         write_whole(advice, as_file(advice_table(scored, findings.advice), advice.suffix))
-    page = _page(findings, html, workload, master, settings, scored) if is_page else ""
+    page = _page(findings, html, source, start_of(scored)) if is_page else ""
     if html is not None:
         write_whole(html, page.encode())
     if output == "html":
@@ -145,79 +145,59 @@ def _scores(folder: str, table: str, master: str | None, conf: dict[str, str]) -
     """Read scores with Arrow if they are on this machine, else with Spark."""
     from rebalance_spark.stored import collected_scores, stored_scores
 
-    if bool(folder) == bool(table):
-        raise InputError("report", "both" if folder else "neither", "one of DIR and --table")
+    check_one_of("report", folder, "DIR", table, "--table")
     kind = "table" if table else "folder"
     nothing = InputError(folder or table, "no scores", f"a {kind} that `rebalance-lab score` wrote")
-    if folder and is_local(folder):
+    if folder and "://" not in folder:
         path = Path(folder)
         scored = stored_scores(path) if path.is_dir() else None
         if scored is None:
             raise nothing
         return scored
-    from rebalance_spark.chunks import existing_scores
-    from rebalance_spark.places import Table
+    from rebalance_spark.places import Folder, Table
 
-    spark = session_of_a_command(master, _whole_results(conf))
-    found = existing_scores(spark, Table(table) if table else folder)
+    whole = {"spark.driver.maxResultSize": "0", **conf}  # scores come here, however many they are
+    found = (Table(table) if table else Folder(folder)).read(session_of_a_command(master, whole))
     if found is None:
         raise nothing
     return collected_scores(found)
 
 
-def _whole_results(conf: dict[str, str]) -> dict[str, str]:
-    """Return settings of a session that brings scores to this process, however many they are."""
-    return {"spark.driver.maxResultSize": "0", **conf}
+def _workload(scored: "Scored", path: str, master: str | None, conf: dict[str, str]) -> "Workload":
+    from rebalance_spark.scenarios import Workload
+
+    name = "scenario_hash"
+    hashes = dict(zip(scored.scenarios, scored.values(name), strict=True)) if name in scored.names else {}
+    return Workload(path, master, conf, hashes)
 
 
-def _column(
-    scored: "Scored", name: str, workload: str, master: str | None, conf: dict[str, str]
-) -> Sequence[Any]:
+def _column(scored: "Scored", name: str, workload: "Workload | None") -> Sequence[Any]:
     """Return a column of the scores, or of the workload, for each scenario.
 
     Raises:
         InputError: if neither has the column.
     """
-    from rebalance_spark.scenarios import workload_columns
-
     if name in scored.others:
         return scored.values(name)
-    found, names = (
-        ({}, []) if not workload else workload_columns(workload, name, _hashes(scored), master, conf)
-    )
+    found, names = ({}, []) if workload is None else workload.column(name)
     if name not in names:
         known = list(dict.fromkeys([*scored.others, *names]))
         more = "" if workload else ", or --workload INPUT with it"
         raise InputError("--by", repr(name), one_of(name, known) + more if known else more[5:])
-    if not found.keys() & {*scored.scenarios}:
+    if workload is not None and not found.keys() & {*scored.scenarios}:
         expected = "the workload that was scored (--by has the columns of one with --keys from the scores)"
-        raise InputError("--workload", f"{workload}, with none of the scenarios", expected)
+        raise InputError("--workload", f"{workload.path}, with none of the scenarios", expected)
     return [found.get(scenario) for scenario in scored.scenarios]
 
 
-def _page(
-    findings: "Findings",
-    html: Path | None,
-    workload: str,
-    master: str | None,
-    conf: dict[str, str],
-    scored: "Scored",
-) -> str:
+def _page(findings: "Findings", html: Path | None, workload: "Workload | None", start: str) -> str:
     """Return the page. Views of the worst scenarios are written into a folder beside a regular file."""
     from rebalance_spark.page import as_page
     from rebalance_spark.scenarios import write_views
-    from rebalance_spark.starts import start_of
 
-    if not workload or html is None or is_written_through(html):
+    if workload is None or html is None or is_written_through(html):
         return as_page(findings, {})
-    hashes = _hashes(scored)
-    return as_page(findings, write_views(findings, html, workload, master, conf, hashes, start_of(scored)))
-
-
-def _hashes(scored: "Scored") -> dict[str, str]:
-    """Return the hash of each scenario that was scored."""
-    name = "scenario_hash"
-    return dict(zip(scored.scenarios, scored.values(name), strict=True)) if name in scored.names else {}
+    return as_page(findings, write_views(findings, html, workload, start))
 
 
 def as_csv(findings: "Findings") -> str:
@@ -225,22 +205,23 @@ def as_csv(findings: "Findings") -> str:
 
     The parameters of a sweep have columns. With a baseline there are the mean difference and its interval.
     """
+    from rebalance_spark.findings import Figures
     from rebalance_spark.sweeps import swept
 
     parameters, names = swept(findings.strategies)
-    head = ["strategy", *parameters, "metric", "unit"]
-    head += ["rows", "mean", "p50", "p95", "p99", "worst", "worst_scenario"]
+    columns = Figures._fields[:7]
+    head = ["strategy", *parameters, "metric", "unit", *columns]
     head += ["difference", "difference_low", "difference_high"] if findings.advice else []
     rows = []
     for strategy in findings.strategies:
         for metric in findings.metrics:
-            f = findings.figures.get((metric, strategy))
-            if f is None:
+            found = findings.figures.get((metric, strategy))
+            if found is None:
                 continue
-            row: list[Any] = [strategy, *names[strategy][1:], metric, findings.units.get(metric, "")]
-            row += [f.rows, f.mean, f.p50, f.p95, f.p99, f.worst, f.worst_scenario]
+            unit = findings.units.get(metric, "")
+            row: list[Any] = [strategy, *names[strategy][1:], metric, unit, *found[:7]]
             if findings.advice:
-                change = findings.differences.get((metric, strategy))
+                change = found.change
                 row += ["", "", ""] if change is None else [change.mean, change.low, change.high]
             rows.append(row)
     return csv_text(head, rows)
@@ -265,21 +246,13 @@ def print_findings(
     for line in tables.notes(findings):
         console.print(Text(line))
     metrics = findings.metrics if everything else findings.headlines
-    for statistic in statistics:
-        _print(tables.figures_table(findings, statistic, metrics), console)
-    if findings.advice is not None:
-        _print(tables.differences_table(findings, metrics), console)
-    for metric in tables.parts_metrics(findings):
-        _print(tables.parts_table(findings, metric), console)
-        if findings.advice is not None:
-            _print(tables.parts_differences_table(findings, metric), console)
-    if findings.front:
-        _print(tables.front_table(findings), console)
+    shown = [tables.figures_table(findings, statistic, metrics) for statistic in statistics]
+    shown += [tables.differences_table(findings, metrics)] if findings.advice is not None else []
+    shown += tables.parts_tables(findings)
+    shown += [tables.front_table(findings)] if findings.front else []
+    for table in shown:
+        for part in text_tables([table.title, *table.head[1:]], table.rows, console.width, table.headings):
+            console.print()
+            console.print(part)
     if findings.unread or len(findings.metrics) > len(metrics):
         console.print("\n--all shows the other metrics")
-
-
-def _print(table: "Table", console: Console) -> None:
-    for shown in text_tables(table[0], table[1], console.width, table[2]):
-        console.print()
-        console.print(shown)

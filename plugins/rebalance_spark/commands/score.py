@@ -9,15 +9,17 @@ import typer
 from coordinator_core.errors import InputError
 from coordinator_core.reading.suggestions import one_of
 from coordinator_core.registry.registry import default_registry
+from rebalance_lab.cli.options import strategy_option
 from rebalance_lab.cli.output import ExitStatus, complain, stderr, stdout, warn
-from rebalance_lab.cli.scenarios import strategies_beginning
-from rebalance_lab.verdicts.tables import Cell, text_table
+from rebalance_lab.verdicts.tables import text_table
 from rebalance_spark.choices import DEFAULT_TIMEOUT, Fidelity, Status
 from rebalance_spark.commands.options import (
-    CONF_HELP,
-    MASTER_HELP,
-    PLUGIN_HELP,
+    Conf,
+    Master,
+    Plugins,
+    check_one_of,
     is_local_master,
+    names_in,
     pairs,
     session_of_a_command,
 )
@@ -92,13 +94,9 @@ def score(
     ] = "",
     strategy: Annotated[
         list[str] | None,
-        typer.Option(
-            "--strategy",
-            "-s",
-            metavar="STRATEGY",
-            autocompletion=strategies_beginning,
-            help="A strategy; repeatable. Alternatives in braces are several strategies"
-            f" (optimal+tolerance={{1%,2%}}). The default is {', '.join(DEFAULT_STRATEGIES)}.",
+        strategy_option(
+            "A strategy; repeatable. Alternatives in braces are several strategies"
+            f" (optimal+tolerance={{1%,2%}}). The default is {', '.join(DEFAULT_STRATEGIES)}."
         ),
     ] = None,
     setting: Annotated[
@@ -128,7 +126,7 @@ def score(
         str,
         typer.Option(metavar="STATUS,...", help="Compute rows with these statuses again: error, timeout."),
     ] = "",
-    plugin: Annotated[list[str] | None, typer.Option(metavar="MODULE", help=PLUGIN_HELP)] = None,
+    plugin: Plugins = None,
     py_files: Annotated[
         list[str] | None,
         typer.Option(metavar="FILE", help="A .py, .zip or .whl for the workers; repeatable."),
@@ -145,8 +143,8 @@ def score(
             " half minute.",
         ),
     ] = False,
-    master: Annotated[str | None, typer.Option(metavar="URL", help=MASTER_HELP)] = None,
-    conf: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help=CONF_HELP)] = None,
+    master: Master = None,
+    conf: Conf = None,
 ) -> None:
     """Score strategies on every scenario of a workload: a row per scenario and strategy, as Parquet.
 
@@ -155,7 +153,7 @@ def score(
     changed, or a strategy whose file has changed, is other work.
     """
     from rebalance_spark.archives import importable_here, send_to_workers
-    from rebalance_spark.chunks import Kept, existing_scores, todo
+    from rebalance_spark.chunks import Kept, last_scores, todo
     from rebalance_spark.places import Folder, Table
     from rebalance_spark.scoring import checked_job, scored_schema, units
     from rebalance_spark.sessions import files_named
@@ -163,8 +161,8 @@ def score(
     from rebalance_spark.storage import described
     from rebalance_spark.workers import check_workers
 
-    _one_of(workload, "INPUT, the path of a workload,", table, "--table")
-    _one_of(out, "--out", out_table, "--out-table")
+    check_one_of("score", workload, "INPUT, the path of a workload,", table, "--table")
+    check_one_of("score", out, "--out", out_table, "--out-table")
     again = _statuses(retry)
     settings = pairs(conf, "--conf")
     importable_here(py_files or ())
@@ -176,10 +174,10 @@ def score(
         seed,
         plugin or (),
         setting or (),
-        _listed(metrics),
+        names_in(metrics),
         start,
     )
-    named, own = _named(columns), _listed(keys)
+    named, own = _named(columns), names_in(keys)
     if workload and is_local_master(master, settings):
         check_local(workload, own, named)
     kept = Kept()
@@ -202,8 +200,8 @@ def score(
             missing = todo(workloads, job, place, again)
         stopped = _written(missing, job, place, kept, as_lines=progress)
     with files_named(_FILES), described(spark, "count errors"):
-        scores = existing_scores(spark, place)
-        failed = scores is not None and _print_outcome(scores)
+        scores = place.read(spark)
+        failed = scores is not None and _print_outcome(last_scores(scores))
     if stopped:
         complain(stopped)
     if failed or stopped:
@@ -222,23 +220,9 @@ def _shipped(settings: dict[str, str], master: str | None) -> dict[str, str]:
         return shipped(kept_folder() / "rebalance-lab.tar.gz", settings)
 
 
-def _one_of(first: str, name: str, second: str, other: str) -> None:
-    """Check that one of two options is given.
-
-    Raises:
-        InputError: if both or none are.
-    """
-    if bool(first) == bool(second):
-        raise InputError("score", "both" if first else "neither", f"one of {name} and {other}")
-
-
-def _listed(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
-
-
 def _named(text: str) -> dict[str, str]:
     """Return the columns of a table by the names of those that it would have."""
-    named = pairs(_listed(text), "--columns")
+    named = pairs(names_in(text), "--columns")
     for name in named:
         if name not in COLUMNS:
             raise InputError("--columns", repr(name), one_of(name, COLUMNS))
@@ -246,7 +230,7 @@ def _named(text: str) -> dict[str, str]:
 
 
 def _statuses(text: str) -> list[Status]:
-    names = _listed(text)
+    names = names_in(text)
     known = [status.value for status in Status if status is not Status.OK]
     for name in names:
         if name not in known:
@@ -287,11 +271,12 @@ def _written(missing: "Todo", job: "Job", place: "Place", kept: "Kept", *, as_li
 
 def _print_outcome(scores: "DataFrame") -> bool:
     """Print a line per strategy and the most frequent errors. Return whether a row failed."""
+    from rebalance_spark.report_tables import status_table
     from rebalance_spark.summaries import statuses
 
     rows: list[Any] = statuses(scores).orderBy("strategy").collect()
-    cells = [[Cell(row["strategy"]), *(Cell(f"{row[status.value]:,}") for status in Status)] for row in rows]
-    stdout().print(text_table(["strategy", *(status.value for status in Status)], cells))
+    table = status_table({row["strategy"]: row.asDict() for row in rows})
+    stdout().print(text_table(table.head, table.rows))
     _print_errors(scores)
     _print_repairs(scores)
     _print_differing(scores)

@@ -115,58 +115,65 @@ def test_partitions_that_nobody_got_can_be_asked_for():
 # --- what is wrong
 
 
-def test_a_partition_that_went_to_two_members_is_named():
-    """C-60."""
-    found = violations(Returns({"a": [("t", 0)], "b": [("t", 0)]}))
-    assert found == ["t-0 went to both 'a' and 'b'"]
+def no(result):
+    return f"returned {type(result).__name__}, not a mapping of members"
 
 
-def test_a_partition_that_went_twice_to_one_member_is_named():
-    """C-60."""
-    assert violations(Returns({"a": [("t", 0), ("t", 0)]})) == ["t-0 went to both 'a' and 'a'"]
+TOO_MANY = [("t", n) for n in range(3, 23)]
+NO_LIST = "what 'a' gets is no list of (topic, partition) pairs"
+WRONG = {
+    "two owners": (Returns({"a": [("t", 0)], "b": [("t", 0)]}), ["t-0 went to both 'a' and 'b'"]),
+    "twice to one": (Returns({"a": [("t", 0), ("t", 0)]}), ["t-0 went to both 'a' and 'a'"]),
+    "a stranger": (Returns({"x": [("t", 0)]}), ["there is no member 'x'"]),
+    "a stranger without partitions": (Returns({3: []}), ["there is no member 3"]),
+    **{
+        f"no subscriber, {form}": (wrong, ["u-1 went to 'b', which does not subscribe to it"])
+        for form, wrong in {
+            "mapping": Returns({"b": [("t", 0), ("u", 1)]}),
+            "array": owners(1, -1, -1, 0, 1),
+        }.items()
+    },
+    **{
+        f"no partition {named}": (Returns({"a": [pair]}), [f"{named} does not exist"])
+        for pair, named in [
+            (("t", 3), "t-3"),
+            (("t", -1), "t--1"),
+            (("unknown", 0), "unknown-0"),
+            (("t", 0.0), "t-0.0"),
+            (("t", "0"), "t-0"),
+            ((None, 0), "None-0"),
+            ((["t"], 0), "['t']-0"),
+        ]
+    },
+    **{f"no mapping: {r}": (Returns(r), [no(r)]) for r in (None, [("a", [("t", 0)])], "a", 7)},
+    **{
+        f"no list: {given}": (Returns({"a": given, "b": []}), [NO_LIST])
+        for given in (None, 7, ["t-0"], [("t",)], [("t", 0, 1)], [7])
+    },
+    **{
+        f"member {number}": (owners(0, number, -1, -1, -1), [f"t-1 went to member number {number} of 2"])
+        for number in (2, -2)
+    },
+    **{
+        f"an array {kind}": (wrong, [f"returned an owner array {kind}, not int32[5]"])
+        for kind, wrong in {
+            "int32[4]": owners(0, 0, 0, 0),
+            "int32[6]": owners(0, 0, 0, 0, 0, 0),
+            "float64[5]": owners(0, 0, 0, 0, 0, dtype=float),
+        }.items()
+    },
+    "ten": (Returns({"a": TOO_MANY[:10]}), [f"t-{n} does not exist" for n in range(3, 13)]),
+    "more than ten": (
+        Returns({"x": [], "a": TOO_MANY}),
+        ["there is no member 'x'", *(f"t-{n} does not exist" for n in range(3, 12)), "and more"],
+    ),
+}
 
 
-def test_a_stranger_is_named():
-    """C-60."""
-    assert violations(Returns({"x": [("t", 0)]})) == ["there is no member 'x'"]
-    assert violations(Returns({3: []})) == ["there is no member 3"]
-
-
-def test_a_member_that_does_not_subscribe_is_named():
+@pytest.mark.parametrize(("assignor", "found"), WRONG.values(), ids=WRONG)
+def test_what_is_wrong_is_named(assignor, found):
     """C-60: in both forms."""
-    expected = ["u-1 went to 'b', which does not subscribe to it"]
-    assert violations(Returns({"b": [("t", 0), ("u", 1)]})) == expected
-    assert violations(owners(1, -1, -1, 0, 1)) == expected
-
-
-@pytest.mark.parametrize(
-    ("pair", "named"),
-    [
-        (("t", 3), "t-3"),
-        (("t", -1), "t--1"),
-        (("unknown", 0), "unknown-0"),
-        (("t", 0.0), "t-0.0"),
-        (("t", "0"), "t-0"),
-        ((None, 0), "None-0"),
-        ((["t"], 0), "['t']-0"),
-    ],
-)
-def test_a_partition_that_does_not_exist_is_named(pair, named):
-    """C-60."""
-    assert violations(Returns({"a": [pair]})) == [f"{named} does not exist"]
-
-
-@pytest.mark.parametrize("result", [None, [("a", [("t", 0)])], "a", 7])
-def test_what_is_no_mapping_is_named(result):
-    found = violations(Returns(result))
-    assert found == [f"returned {type(result).__name__}, not a mapping of members"]
-
-
-@pytest.mark.parametrize("given", [None, 7, ["t-0"], [("t",)], [("t", 0, 1)], [7]])
-def test_what_is_no_list_of_partitions_is_named(given):
-    assert violations(Returns({"a": given, "b": []})) == [
-        "what 'a' gets is no list of (topic, partition) pairs"
-    ]
+    assert violations(assignor) == found
 
 
 def test_an_assignor_that_raises_is_named_with_what_it_raised():
@@ -199,32 +206,6 @@ def test_an_assignor_over_arrays_that_raises_is_named():
 def test_an_error_of_the_program_itself_passes_through():
     with pytest.raises(InputError, match="capacity"):
         compute_assignment(owners(), CLUSTER, group(a=member("t", capacity=-1)))
-
-
-@pytest.mark.parametrize("number", [2, -2])
-def test_a_member_number_out_of_range_is_named_with_its_partition(number):
-    assert violations(owners(0, number, -1, -1, -1)) == [f"t-1 went to member number {number} of 2"]
-
-
-@pytest.mark.parametrize(
-    ("assignor", "found"),
-    [
-        (owners(0, 0, 0, 0), "int32[4]"),
-        (owners(0, 0, 0, 0, 0, 0), "int32[6]"),
-        (owners(0, 0, 0, 0, 0, dtype=float), "float64[5]"),
-    ],
-)
-def test_an_owner_array_of_another_shape_or_kind_is_refused(assignor, found):
-    assert violations(assignor) == [f"returned an owner array {found}, not int32[5]"]
-
-
-def test_all_violations_are_told_of_up_to_ten():
-    wrong = [("t", n) for n in range(3, 23)]
-    found = violations(Returns({"x": [], "a": wrong}))
-    assert found[:3] == ["there is no member 'x'", "t-3 does not exist", "t-4 does not exist"]
-    assert found[10:] == ["and more"]
-    few = violations(Returns({"a": wrong[:10]}))
-    assert few == [f"t-{n} does not exist" for n in range(3, 13)]
 
 
 def test_an_array_wrong_all_over_is_told_of_ten_times():

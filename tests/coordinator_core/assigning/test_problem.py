@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from coordinator_core.assigning.problem import build_problem
+from coordinator_core.assigning.problem import build_problem, merged_rows
 from coordinator_core.errors import InputError
 from coordinator_core.model import (
     Cluster,
@@ -321,3 +321,11 @@ def test_topics_of_a_table_are_those_of_their_names():
     )
     assert found.member_class.tolist() == expected.member_class.tolist() == [0, 0, 1, 2, 3, 0, 1, 4]
     assert found.class_subscribes.tolist() == expected.class_subscribes.tolist()
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_equal_rows_are_merged_in_order_of_appearance_however_they_lie_in_memory(order):
+    rows = np.zeros((4, 20), dtype=np.bool_, order=order)
+    rows[[1, 3], 19] = rows[2, 0] = True
+    distinct, number = merged_rows(rows)
+    assert (distinct.tolist(), number.tolist()) == (rows[:3].tolist(), [0, 1, 2, 1])

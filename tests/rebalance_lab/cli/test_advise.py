@@ -2,8 +2,6 @@
 
 import json
 
-from tests.rebalance_lab.cli.commands import the_error
-
 
 def test_the_advice_is_sentences_and_a_table(lab, small):
     answer = lab("advise", small, "--seeds", "1", "--jobs", "1")
@@ -31,8 +29,3 @@ def test_a_strategy_that_fails_has_no_advice(lab, small, tmp_path):
     answer = lab("advise", small, "-s", f"{tmp_path / 'bad.py'}:Bad")
     assert (answer.status, answer.out) == (1, "")
     assert "KeyError" in answer.err
-
-
-def test_one_strategy_is_changed(lab, small):
-    assert "found 2 strategies" in the_error(lab("advise", small, "-s", "range", "-s", "sticky"))
-    assert "'nix'" in the_error(lab("advise", small, "-s", "nix"))

@@ -214,28 +214,6 @@ def test_a_line_of_a_hundred_megabytes_fails_and_the_others_go_on():
 # --- wrong use
 
 
-@pytest.mark.parametrize("data", [b"", b"\n\n  \n"])
-def test_an_input_without_a_group_is_wrong_use(lab, data, tmp_path):
-    (tmp_path / "empty").write_bytes(data)
-    (tmp_path / "empty.gz").write_bytes(gzip.compress(data))
-    nothing = "found nothing (it is empty), expected a group a line, in JSON"
-    assert the_error(lab("assign", stdin=data)) == f"standard input: {nothing}"
-    assert the_error(lab("assign", tmp_path / "empty")) == f"{tmp_path / 'empty'}: {nothing}"
-    assert the_error(lab("assign", tmp_path / "empty.gz")) == f"{tmp_path / 'empty.gz'}: {nothing}"
-
-
-def test_a_file_that_is_not_there_is_wrong_use(lab, tmp_path):
-    for name in ("nope.jsonl", "nope.jsonl.gz"):
-        assert the_error(lab("assign", tmp_path / name)) == (
-            f"{tmp_path / name}: found a file that cannot be read (No such file or directory), "
-            "expected groups in JSON Lines"
-        )
-
-
-def test_a_folder_is_wrong_use(lab, tmp_path):
-    assert "(Is a directory)" in the_error(lab("assign", tmp_path))
-
-
 def test_an_unknown_assignor_is_wrong_use_and_says_what_there_is(lab):
     error = the_error(lab("assign", "--assignor", "rnage", stdin=lines(group())))
     assert error == "assignor: found 'rnage', expected one of 15 names (did you mean 'range'?)"

@@ -18,16 +18,14 @@ from coordinator_core.registry.registry import default_registry, installed_regis
 from rebalance_lab.cli import compare as compare_module
 from rebalance_lab.cli.compare import DEFAULT_STRATEGIES
 from rebalance_lab.traces.trace import read_trace
-from rebalance_lab.verdicts.comparison import comparison_of
 from tests.places import SCENARIOS
 from tests.rebalance_lab.cli.commands import COMMAND, environment, figures_of, in_a_process, the_error
+from tests.rebalance_lab.verdicts.compared import comparison_of
 
 METRICS = list(default_registry().metrics())
 SPECS = list(default_registry().metrics().values())
 SHOWN = [metric.name for metric in SPECS if not metric.optional]
 HEADLINES = [m.name for group in METRIC_GROUPS for m in SPECS if m.headline and m.group == group]
-NAMES = "average, average-by-circle, cooperative-sticky, eager, incremental, lag-aware, optimal, range, "
-NAMES += "range-848, rendezvous, rocketmq, roundrobin, sticky, uniform-848, watcher"
 
 
 def table_in(answer):
@@ -289,18 +287,6 @@ def test_no_line_in_a_pipe_ends_with_spaces(lab, small, options):
     assert [line for line in lines if line != line.rstrip()] == []
 
 
-@pytest.mark.parametrize(
-    ("setting", "error"),
-    [
-        ("session.timeout=6s", "--set: session.timeout: found the unknown setting 'session.timeout', "),
-        ("session.timeout.ms=6x", "--set: session.timeout.ms: found '6x', expected "),
-        ("session.timeout.ms", "--set: found 'session.timeout.ms', expected NAME=VALUE,VALUE"),
-    ],
-)
-def test_a_wrong_setting_is_one_error_before_anything_runs(lab, small, setting, error):
-    assert the_error(lab("compare", small, "-s", "range", "--set", setting)).startswith(error)
-
-
 def test_a_setting_that_a_strategy_sets_itself_cannot_be_varied(lab, small, monkeypatch):
     class Plugin:
         @hookimpl
@@ -342,21 +328,6 @@ def test_traces_are_kept_whole_under_the_scenarios_and_the_strategys_name(lab, s
     trace = read_trace(folder / "a_b_c.range+classic.jsonl")
     assert (trace.scenario, trace.strategy) == ("a/b c", "range+classic")
     assert trace.ended.group_state == "Stable"
-
-
-def test_a_folder_for_traces_that_cannot_be_made_is_wrong_use(lab, small):
-    error = the_error(lab("compare", small, "-j", "1", "--trace", small / "below-a-file"))
-    assert error.startswith("--trace: found ")
-    assert error.endswith("expected a folder that can be written to")
-
-
-def test_a_folder_for_traces_in_no_folder_is_wrong_use(lab, small, tmp_path):
-    error = the_error(lab("compare", small, "-j", "1", "--trace", tmp_path / "no" / "folder"))
-    assert error == (
-        f"--trace: found {tmp_path / 'no' / 'folder'} (No such file or directory), "
-        "expected a folder that can be written to"
-    )
-    assert not (tmp_path / "no").exists()
 
 
 def test_a_trace_that_cannot_be_written_is_one_error_and_leaves_nothing_half_written(lab, small, tmp_path):
@@ -450,89 +421,6 @@ def test_in_a_pipe_the_table_is_as_wide_as_it_needs_to_be(lab, small, monkeypatc
 
 
 # --- wrong use
-
-
-@pytest.mark.parametrize(
-    ("strategy", "error"),
-    [
-        ("nope", f"strategy: found 'nope', expected one of {NAMES}"),
-        ("rnage", "strategy: found 'rnage', expected one of 15 names (did you mean 'range'?)"),
-        ("", "strategy: found '', expected an assignor in front of it: range"),
-        ("+static", "strategy: found '+static', expected an assignor in front of it: range+static"),
-        ("range+nope", "modifier of strategy 'range+nope': found 'nope', expected one of budget, "),
-        ("range+static+x=1", "modifier of strategy 'range+static+x=1': found 'x', expected one of budget, "),
-        ("optimal+racks=5", "strategy 'optimal+racks=5': found 'racks=5', expected true or false"),
-        (
-            "range+weights=x",
-            "provider of strategy 'range+weights=x': found 'x', expected one of reported-lags",
-        ),
-        ("no.py:X", "no.py:X: found no file no.py, expected path/to/file.py:Name or package.module:Name"),
-        ("range+static=4", "strategy 'range+static=4': found 'static=4', expected static without a value"),
-    ],
-)
-def test_a_strategy_that_there_is_not_is_one_error_that_says_what_there_is(lab, small, strategy, error):
-    """Before anything runs, however many others are right."""
-    assert the_error(lab("compare", small, "-s", "range", "-s", strategy)).startswith(error)
-
-
-WRONG = {
-    "an unknown field": (
-        "duration: 20s",
-        "duration: 20s\nsede: 4",
-        "small.yaml: sede: found the unknown field",
-    ),
-    "negative partitions": (
-        "partitions: 4",
-        "partitions: -4",
-        "topics.orders.partitions: found -4, expected",
-    ),
-    "a member that never joined leaves": (
-        "leave: b",
-        "leave: zed",
-        "events[0].leave: found 'zed', which never joined, expected",
-    ),
-    "a CSV that is not there": ("rate: 40", "rates_csv: no.csv, interval: 5m", "a file that cannot be read"),
-    "no YAML": ("name: small", "name: [small", "small.yaml: line 2, column 9: found what cannot be read"),
-    "no number": ("partitions: 4", "partitions: four", "topics.orders.partitions: found 'four'"),
-    "an unknown event": ("leave: b", "explode: b", "events[0]"),
-}
-
-
-@pytest.mark.parametrize("wrong", WRONG)
-def test_a_wrong_scenario_is_one_error_that_names_the_place(lab, small, wrong):
-    before, after, error = WRONG[wrong]
-    assert before in small.read_text()
-    small.write_text(small.read_text().replace(before, after))
-    assert error in the_error(lab("compare", small, "-s", "range", "-j", "1"))
-
-
-@pytest.mark.parametrize("made", ["", "\n\n", "# a comment\n", "- a\n- list\n", "just text"])
-def test_a_file_without_a_scenario_is_one_error(lab, small, made):
-    small.write_text(made)
-    assert the_error(lab("compare", small)).startswith(f"{small}: found ")
-
-
-def test_a_line_of_a_hundred_megabytes_is_one_error(lab, small):
-    """The file is refused by its size, unread."""
-    with small.open("wb") as file:
-        file.truncate(100_000_000)
-    assert the_error(lab("compare", small)) == (
-        f"{small}: found a file of 100,000,000 bytes, expected a scenario of at most 4 MB"
-    )
-
-
-def test_what_is_not_text_or_not_there_is_one_error(lab, small, tmp_path):
-    small.write_bytes(b"name: \xff\n")
-    assert "bytes that are not UTF-8" in the_error(lab("compare", small))
-    assert "(No such file or directory)" in the_error(lab("compare", tmp_path / "nope.yaml"))
-    assert "(Is a directory)" in the_error(lab("compare", tmp_path))
-
-
-def test_an_error_makes_no_folder_for_traces(lab, small, tmp_path):
-    small.write_text("")
-    the_error(lab("compare", small, "--trace", tmp_path / "t"))
-    the_error(lab("compare", small, "-s", "nope", "--trace", tmp_path / "t"))
-    assert not (tmp_path / "t").exists()
 
 
 def test_every_message_changes_no_figure(lab, small, every_message):

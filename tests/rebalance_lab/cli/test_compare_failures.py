@@ -442,8 +442,8 @@ def test_findings_are_shown_in_every_format_with_status_1(lab, small, monkeypatc
         runs = real_run_all(tasks, **options)
         return [replace(run, findings=FINDINGS[: number + 1]) for number, run in enumerate(runs)]
 
-    real_run_all = compare_module.run_all
-    monkeypatch.setattr(compare_module, "run_all", run_all)
+    real_run_all = running.run_all
+    monkeypatch.setattr(running, "run_all", run_all)
     options = ["-j", "1", "-s", "range", "--seeds", "2", "--format", output]
     answer = lab("compare", small, *options)
     assert (answer.status, answer.err) == (1, "")

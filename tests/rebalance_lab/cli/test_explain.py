@@ -3,7 +3,6 @@
 import json
 
 from tests.places import SCENARIOS
-from tests.rebalance_lab.cli.commands import the_error
 
 BOUNCE = SCENARIOS / "bounce.yaml"
 
@@ -31,7 +30,3 @@ def test_a_strategy_that_fails_does_not_stop_the_others(lab, tmp_path):
     assert answer.status == 1
     assert "KeyError" in answer.err
     assert "range: 20 partition seconds stopped" in answer.out
-
-
-def test_an_unknown_strategy_is_wrong_use(lab):
-    assert "'nix'" in the_error(lab("explain", BOUNCE, "-s", "nix"))

@@ -8,9 +8,10 @@ from coordinator_core.assigning.limits import Worker
 from coordinator_core.registry.hookspecs import AssignorSpec, MetricSpec, hookimpl
 from coordinator_core.registry.registry import DISTRIBUTION, default_registry, installed_registry
 from rebalance_lab.cli import running
-from rebalance_lab.cli.running import StrategyRun, Task, run_all, run_one
+from rebalance_lab.cli.running import Task, run_all, run_one
 from rebalance_lab.scenarios.files import load_scenario
 from rebalance_lab.traces.invariants import Invariants
+from rebalance_lab.verdicts.grid import StrategyRun
 
 
 @pytest.fixture
@@ -134,7 +135,7 @@ def test_after_a_run_that_fails_the_rest_is_left_to_processes(small, handed, clo
 
 
 def test_a_single_run_has_a_trace_and_no_figures(small, monkeypatch):
-    monkeypatch.setattr(running, "measure", lambda *_, **__: pytest.fail("measured"))
+    monkeypatch.setattr(running, "run_of", lambda *_, **__: pytest.fail("measured"))
     run = run_one(load_scenario(small), "range", timeout=60, watch=Invariants())
     assert run.trace is not None
     assert (run.trace.strategy, run.figures, run.error) == ("range", None, "")

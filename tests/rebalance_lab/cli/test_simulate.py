@@ -162,17 +162,6 @@ def test_brief_json_is_the_rounds_without_their_members(lab):
     assert brief == whole
 
 
-@pytest.mark.parametrize("option", ["--brief", "--messages"])
-def test_a_trace_is_always_the_same(lab, small, option):
-    error = the_error(lab("simulate", small, "--format", "jsonl", option))
-    assert error == f"{option}: found --format jsonl, expected text or json: a trace is always the same"
-
-
-def test_a_line_for_each_round_has_no_room_for_messages(lab, small):
-    error = the_error(lab("simulate", small, "--brief", "--messages"))
-    assert error.startswith("--brief: found --messages, expected one of the two")
-
-
 def test_messages_stand_in_the_story_and_beside_the_rounds_of_json(lab, small):
     text = lab("simulate", small, "--messages").out
     assert "a JoinGroup (the first join): MEMBER_ID_REQUIRED after " in text
@@ -267,31 +256,8 @@ def test_a_disk_that_is_full_leaves_what_was_there(lab, small, tmp_path, monkeyp
     assert path.read_text() == "of an earlier run"
 
 
-@pytest.mark.parametrize("name", ["x.txt", "x", "svg"])
-def test_a_picture_is_a_file_whose_name_ends_with_svg(lab, small, tmp_path, monkeypatch, name):
-    monkeypatch.chdir(tmp_path)
-    error = the_error(lab("simulate", small, "--picture", name))
-    assert error == f"--picture: found {name!r}, expected a file whose name ends with .svg"
-    assert [p.name for p in tmp_path.iterdir()] == ["small.yaml"]
-
-
-def test_several_strategies_are_one_error_that_names_compare(lab, small):
-    error = the_error(lab("simulate", small, "-s", "range", "-s", "watcher"))
-    assert error == "--strategy: found 2 strategies, expected one: compare runs several"
-
-
-def test_a_strategy_that_there_is_not_is_one_error(lab, small):
-    assert the_error(lab("simulate", small, "-s", "nope")).startswith(
-        "strategy: found 'nope', expected one of"
-    )
-
-
-def test_an_empty_standard_input_is_one_error(lab):
-    assert the_error(lab("simulate", "-")).startswith("standard input: found nothing (it is empty)")
-
-
 def test_a_run_that_fails_is_one_error_and_status_1(lab, small, monkeypatch, tmp_path):
-    from rebalance_lab.cli.running import StrategyRun
+    from rebalance_lab.verdicts.grid import StrategyRun
 
     monkeypatch.setattr(simulate_module, "run_one", lambda *_, **__: StrategyRun("range", error="it broke"))
     answer = lab("simulate", small, "-s", "range", "--trace", tmp_path / "t")

@@ -9,10 +9,10 @@ from rebalance_lab.scenarios.scenario import parse_scenario
 from rebalance_lab.simulation.run import simulate
 from rebalance_lab.traces.history import History
 from rebalance_lab.traces.invariants import Invariants
-from rebalance_lab.verdicts.bounds import least_largest_load
 from rebalance_lab.verdicts.measuring import measure
 from tests.examples import rest_slow
 from tests.places import SCENARIOS
+from tests.rebalance_lab.verdicts.compared import least_largest_load
 
 SKEWED = [100, 10, 10, 10]
 NOTHING_YET = "nothing known yet"

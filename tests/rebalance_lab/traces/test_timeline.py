@@ -113,6 +113,27 @@ def test_work_on_a_partition_begins_with_its_first_working_owner_and_ends_with_i
     assert timeline.working == {T1: 1}
 
 
+def test_a_partition_of_a_wanted_topic_stops_until_an_owner_works_on_it_or_nobody_wants_it():
+    first = ev.RunStarted(scenario="s", strategy="range", seed=0, duration_ms=9, topics={"t": 2})
+    timeline, changes = after(
+        (0, first),
+        (1, started("a", "t")),
+        (2, assigned("a", 1, {"t": [0]})),
+        (4, ev.MemberPaused(client="a")),
+        (7, ev.TopicDeleted(topic="t")),
+    )
+    assert [change.stops for change in changes] == [
+        [],
+        [],
+        [(T0, 1, 2, False)],
+        [],
+        [(T0, 4, 7, True), (T1, 1, 7, False)],
+    ]
+    assert (changes[1].wanted, changes[-1].unwanted, timeline.idle) == ([T0, T1], [T0, T1], {})
+    timeline.apply(8, ev.PartitionsAdded(topic="t", partitions=1))
+    assert timeline.idle == {T0: (8, False)}
+
+
 def test_partitions_that_a_consumer_does_not_own_cannot_be_given_up():
     _, changes = after((0, started("a", "t")), (1, revoked("a", {"t": [0]})), (2, lost("b", {"t": [0]})))
     assert [change.given_up for change in changes] == [{}, {}, {}]

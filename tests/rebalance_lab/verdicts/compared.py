@@ -1,8 +1,13 @@
-"""Comparisons by hand: figures of the parts of stopped time, and candidates that have them."""
+"""Comparisons by hand: figures of the parts of stopped time, candidates that have them, and bounds."""
 
+import numpy as np
+
+from coordinator_core.model import TopicIndex
 from coordinator_core.registry.hookspecs import MetricSpec
 from rebalance_lab.traces.causes import PARTS
-from rebalance_lab.verdicts.comparison import comparison_of
+from rebalance_lab.verdicts.bounds import largest_load_bound
+from rebalance_lab.verdicts.comparison import Comparison
+from rebalance_lab.verdicts.grid import Candidate, Figure
 from rebalance_lab.verdicts.reasons import STOPS
 
 METRICS = [
@@ -25,5 +30,41 @@ def figures(standing=0, unassigned=0, twice=0, waits=None, **parts):
     return {STOPS: sum(known.values()), **known, **more, "duplicate_records": float(twice)}
 
 
-def compared(**candidates):
-    return comparison_of("day", 7, METRICS, candidates, seeds=6)
+def stopped(values, **more):
+    """The figures of runs with those stopped times, without their parts, and further figures."""
+    return {**figures(), STOPS: values, **more}
+
+
+def compared(seeds=6, now="", metrics=METRICS, findings=(), **candidates):
+    """A comparison of candidates by their figures, each with a value for all seeds, or one for each."""
+    found = dict(findings)
+    made = [
+        Candidate(
+            name,
+            {metric: Figure(v if isinstance(v, tuple) else (v,) * seeds) for metric, v in own.items()},
+            findings=found.get(name, ()),
+        )
+        for name, own in candidates.items()
+    ]
+    return Comparison("day", range(7, 7 + seeds), metrics, made, now=[*candidates].index(now) if now else 0)
+
+
+def comparison_of(scenario, seed, metrics, figures, *, seeds=1):
+    """The comparison of ``figures[strategy][metric]``, which are the same for all seeds."""
+    candidates = [
+        Candidate(strategy, {name: Figure((value,) * seeds) for name, value in values.items()})
+        for strategy, values in figures.items()
+    ]
+    return Comparison(scenario, range(seed, seed + seeds), metrics, candidates)
+
+
+def least_largest_load(weights, members):
+    """A lower bound of the largest load, over all assignments of partitions to their subscribers."""
+    counts = {}
+    for topic, number in weights:
+        counts[topic] = max(counts.get(topic, 0), number + 1)
+    index = TopicIndex(counts)
+    weight = np.zeros(index.size)
+    for (topic, number), value in weights.items():
+        weight[index.number(topic, number)] = value
+    return largest_load_bound(weight, index, list(members.values()))

@@ -8,13 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator_core.model import TopicPartition
-from rebalance_lab.verdicts.bounds import (
-    fewest_moves,
-    fewest_moves_in_balance,
-    least_largest_load,
-    least_sum_of_squares,
-)
+from rebalance_lab.verdicts.bounds import fewest_moves, fewest_moves_in_balance, least_sum_of_squares
 from tests.examples import scaled
+from tests.rebalance_lab.verdicts.compared import least_largest_load
 
 TOPICS, MEMBERS = ("t", "u", "v"), ("a", "b", "c")
 LARGE_ENOUGH = settings(max_examples=scaled(150))

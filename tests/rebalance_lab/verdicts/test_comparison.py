@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-from html.parser import HTMLParser
 from math import comb, inf, isclose, isnan, nan
 
 import pytest
@@ -11,20 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator_core.registry.hookspecs import MetricSpec
-from rebalance_lab.verdicts.comparison import Candidate, Comparison, Figure, comparison_of
+from rebalance_lab.cli.output import hanging
+from rebalance_lab.verdicts.comparison import Comparison
 from rebalance_lab.verdicts.comparison_formats import as_csv, as_html, as_json
-from rebalance_lab.verdicts.comparison_tables import (
-    by_group,
-    faults,
-    front_line,
-    hanging,
-    signs,
-    tables_of,
-    title_of,
-)
+from rebalance_lab.verdicts.comparison_tables import by_group, faults, front_line, signs, tables_of, title_of
+from rebalance_lab.verdicts.grid import Candidate, Figure
 from rebalance_lab.verdicts.rule import Order
 from rebalance_lab.verdicts.tables import BEST, as_text
+from tests.approved import approved
 from tests.examples import scaled
+from tests.rebalance_lab.verdicts.compared import comparison_of
 
 
 def metric(name, better="lower", doc="", **more):
@@ -154,7 +149,6 @@ def test_figures_are_compared_seed_by_seed_by_a_sign_test(one, other, order):
     turned = {Order.BETTER: Order.WORSE, Order.WORSE: Order.BETTER}.get(order, order)
     assert one.order(other) is other.order(one, "higher") is order
     assert other.order(one) is one.order(other, "higher") is turned
-    assert one.is_better(other, "lower") is (order is Order.BETTER)
 
 
 def test_pairs_decide_where_spreads_overlap():
@@ -279,90 +273,81 @@ def test_a_figure_is_as_long_as_it_needs_to_be(value, text):
     assert as_text(value) == text
 
 
-def texts(table):
-    return [list(table.head), *([cell.text for cell in row] for row in table.rows)]
+SCREEN = [metric("x", group="cost"), *FRONT, metric("own", group="mine"), metric("none")]
+GRID = gridded((("6s", 6_000), (1, 9, 9)), (("45s", 45_000), (9, 1, 9)), (("9s", 9_000), (9, 9, 9)))
+MIXED = {
+    "a": {"rounds": [2.0] * 6, "lag": [5.0, 1_500.0] * 3},
+    "b": {"rounds": [30.0, 34.0] * 3, "lag": [9.0] * 6},
+}
+CHOICES = {"a": (1, 9, 9), "b": (9, 1, 9), "c": (9, 9, 9)}
+QUOTED = "names that need quotes and escapes"
+SHOWN = {
+    "one seed": ONE_SEED,
+    "six seeds, of which one figure is not there": TWO,
+    "a star at the best, and spreads below one another": over_seeds(MIXED, metrics=[ROUNDS, LAG]),
+    "of twenty seeds the ends of the spread are cut off": over_seeds(
+        {name: {"rounds": [float(value), *[value + 1.0] * 19]} for name, value in (("a", 1), ("b", 5))}
+    ),
+    "the first screen has the headline metrics, everything has headings": single(
+        {"a": {m.name: 1.0 for m in SCREEN}}, metrics=SCREEN
+    ),
+    "settings that differ make a grid": GRID,
+    "settings in which all are alike are named once": gridded((("6s", 6_000), (1, 9, 9))),
+    "the candidates of the front are named below the table": single(
+        {n: dict(zip(("cost", "moves", "stops"), f, strict=True)) for n, f in CHOICES.items()}, metrics=FRONT
+    ),
+    "findings are named with their candidate": over_seeds({"a": {"rounds": [1.0]}}, findings=["it broke"]),
+    "figures of some seeds": over_seeds({"a": {"rounds": [4.0, nan, 2.0]}}),
+    QUOTED: single({'<i>a,"b"</i>': {"rounds": 1.0, "lag": 1 / 3}}, scenario="</title>\n<script>&", seeds=1),
+}
 
 
-def test_a_table_has_a_star_at_the_best_and_the_spreads_below_one_another():
-    made = over_seeds(
-        {
-            "a": {"rounds": [2.0] * 6, "lag": [5.0, 1_500.0] * 3},
-            "b": {"rounds": [30, 34] * 3, "lag": [9] * 6},
-        },
-        metrics=[ROUNDS, LAG],
+def lines_of(comparison):
+    """What a terminal shows of a comparison: the first screen, and everything."""
+    yield title_of(comparison)
+    for everything in (False, True):
+        for table in tables_of(comparison, everything=everything, units=not everything):
+            for row in (table.head, *([cell.text for cell in row] for row in table.rows)):
+                yield " | ".join([table.title, *row]).replace("\n", " ")
+    yield from (front_line(comparison), *faults(comparison), *signs(comparison))
+
+
+def test_tables_are_those_that_were_approved():
+    texts = {title: "\n".join(filter(None, lines_of(made))) for title, made in SHOWN.items()}
+    approved("comparison_tables", texts)
+
+
+@pytest.mark.parametrize(
+    ("output", "write"),
+    [("json", as_json), ("csv", as_csv), ("html", lambda made: as_html(made).partition("</style>")[2])],
+)
+def test_documents_are_those_that_were_approved(output, write):
+    titles = (
+        "one seed",
+        "a star at the best, and spreads below one another",
+        "settings that differ make a grid",
     )
-    (table,) = tables_of(made, everything=False, units=False)
-    assert texts(table) == [
-        ["", "a", "b"],
-        ["rounds", "   *2          ", "32 (30-34)"],
-        ["lag", "752.5 (5-1,500)", " 9        "],
-    ]
+    titles += ("findings are named with their candidate", QUOTED)
+    approved(f"comparison_{output}", {title: write(SHOWN[title]).rstrip() for title in titles})
+
+
+def test_the_best_has_a_style():
+    (table,) = tables_of(over_seeds(MIXED, metrics=[ROUNDS, LAG]), everything=False, units=False)
     assert [cell.style for cell in table.rows[0]] == ["", BEST, ""]
 
 
-def test_the_first_screen_has_the_headline_metrics_by_groups_and_everything_has_headings():
-    metrics = [metric("x", group="cost"), *FRONT, metric("own", group="mine"), metric("none")]
-    made = single({"a": {m.name: 1.0 for m in metrics}}, metrics=metrics)
-    (table,) = tables_of(made, everything=False)
-    assert [row[0].text for row in table.rows] == ["stops", "moves", "cost"]
-    (table,) = tables_of(made, everything=True)
-    assert [row[0].text for row in table.rows] == [
-        "stops",
-        "  stops",
-        "moves",
-        "  moves",
-        "cost",
-        "  x",
-        "  cost",
-        "mine",
-        "  own",
-        "others",
-        "  none",
-    ]
+def test_csv_and_json_can_be_read():
+    made = SHOWN[QUOTED]
+    head, row = csv.reader(io.StringIO(as_csv(made), newline=""))
+    assert (row[0], row[2], len(row)) == (made.scenario, '<i>a,"b"</i>', len(head))
+    assert json.loads(as_json(made))["strategies"][0]["strategy"] == row[2]
+    assert "NaN" not in as_json(TWO)
 
 
-def test_settings_that_differ_make_a_grid_with_a_row_for_each_candidate():
-    made = gridded((("6s", 6_000), (1, 9, 9)), (("45s", 45_000), (9, 1, 9)), (("9s", 9_000), (9, 9, 9)))
-    (table,) = tables_of(made, everything=False)
-    assert texts(table) == [
-        ["strategy", "session.\ntimeout.ms", "", "stops", "moves", "cost"],
-        ["range", "6s", "front", "9", "9", "*1"],
-        ["range", "45s", "front", "9", "*1", "9"],
-        ["range", "9s", "", "9", "9", "9"],
-    ]
-    assert table.headings == 3
-    assert front_line(made).startswith("front: no other row is better in one of stops, moves and cost and")
-    assert [t.title for t in tables_of(made, everything=True)] == ["stops", "moves", "cost"]
-
-
-def test_settings_in_which_all_candidates_are_alike_are_named_once():
-    made = gridded((("6s", 6_000), (1, 9, 9)))
-    assert title_of(made) == "6 seeds (7 to 12), session.timeout.ms=6s"
-    (table,) = tables_of(made, everything=False, units=False)
-    assert table.head == ["", "range"]
-
-
-def test_the_candidates_of_the_front_are_named_below_the_table():
-    figures = {"a": (1, 9, 9), "b": (9, 1, 9), "c": (9, 9, 9)}
-    made = single(
-        {n: dict(zip(("cost", "moves", "stops"), f, strict=True)) for n, f in figures.items()}, metrics=FRONT
-    )
-    assert front_line(made) == "Pareto front of stops, moves and cost: a, b"
-
-
-def test_the_signs_that_a_table_has_are_explained():
-    assert signs(ONE_SEED) == []
-    star, figures = signs(over_seeds({"a": {"rounds": [1.0] * 20}, "b": {"rounds": [2.0] * 20}}))
-    assert star.endswith("of the row without *: by more than 1 %, seed by seed (sign test, 5 %)")
-    assert figures == "figures: median of 20 seeds (least and greatest value without 5 % at both ends)"
-
-
-def test_findings_are_named_with_their_candidate():
-    made = over_seeds({"a": {"rounds": [1.0]}}, findings=["the group never rested"])
-    assert faults(made) == ["a: the group never rested"]
-    assert json.loads(as_json(made))["strategies"][0]["findings"] == ["the group never rested"]
-    assert next(csv.DictReader(io.StringIO(as_csv(made))))["findings"] == "the group never rested"
-    assert "<p class=fault>a: the group never rested</p>" in as_html(made)
+def test_names_are_no_elements_of_a_page():
+    page = as_html(SHOWN[QUOTED])
+    assert page.count("<script") == page.count("<i>") == 0
+    assert page.count("</title>") == 1
 
 
 def test_a_candidate_with_findings_is_neither_best_nor_on_the_front():
@@ -385,146 +370,3 @@ def test_groups_that_nobody_knows_follow_the_others():
 
 def test_a_definition_is_indented_from_its_second_line_on():
     assert hanging("lag [s]: one two three", 15) == "lag [s]: one\n  two three"
-
-
-# --- JSON
-
-
-def test_json_has_the_scenario_the_seed_and_every_figure():
-    assert json.loads(as_json(ONE_SEED)) == {
-        "scenario": "day",
-        "seed": 7,
-        "seeds": [7],
-        "answers": [],
-        "front_of": [],
-        "strategies": [
-            {"strategy": "range", "front": None, "metrics": {"rounds": 3.0, "lag": None}, "findings": []},
-            {"strategy": "sticky", "front": None, "metrics": {"rounds": 2.0, "lag": 0.1}, "findings": []},
-        ],
-        "errors": [],
-        "definitions": {
-            name: {"definition": doc, "unit": "", "group": "", "better": "lower", "headline": False}
-            for name, doc in (("rounds", ""), ("lag", LAG.doc))
-        },
-    }
-
-
-def test_json_has_the_values_of_each_seed_and_their_spread():
-    (entry,) = json.loads(as_json(over_seeds({"a": {"rounds": [4.0, nan, 2.0]}})))["strategies"]
-    assert entry["metrics"] == {"rounds": 3.0}
-    assert entry["values"] == {"rounds": [4.0, None, 2.0]}
-    assert entry["spread"] == {"rounds": [2.0, 4.0]}
-
-
-def test_json_has_the_settings_of_a_grid_as_values_and_marks_the_front():
-    made = gridded((("6s", 6_000), (1, 9, 9)), (("45s", 45_000), (9, 9, 9)))
-    document = json.loads(as_json(made))
-    assert document["front_of"] == ["stops", "moves", "cost"]
-    assert [(e["settings"], e["front"]) for e in document["strategies"]] == [
-        ({"session.timeout.ms": 6_000}, True),
-        ({"session.timeout.ms": 45_000}, False),
-    ]
-
-
-def test_json_says_null_and_never_nan():
-    assert '"lag": null' in as_json(TWO)
-    assert "NaN" not in as_json(TWO)
-
-
-# --- CSV
-
-
-def test_csv_has_a_row_a_strategy_and_nothing_where_there_is_no_figure():
-    assert list(csv.reader(io.StringIO(as_csv(ONE_SEED)))) == [
-        ["scenario", "seed", "strategy", "rounds", "lag", "front", "findings"],
-        ["day", "7", "range", "3", "", "", ""],
-        ["day", "7", "sticky", "2", "0.1", "", ""],
-    ]
-
-
-def test_csv_has_the_settings_of_a_grid_and_the_spread_of_seeds():
-    made = gridded((("6s", 6_000), (1, 9, 9)), (("45s", 45_000), (9, 9, 9)))
-    head, *rows = csv.reader(io.StringIO(as_csv(made)))
-    assert head == [
-        "scenario",
-        "seed",
-        "strategy",
-        "session.timeout.ms",
-        "cost",
-        "moves",
-        "stops",
-        *(f"{name}_{end}" for name in ("cost", "moves", "stops") for end in ("low", "high")),
-        "front",
-        "findings",
-    ]
-    assert [(row[3], row[13]) for row in rows] == [("6000", "yes"), ("45000", "no")]
-    (row,) = csv.DictReader(io.StringIO(as_csv(over_seeds({"a": {"rounds": [4.0, 2.0]}}))))
-    assert (row["rounds"], row["rounds_low"], row["rounds_high"]) == ("3", "2", "4")
-
-
-def test_csv_quotes_names_that_need_it():
-    made = single({'a,"b"': {"rounds": 1.0, "lag": 1 / 3}}, scenario="two\nlines, and more", seeds=1)
-    _, row = csv.reader(io.StringIO(as_csv(made), newline=""))
-    assert row == ["two\nlines, and more", "7", 'a,"b"', "1", "0.333333333333", "", ""]
-
-
-# --- HTML
-
-
-class Page(HTMLParser):
-    """The text of each cell of a page, with ``<b>`` where it is bold, and the elements that were opened.
-
-    Cells of the table of all metrics, which follows, are left out.
-    """
-
-    def __init__(self, text):
-        super().__init__()
-        self.rows, self.opened, self.titles = [], [], []
-        self.feed(text.split("<details>")[0])
-        self.close()
-
-    def handle_starttag(self, tag, attrs):
-        self.opened.append(tag)
-        self.titles += [value for name, value in attrs if name == "title"]
-        if tag == "tr":
-            self.rows.append([])
-        elif tag in ("th", "td"):
-            self.rows[-1].append("")
-        elif tag == "b":
-            self.rows[-1][-1] += "<b>"
-
-    def handle_data(self, data):
-        if self.rows and self.rows[-1] and data.strip() and self.opened[-1] != "p":
-            self.rows[-1][-1] += data
-
-
-def test_html_has_a_row_a_metric_and_the_best_in_bold():
-    page = Page(
-        as_html(single({"range": {"rounds": 3.0, "lag": 1.0}, "sticky": {"rounds": 2.0, "lag": 1.0}}))
-    )
-    assert page.rows == [["", "", "range", "sticky"], ["rounds", "", "3", "<b>*2"], ["lag", "", "1", "1"]]
-
-
-def test_html_shows_a_dash_where_there_is_no_figure():
-    assert Page(as_html(TWO)).rows[2] == ["lag", "", "-", "0.1"]
-
-
-def test_html_has_the_definitions_as_hints_and_below():
-    page = as_html(
-        single({"a": {"stops": 1.0, "lag": 2.0}}, metrics=[STOPS, metric("lag", doc="Records that wait.")])
-    )
-    assert page.count('title="Records that wait."') == 1
-    assert "<dt>lag</dt><dd>Records that wait.</dd>" in page
-    before, after = page.split("<details>")
-    assert "lag" not in before
-    assert "lag" in after
-
-
-def test_html_escapes_names_and_docs():
-    figures = {"<script>x</script>": {"rounds": 1.0, "lag": 2.0}}
-    text = as_html(single(figures, scenario="</title><script>&"))
-    page = Page(text)
-    assert "script" not in page.opened
-    assert page.rows[0] == ["", "", "<script>x</script>"]
-    assert 'less is "better" <b>' in page.titles
-    assert "<title>&lt;/title&gt;&lt;script&gt;&amp;</title>" in text

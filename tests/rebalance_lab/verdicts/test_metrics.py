@@ -7,7 +7,7 @@ import pytest
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.hookspecs import METRIC_GROUPS
 from rebalance_lab.simulation.process.batches import Batches
-from rebalance_lab.verdicts import metrics
+from rebalance_lab.verdicts import balance, lag, metrics, stops
 from tests.rebalance_lab.traces.traces import (
     assigned,
     changed,
@@ -138,8 +138,8 @@ def rebalanced(before, after):
 )
 def test_avoidable_moves_are_those_beyond_the_fewest_for_the_balance_reached(before, after, moved, avoidable):
     history = rebalanced(before, after)
-    assert metrics.moved_partitions(history) == moved
-    assert metrics.avoidable_moves(history) == avoidable
+    assert balance.moved_partitions(history) == moved
+    assert balance.avoidable_moves(history) == avoidable
 
 
 # --- times
@@ -155,21 +155,21 @@ SHARED = round_at(2_500, 1, {"a": {"t": [0, 1]}, "b": {"t": [2, 3]}})
 
 def test_stopped_time_is_in_seconds():
     history = two_members(SHARED, from_ms=0)
-    assert metrics.stopped_partition_seconds(history) == pytest.approx(4 * 2.5)
-    assert metrics.longest_stop_seconds(history) == pytest.approx(2.5)
+    assert stops.stopped_partition_seconds(history) == pytest.approx(4 * 2.5)
+    assert stops.longest_stop_seconds(history) == pytest.approx(2.5)
 
 
 def test_start_up_is_a_figure_of_its_own_and_in_no_other():
     history = two_members(SHARED)
-    assert metrics.start_up_seconds(history) == pytest.approx(2.5)
-    assert metrics.stopped_partition_seconds(history) == 0
+    assert stops.start_up_seconds(history) == pytest.approx(2.5)
+    assert stops.stopped_partition_seconds(history) == 0
     assert metrics.rounds(history) == 0
 
 
 def test_a_group_that_never_rests_has_no_start_up_and_is_measured_from_the_beginning():
     history = two_members((1_000, state("PreparingRebalance")))
-    assert isnan(metrics.start_up_seconds(history))
-    assert metrics.stopped_partition_seconds(history) == pytest.approx(4 * 100)
+    assert isnan(stops.start_up_seconds(history))
+    assert stops.stopped_partition_seconds(history) == pytest.approx(4 * 100)
 
 
 def test_the_parts_of_the_stopped_time_have_a_metric_each():
@@ -194,9 +194,9 @@ def test_the_parts_of_the_stopped_time_have_a_metric_each():
     of_application = {"take_over": 6, "callbacks": 8, "restore": 10}
     for part, seconds in {**parts, **of_application, "unassigned": 0}.items():
         assert figure(f"stopped_{part}_partition_seconds", history) == pytest.approx(seconds)
-    assert metrics.stopped_partition_seconds(history) == pytest.approx(sum(parts.values()))
-    assert metrics.longest_stop_seconds(history) == pytest.approx(59)
-    assert metrics.unowned_partition_seconds(history) == pytest.approx(2 + 2 + 6)
+    assert stops.stopped_partition_seconds(history) == pytest.approx(sum(parts.values()))
+    assert stops.longest_stop_seconds(history) == pytest.approx(59)
+    assert stops.unowned_partition_seconds(history) == pytest.approx(2 + 2 + 6)
 
 
 def test_two_consumers_that_work_on_a_partition_own_it_twice():
@@ -207,7 +207,7 @@ def test_two_consumers_that_work_on_a_partition_own_it_twice():
         (11_000, assigned("b", 2, {"t": [0, 2, 3]}, added={"t": [0]})),
         (14_000, lost("a", {"t": [0, 1]})),
     )
-    assert metrics.double_owned_partition_seconds(history) == pytest.approx(3)
+    assert stops.double_owned_partition_seconds(history) == pytest.approx(3)
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_the_capacity_lost_is_the_share_of_records_of_stopped_partitions(timed, 
         [pair for pair in timed if pair[0]],
         (50_000, assigned("a", 1, {"t": [0, 1]})),
     )
-    assert metrics.capacity_lost(history) == pytest.approx(lost_share)
+    assert stops.capacity_lost(history) == pytest.approx(lost_share)
 
 
 def states(*pairs):
@@ -299,8 +299,8 @@ BEGUN = states((0, "PreparingRebalance"), (1_000, "Stable"))
 )
 def test_time_to_stable_is_from_a_change_to_the_last_stable_before_the_next(timed, times):
     history = two_members(BEGUN, timed)
-    assert metrics.time_to_stable_seconds(history) == pytest.approx(sum(times) / len(times) / 1_000)
-    assert metrics.time_to_stable_seconds_max(history) == pytest.approx(max(times) / 1_000)
+    assert stops.time_to_stable_seconds(history) == pytest.approx(sum(times) / len(times) / 1_000)
+    assert stops.time_to_stable_seconds_max(history) == pytest.approx(max(times) / 1_000)
 
 
 # --- balance
@@ -309,12 +309,12 @@ def test_time_to_stable_is_from_a_change_to_the_last_stable_before_the_next(time
 def test_imbalance_is_the_most_over_the_mean_of_partitions():
     """3 and 1 partitions: 3 over 2."""
     history = two_members(round_at(1_000, 1, {"a": {"t": [0, 1, 2]}, "b": {"t": [3]}}))
-    assert metrics.imbalance(history) == pytest.approx(1.5)
+    assert balance.imbalance(history) == pytest.approx(1.5)
 
 
 def test_a_member_that_owns_nothing_counts_for_the_mean():
     history = two_members(round_at(1_000, 1, {"a": {"t": [0, 1, 2, 3]}, "b": {}}))
-    assert metrics.imbalance(history) == pytest.approx(2)
+    assert balance.imbalance(history) == pytest.approx(2)
 
 
 def test_weighted_imbalance_weighs_partitions_by_their_rates():
@@ -323,7 +323,7 @@ def test_weighted_imbalance_weighs_partitions_by_their_rates():
         (0, rates("t", 10.0, 20.0, 30.0, 40.0)),
         round_at(1_000, 1, {"a": {"t": [0, 1, 2]}, "b": {"t": [3]}}),
     )
-    assert metrics.weighted_imbalance(history) == pytest.approx(1.2)
+    assert balance.weighted_imbalance(history) == pytest.approx(1.2)
 
 
 @pytest.mark.parametrize(("limits", "most"), [((90, 50), 0.8), ((30, 50), 2.0), ((None, 50), 0.8)])
@@ -334,7 +334,7 @@ def test_the_utilization_is_that_of_the_member_nearest_to_its_limit(limits, most
         round_at(1_000, 1, {"a": {"t": [0, 1, 2]}, "b": {"t": [3]}}),
         topics={"t": 4},
     )
-    assert metrics.utilization(history) == pytest.approx(most)
+    assert balance.utilization(history) == pytest.approx(most)
 
 
 def test_the_utilization_counts_the_time_of_polls_as_the_simulator_does():
@@ -348,7 +348,7 @@ def test_the_utilization_counts_the_time_of_polls_as_the_simulator_does():
         topics={"t": 2},
     )
     assert history.process_rates == {"a": 40.0}
-    assert metrics.utilization(history) == pytest.approx(0.75)
+    assert balance.utilization(history) == pytest.approx(0.75)
 
 
 def test_members_without_a_limit_have_no_utilization():
@@ -356,13 +356,13 @@ def test_members_without_a_limit_have_no_utilization():
         (0, rates("t", 10.0, 20.0, 30.0, 40.0)),
         round_at(1_000, 1, {"a": {"t": [0, 1, 2]}, "b": {"t": [3]}}),
     )
-    assert isnan(metrics.utilization(history))
+    assert isnan(balance.utilization(history))
 
 
 def test_the_lag_at_the_end_is_the_last_one():
     history = two_members((10_000, measured(5.0, max_lag=70.0)), (20_000, measured(30.0, max_lag=30.0)))
-    assert metrics.lag_at_end(history) == 30
-    assert isnan(metrics.lag_at_end(two_members()))
+    assert lag.lag_at_end(history) == 30
+    assert isnan(lag.lag_at_end(two_members()))
 
 
 def test_rates_count_while_the_assignment_is_in_force_each_for_its_time():
@@ -375,7 +375,7 @@ def test_rates_count_while_the_assignment_is_in_force_each_for_its_time():
         (40_000, rates("t", 0.0, 8.0)),
         topics={"t": 2},
     )
-    assert metrics.weighted_imbalance(history) == pytest.approx(7 / 4.5)
+    assert balance.weighted_imbalance(history) == pytest.approx(7 / 4.5)
 
 
 def test_partitions_that_were_added_have_no_rate_before():
@@ -386,13 +386,13 @@ def test_partitions_that_were_added_have_no_rate_before():
         (50_000, rates("t", 5.0, 6.0)),
         topics={"t": 2},
     )
-    assert metrics.weighted_imbalance(history) == pytest.approx(5 / 4)
+    assert balance.weighted_imbalance(history) == pytest.approx(5 / 4)
 
 
 def test_the_optimality_gap_is_the_sum_of_squares_over_the_least_less_one():
     """9 + 1 over 4 + 4, less one."""
     history = two_members(round_at(1_000, 1, {"a": {"t": [0, 1, 2]}, "b": {"t": [3]}}))
-    assert metrics.optimality_gap(history) == pytest.approx(0.25)
+    assert balance.optimality_gap(history) == pytest.approx(0.25)
 
 
 def test_the_gap_is_none_where_subscriptions_do_not_allow_more():
@@ -403,8 +403,8 @@ def test_the_gap_is_none_where_subscriptions_do_not_allow_more():
         round_at(1_000, 1, {"a": {"u": [0, 1, 2]}, "b": {"t": [0]}}),
         topics={"t": 1, "u": 3},
     )
-    assert metrics.optimality_gap(history) == 0
-    assert metrics.imbalance(history) == pytest.approx(1.5)
+    assert balance.optimality_gap(history) == 0
+    assert balance.imbalance(history) == pytest.approx(1.5)
 
 
 def weighed(owned, *per_partition):
@@ -428,7 +428,7 @@ def weighed(owned, *per_partition):
     ],
 )
 def test_the_weighted_gap_is_the_heaviest_member_over_the_bound_less_one(owned, per_partition, gap):
-    found = metrics.weighted_optimality_gap(weighed(owned, *per_partition))
+    found = balance.weighted_optimality_gap(weighed(owned, *per_partition))
     assert found == pytest.approx(gap)
     assert (found == 0) == (gap == 0)
 
@@ -443,7 +443,7 @@ def test_there_is_no_weighted_gap_where_subscriptions_do_not_allow_more():
         round_at(1_000, 1, {"a": {"u": [0, 1]}, "b": {"t": [0]}}),
         topics={"t": 1, "u": 2},
     )
-    assert metrics.weighted_optimality_gap(history) == 0
+    assert balance.weighted_optimality_gap(history) == 0
 
 
 def test_the_weighted_gap_goes_by_the_rates_while_the_assignment_is_in_force():
@@ -454,13 +454,13 @@ def test_the_weighted_gap_goes_by_the_rates_while_the_assignment_is_in_force():
         (50_000, rates("t", 12.0, 6.0)),
         topics={"t": 2},
     )
-    assert metrics.weighted_optimality_gap(history) == 0
+    assert balance.weighted_optimality_gap(history) == 0
 
 
 def test_balance_is_that_of_the_assignment_at_the_end():
     history = rebalanced({"a": [0, 1, 2, 3]}, {"a": [0, 1], "b": [2, 3]})
-    assert metrics.imbalance(history) == 1
-    assert metrics.optimality_gap(history) == 0
+    assert balance.imbalance(history) == 1
+    assert balance.optimality_gap(history) == 0
 
 
 # --- load and messages
@@ -471,9 +471,9 @@ def test_lag_and_duplicates_are_put_together_from_the_measures():
         (10_000, measured(5.0, max_lag=70.0, lag_record_seconds=100.0, duplicates=2.0)),
         (20_000, measured(30.0, max_lag=30.0, lag_record_seconds=50.5, duplicates=0.5)),
     )
-    assert metrics.max_lag(history) == 70
-    assert metrics.lag_record_seconds(history) == pytest.approx(150.5)
-    assert metrics.duplicate_records(history) == pytest.approx(2.5)
+    assert lag.max_lag(history) == 70
+    assert lag.lag_record_seconds(history) == pytest.approx(150.5)
+    assert lag.duplicate_records(history) == pytest.approx(2.5)
 
 
 def test_records_that_pile_up_while_the_group_starts_do_not_count():
@@ -488,9 +488,9 @@ def test_records_that_pile_up_while_the_group_starts_do_not_count():
         (40_000, changed()),
         (50_000, measured(80.0, lag_record_seconds=400.0, duplicates=2.0)),
     )
-    assert metrics.max_lag(history) == 80
-    assert metrics.lag_record_seconds(history) == 400
-    assert metrics.duplicate_records(history) == 2
+    assert lag.max_lag(history) == 80
+    assert lag.lag_record_seconds(history) == 400
+    assert lag.duplicate_records(history) == 2
 
 
 def test_records_that_are_still_there_at_the_first_change_count():
@@ -502,14 +502,14 @@ def test_records_that_are_still_there_at_the_first_change_count():
         (10_000, changed()),
         (20_000, measured(300.0, max_lag=550.0)),
     )
-    assert metrics.max_lag(history) == 550
+    assert lag.max_lag(history) == 550
 
 
 def test_records_that_wait_at_time_0_count():
     history = two_members(
         (0, measured(900.0)), SHARED, (2_500, measured(890.0)), (20_000, measured(200.0, max_lag=890.0))
     )
-    assert metrics.max_lag(history) == 890
+    assert lag.max_lag(history) == 890
 
 
 CAUGHT_UP = [
@@ -532,7 +532,7 @@ CAUGHT_UP = [
 def test_catching_up_lasts_until_the_lag_is_what_it_was_before_the_change(lags, changes, seconds):
     timed = [(at * 1_000, measured(lag)) for at, lag in lags] + [(at * 1_000, changed()) for at in changes]
     history = two_members(sorted(timed, key=lambda pair: pair[0]), from_ms=0)
-    assert metrics.catch_up_seconds(history) == pytest.approx(seconds, nan_ok=True)
+    assert lag.catch_up_seconds(history) == pytest.approx(seconds, nan_ok=True)
 
 
 def test_messages_are_the_requests_of_all_kinds():
@@ -546,24 +546,24 @@ def test_messages_are_the_requests_of_all_kinds():
 @pytest.mark.parametrize(
     "metric",
     [
-        metrics.time_to_stable_seconds,
-        metrics.time_to_stable_seconds_max,
-        metrics.imbalance,
-        metrics.weighted_imbalance,
-        metrics.max_lag,
-        metrics.catch_up_seconds,
-        metrics.start_up_seconds,
-        metrics.capacity_lost,
-        metrics.optimality_gap,
-        metrics.weighted_optimality_gap,
+        stops.time_to_stable_seconds,
+        stops.time_to_stable_seconds_max,
+        balance.imbalance,
+        balance.weighted_imbalance,
+        lag.max_lag,
+        lag.catch_up_seconds,
+        stops.start_up_seconds,
+        stops.capacity_lost,
+        balance.optimality_gap,
+        balance.weighted_optimality_gap,
     ],
 )
 def test_a_run_in_which_nothing_happened_has_no_such_figure(metric):
     assert isnan(metric(history_of(topics={"t": 4})))
 
 
-BALANCE = [metrics.imbalance, metrics.weighted_imbalance, metrics.optimality_gap]
-BALANCE += [metrics.weighted_optimality_gap]
+BALANCE = [balance.imbalance, balance.weighted_imbalance, balance.optimality_gap]
+BALANCE += [balance.weighted_optimality_gap]
 
 
 @pytest.mark.parametrize("metric", BALANCE)
@@ -588,14 +588,14 @@ def test_a_run_that_does_not_end_at_rest_has_no_balance(metric, unsettled):
 def test_without_records_there_is_no_weighted_imbalance(timed):
     """Nobody said anything of rates, or they are zero."""
     history = two_members(timed, round_at(1_000, 1, {"a": {"t": [0, 1]}, "b": {"t": [2, 3]}}))
-    assert isnan(metrics.weighted_imbalance(history))
-    assert isnan(metrics.weighted_optimality_gap(history))
+    assert isnan(balance.weighted_imbalance(history))
+    assert isnan(balance.weighted_optimality_gap(history))
 
 
 def test_a_run_in_which_nothing_happened_counts_nothing():
     history = history_of(topics={"t": 4})
-    counted = [metrics.rounds, metrics.moved_partitions, metrics.avoidable_moves, metrics.messages]
-    counted += [metrics.stopped_partition_seconds, metrics.lag_record_seconds, metrics.duplicate_records]
-    counted += [metrics.longest_stop_seconds, metrics.unowned_partition_seconds]
-    counted += [metrics.double_owned_partition_seconds]
+    counted = [metrics.rounds, balance.moved_partitions, balance.avoidable_moves, metrics.messages]
+    counted += [stops.stopped_partition_seconds, lag.lag_record_seconds, lag.duplicate_records]
+    counted += [stops.longest_stop_seconds, stops.unowned_partition_seconds]
+    counted += [stops.double_owned_partition_seconds]
     assert [metric(history) for metric in counted] == [0] * 10

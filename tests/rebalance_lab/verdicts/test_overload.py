@@ -11,10 +11,9 @@ from rebalance_lab.simulation.run import simulate
 from rebalance_lab.traces.history import History
 from rebalance_lab.verdicts.advice import sentences
 from rebalance_lab.verdicts.answers import answers
-from rebalance_lab.verdicts.load import overload
 from rebalance_lab.verdicts.measuring import measure
 from rebalance_lab.verdicts.of_traces import comparison_of_traces
-from rebalance_lab.verdicts.overload import overload_of
+from rebalance_lab.verdicts.overload import overload, overload_of
 from tests.examples import scaled
 from tests.rebalance_lab.traces import traces
 

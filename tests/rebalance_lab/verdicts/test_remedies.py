@@ -15,9 +15,10 @@ from rebalance_lab.simulation.run import simulate
 from rebalance_lab.traces.causes import PARTS, STANDING, UNASSIGNED, WAITS
 from rebalance_lab.traces.history import History
 from rebalance_lab.verdicts.answers import answers
-from rebalance_lab.verdicts.changes import Change, facts_of
-from rebalance_lab.verdicts.comparison import Candidate, Comparison, Figure
-from rebalance_lab.verdicts.dimensions import REQUESTS, ROUNDS, STOPS, TWICE, Trial
+from rebalance_lab.verdicts.changes import facts_of
+from rebalance_lab.verdicts.comparison import Comparison
+from rebalance_lab.verdicts.dimensions import REQUESTS, ROUNDS, STOPS, TWICE
+from rebalance_lab.verdicts.grid import Candidate, Figure
 from rebalance_lab.verdicts.reasons import parts_under
 from rebalance_lab.verdicts.remedies import MOST_TRIED, candidates, remedy
 from rebalance_lab.verdicts.tables import as_text
@@ -96,15 +97,15 @@ def test_a_bounded_number_of_changes_is_tried_and_none_that_the_protocol_does_no
 
 def test_a_change_that_does_not_work_does_not_help():
     now, less = (
-        Trial(Change(name), {STOPS.name: Figure((stops,) * 6)}) for name, stops in (("a", 9.0), ("b", 1.0))
+        Candidate(name, {STOPS.name: Figure((stops,) * 6)}) for name, stops in (("a", 9.0), ("b", 1.0))
     )
     assert remedy(now, less).helps
-    assert not remedy(now, Trial(less.change, less.figures, findings=["it does not work"])).helps
+    assert not remedy(now, replace(less, findings=["it does not work"])).helps
 
 
 def test_a_remedy_has_the_price_that_its_run_has():
     now, less = (
-        Trial(Change(name), {STOPS.name: Figure((stops,) * 6), ROUNDS.name: Figure((rounds,) * 6)})
+        Candidate(name, {STOPS.name: Figure((stops,) * 6), ROUNDS.name: Figure((rounds,) * 6)})
         for name, stops, rounds in (("a", 9.0, 2.0), ("b", 1.0, 3.0))
     )
     assert remedy(now, less).price == [("rounds", 2.0, 3.0)]
@@ -113,7 +114,7 @@ def test_a_remedy_has_the_price_that_its_run_has():
 
 def test_the_records_that_a_remedy_handles_twice_and_its_requests_are_its_price():
     now, less = (
-        Trial(Change(name), {d.name: Figure((value,) * 6) for d, value in values.items()})
+        Candidate(name, {d.name: Figure((value,) * 6) for d, value in values.items()})
         for name, values in (
             ("a", {STOPS: 9.0, TWICE: 1.0, REQUESTS: 100.0}),
             ("b", {STOPS: 1.0, TWICE: 8.0, REQUESTS: 300.0}),
@@ -124,11 +125,11 @@ def test_the_records_that_a_remedy_handles_twice_and_its_requests_are_its_price(
 
 def test_a_remedy_is_not_known_to_help_if_the_seeds_do_not_decide():
     now, mixed = (
-        Trial(Change(name), {STOPS.name: Figure(stops)})
+        Candidate(name, {STOPS.name: Figure(stops)})
         for name, stops in (("a", (9.0,) * 6), ("b", (1.0,) * 5 + (20.0,)))
     )
     assert not remedy(now, mixed).is_known
-    assert remedy(now, Trial(mixed.change, mixed.figures, findings=["it does not work"])).is_known
+    assert remedy(now, replace(mixed, findings=["it does not work"])).is_known
 
 
 def compared(document, seeds):

@@ -11,8 +11,10 @@ from coordinator_core.registry.registry import default_registry
 from rebalance_lab.scenarios.scenario import parse_scenario
 from rebalance_lab.simulation.run import simulate
 from rebalance_lab.verdicts.answers import answers
-from rebalance_lab.verdicts.comparison import Candidate, Comparison, Figure, Remedy
+from rebalance_lab.verdicts.comparison import Comparison, Remedy
 from rebalance_lab.verdicts.comparison_tables import MARK, front_line, tables_of
+from rebalance_lab.verdicts.dimensions import dimension_of
+from rebalance_lab.verdicts.grid import Candidate, Figure
 from rebalance_lab.verdicts.of_traces import comparison_of_traces
 from rebalance_lab.verdicts.reasons import STOPS
 from rebalance_lab.verdicts.rule import Order
@@ -207,7 +209,9 @@ def check_price(said, chosen):
         is_load = metric.name in LOAD
         if not is_load and metric not in comparison.front_metrics:
             continue
-        worse = [i for i in chosen if comparison.order(metric, comparison.now, i) is Order.BETTER]
+        worse = [
+            i for i in chosen if comparison.compare(dimension_of(metric), comparison.now, i) is Order.BETTER
+        ]
         told = [part for part in parts if f"{metric.name} " in part]
         assert len(told) == bool(worse), said.verdict
         for part in told:

@@ -12,6 +12,7 @@ from rebalance_lab.simulation.run import simulate
 from rebalance_lab.traces.rounds import rounds
 from rebalance_lab.verdicts.story import in_lines, print_lines, reported, story
 from rebalance_lab.verdicts.words import waits
+from tests.approved import approved
 from tests.rebalance_lab.traces.traces import (
     assigned,
     generation,
@@ -27,9 +28,8 @@ from tests.rebalance_lab.traces.traces import (
 NAMES = [f"m{n}" for n in range(30)]
 
 
-def told(*timed, topics=None, of=story):
-    trace = trace_of(*timed, topics=topics or {"t": 60})
-    return [str(prefix + body).strip() for prefix, body, *_ in of(trace)]
+def told(trace, of=story):
+    return [str(prefix + body).rstrip() for prefix, body, *_ in of(trace)]
 
 
 def preparing(cause, before="Stable"):
@@ -54,69 +54,6 @@ def removed(client, why="session expired"):
 
 def added(client):
     return ev.MemberAdded(group="g", member_id=client)
-
-
-@pytest.mark.parametrize(
-    ("events", "expected"),
-    [
-        (
-            [(7_000, arrives("a")), (8_000, arrives("b")), (8_000, generation(2, "a", "b"))],
-            "waited 3 s for b (the last of 2 to join), while work went on",
-        ),
-        (
-            [(7_000, arrives("a")), (7_000, arrives("b")), (7_005, generation(2, "a", "b"))],
-            "waited 2 s for a and b (the last of 2 to join), while work went on",
-        ),
-        (
-            [
-                (7_000, revoked("a", {"t": [0, 1]})),
-                (7_000, arrives("a")),
-                (9_000, removed("b")),
-                (9_000, generation(2, "a")),
-            ],
-            "waited 4 s for b (session expired), while partitions stood still for 4 s in sum",
-        ),
-        (
-            [(7_000, arrives("a")), (9_000, generation(2, "a", "b")), (9_000, joined("a", 2))],
-            "waited 4 s for b (did not join), while work went on",
-        ),
-        (
-            [
-                (6_000, added("b")),
-                (7_000, arrives("a")),
-                (9_000, removed("b")),
-                (9_000, generation(2, "a", "b")),
-            ],
-            "waited 4 s for the old b (session expired), while work went on",
-        ),
-        (
-            [(7_000, arrives("a")), (8_000, arrives("b")), (65_000, generation(2, "a", "b"))],
-            "waited 60 s, while work went on",
-        ),
-        (
-            [
-                *[(at_ms, revoked(name, own)) for at_ms, name, own in GIVEN_UP],
-                *[(at_ms, arrives(name)) for at_ms, name, _ in GIVEN_UP],
-                (65_000, generation(2, "a", "b")),
-                *[(65_000, joined(name, 2)) for name in "ab"],
-            ],
-            "waited 60 s for b (the last of 2 to give up partitions), while partitions stood still for 230 s"
-            " in sum",
-        ),
-        ([(5_050, generation(2, "a", "b"))], None),
-        (
-            [(5_050, generation(2, "a", "b", leader="a")), (8_050, state("Stable"))],
-            "waited 3 s for the assignment of the leader",
-        ),
-        (
-            [(5_050, generation(2, "a", "b")), (8_050, state("Stable"))],
-            "waited 3 s for all members to reach their shares",
-        ),
-    ],
-)
-def test_a_round_says_what_it_waited_for(events, expected):
-    lines = told(TWO, (5_000, preparing("a changed")), events, topics={"t": 4})
-    assert next((line for line in lines[6:] if line.startswith("waited")), None) == expected
 
 
 @pytest.mark.parametrize(
@@ -171,52 +108,6 @@ def test_a_round_whose_parts_are_not_those_of_its_time_has_none():
     assert entry.waits == {}
 
 
-def test_the_first_members_of_a_group_wait_for_more():
-    lines = told(
-        (0, started("a", "t")), (1_000, preparing("a joined", before="Empty")), (4_000, generation(1, "a"))
-    )
-    assert lines[4] == "waited 3 s for more members, as the group was empty"
-
-
-def test_members_that_come_and_go_with_the_cause_are_named_with_it():
-    lines = told(
-        TWO,
-        (5_000, preparing("c joined")),
-        (5_000, added("c")),
-        *[(6_000, added(name)) for name in ("d", "e", "f", "g", "h")],
-        (7_000, removed("a")),
-        (7_000, removed("b", "the consumer is being closed")),
-        (7_000, generation(2, *"cdefgh")),
-    )
-    assert (
-        "because c joined; also joined: d, e, f and 2 more; "
-        "also left: a (session expired), b (the consumer is being closed)"
-    ) in lines
-
-
-def test_an_aborted_round_has_its_reason():
-    lines = told(TWO, (5_000, preparing("a changed")), (6_000, generation(2, "a", "b")))
-    assert "0:00:05.000  generation 2 (range): never Stable" in lines
-    lines = told(
-        TWO,
-        (5_000, preparing("a changed")),
-        (6_000, generation(2, "a", "b")),
-        (6_500, preparing("c joined")),
-    )
-    assert "0:00:05.000  generation 2 (range): aborted after 1.5 s: c joined" in lines
-
-
-def test_a_late_take_over_is_described():
-    lines = told(
-        (0, started("a", "t")),
-        (1_000, preparing("a joined")),
-        (1_000, generation(1, "a")),
-        (1_000, state("Stable")),
-        (5_900, assigned("a", 1, {"t": [0]})),
-    )
-    assert "a was the last to take over its assignment, 4.9 s later" in lines
-
-
 # --- many members
 
 
@@ -231,8 +122,7 @@ def big(revoked_by=(), lost_by=(), kept=True):
     added = {name: owned[name] if name in (*revoked_by, *lost_by) else {} for name in NAMES}
     second += [(5_500, assigned(name, 2, owned[name], added=added[name])) for name in NAMES]
     started_all = [(0, started(name, "t")) for name in NAMES]
-    lines = told(started_all, round_at(1_000, 1, owned), second)
-    return lines[next(i for i, line in enumerate(lines) if "generation 2" in line) :]
+    return trace_of(started_all, round_at(1_000, 1, owned), second, topics={"t": 60})
 
 
 def test_partitions_that_wait_for_their_member_are_listed_by_topic():
@@ -240,31 +130,6 @@ def test_partitions_that_wait_for_their_member_are_listed_by_topic():
     assert reported(report) == "delay 60 s, 41.978 s left for t 1-2, u 0 4"
     report["lost"] += ["u 5", "u 6"]
     assert reported(report) == "delay 60 s, 41.978 s left for t 1-2, u 0 4 and 2 more"
-
-
-def test_members_that_keep_all_they_had_share_a_line():
-    lines = big(lost_by=["m7"])
-    assert lines[4:7] == [
-        "m3 (leader)  kept t 6-7",
-        "m7           lost t 14-15; assigned t 14-15",
-        "28 members   kept all of their 56 partitions",
-    ]
-
-
-def test_members_that_get_back_all_they_had_share_a_line_of_their_own():
-    lines = big(revoked_by=NAMES[:20])
-    assert lines[4:7] == [
-        "m3 (leader)  got back t 6-7",
-        "19 members   got back all of their 38 partitions",
-        "10 members   kept all of their 20 partitions",
-    ]
-
-
-def test_of_many_members_with_changes_the_rest_is_summed():
-    lines = big(lost_by=NAMES)
-    assert sum("lost t" in line for line in lines) == 20
-    (rest,) = [line.split("  ", 1)[1].strip() for line in lines if line.startswith("10 more ")]
-    assert rest == "lost 20 partitions; assigned 20 partitions (--format json lists them)"
 
 
 # --- lines
@@ -289,22 +154,88 @@ def test_a_line_for_a_round_is_cut_to_a_narrow_terminal():
     assert lines[4].endswith("…")
 
 
-def test_stops_that_no_round_ends_are_summed_below_the_lines():
-    lines = told(
+# --- approved stories
+
+
+CHANGED = (5_000, preparing("a changed"))
+A_ARRIVES, B_ARRIVES = (7_000, arrives("a")), (8_000, arrives("b"))
+BOTH = generation(2, "a", "b")
+
+
+def two(*timed):
+    """A second round of two members."""
+    return trace_of(TWO, CHANGED, *timed, topics={"t": 4})
+
+
+def first(*timed):
+    return trace_of((0, started("a", "t")), *timed, topics={"t": 60})
+
+
+STORIES = {
+    "the last of two to join": two(A_ARRIVES, B_ARRIVES, (8_000, BOTH)),
+    "the last two join at once": two(A_ARRIVES, (7_000, arrives("b")), (7_005, BOTH)),
+    "a member whose session expired, and stops meanwhile": two(
+        (7_000, revoked("a", {"t": [0, 1]})), A_ARRIVES, (9_000, removed("b")), (9_000, generation(2, "a"))
+    ),
+    "a member that did not join": two(A_ARRIVES, (9_000, BOTH), (9_000, joined("a", 2))),
+    "a member that is back under another id": two(
+        (6_000, added("b")), A_ARRIVES, (9_000, removed("b")), (9_000, BOTH)
+    ),
+    "nobody is named after a minute": two(A_ARRIVES, B_ARRIVES, (65_000, BOTH)),
+    "the last to give up partitions": two(
+        *[(at_ms, revoked(name, own)) for at_ms, name, own in GIVEN_UP],
+        *[(at_ms, arrives(name)) for at_ms, name, _ in GIVEN_UP],
+        (65_000, BOTH),
+        *[(65_000, joined(name, 2)) for name in "ab"],
+    ),
+    "a short wait is not told": two((5_050, BOTH)),
+    "the assignment of the leader": two(
+        (5_050, generation(2, "a", "b", leader="a")), (8_050, state("Stable"))
+    ),
+    "shares that members reach by themselves": two((5_050, BOTH), (8_050, state("Stable"))),
+    "the first members of a group wait for more": first(
+        (1_000, preparing("a joined", before="Empty")), (4_000, generation(1, "a"))
+    ),
+    "members that come and go with the cause are named with it": trace_of(
+        TWO,
+        (5_000, preparing("c joined")),
+        (5_000, added("c")),
+        *[(6_000, added(name)) for name in ("d", "e", "f", "g", "h")],
+        (7_000, removed("a")),
+        (7_000, removed("b", "the consumer is being closed")),
+        (7_000, generation(2, *"cdefgh")),
+        topics={"t": 60},
+    ),
+    "a round that never ends": two((6_000, BOTH)),
+    "an aborted round has its reason": two((6_000, BOTH), (6_500, preparing("c joined"))),
+    "a late take-over is described": first(
+        (1_000, preparing("a joined")),
+        (1_000, generation(1, "a")),
+        (1_000, state("Stable")),
+        (5_900, assigned("a", 1, {"t": [0]})),
+    ),
+    "members that keep all they had share a line": big(lost_by=["m7"]),
+    "members that get back all they had share a line of their own": big(revoked_by=NAMES[:20]),
+    "of many members with changes the rest is summed": big(lost_by=NAMES),
+}
+IN_LINES = {
+    "stops that no round ends are summed below the lines": trace_of(
         TWO,
         (5_000, ev.MemberPaused(client="a")),
         (7_000, ev.MemberResumed(client="a")),
         (99_000, ev.MemberPaused(client="b")),
         topics={"t": 4},
-        of=in_lines,
-    )
-    assert lines[3].split()[:6] == ["0:00:01.000", "1", "0", "s", "0", "0"]
-    assert lines[4] == (
-        "partitions stood still for 6 s more in sum in stops that no round ended: "
-        "while owners paused or were away, until nobody subscribed any longer, or up to the end"
-    )
+    ),
+    "a run without rounds has no table": trace_of(topics={"t": 60}),
+}
 
 
-def test_a_run_without_rounds_has_no_table():
-    assert told(of=in_lines)[:2] == ["by-hand under range, seed 1", ""]
-    assert len(told(of=in_lines)) == 4
+def test_the_stories_are_those_that_were_approved():
+    """Without the first of two rounds, which is alike in all of them."""
+    stories = {}
+    for title, trace in STORIES.items():
+        lines = told(trace)
+        begins = [i for i, line in enumerate(lines) if line.startswith(" 0:00:05.000")]
+        stories[title] = "\n".join(lines[begins[0] if begins else 2 : -2])
+    briefs = {title: "\n".join(told(trace, in_lines)) for title, trace in IN_LINES.items()}
+    approved("stories", stories | briefs)

@@ -1,6 +1,6 @@
 """Text for people: findings of several seeds, and sentences that several runs have in common."""
 
-from rebalance_lab.verdicts.load import overload_of_all
+from rebalance_lab.verdicts.overload import overload_of_all
 from rebalance_lab.verdicts.words import findings_of_seeds, in_seeds
 
 

@@ -35,10 +35,10 @@ def planned_ledgers(
 ) -> list[Ledger]:
     """Return the ledger of a scenario under each strategy. `keeps_topics` must be true of it.
 
-    They are those of the traces of `simulation.plan`. ``results`` may be those of other scenarios, too.
+    They are those of the traces of `plan.plan`. ``results`` may be those of other scenarios, too.
 
     Raises:
-        InputError: as `simulation.plan.plan`.
+        InputError: as `plan.plan`.
     """
     together: dict[Hashable, list[int]] = {}
     for number, strategy in enumerate(strategies):
