@@ -90,7 +90,6 @@ class History:
         self._begun = False
         self._taken_before = 0
         """The number of spans that had begun when the window began."""
-        self._orphans: set[TopicPartition] = set()
         self._rests: list[Resting] = []
         self._resting: Resting | None = None
         self._awaited = ""
@@ -137,8 +136,11 @@ class History:
     def ledger(self) -> Ledger:
         """Who owned what from when to when."""
         now, index = self.now, self.now.index
-        rows = ((*span[:3], now.at_ms if span[3] is None else span[3]) for span in now.spans)
-        spans = numbered(rows, index, columns=4)
+        rows = [
+            (client, from_ms, now.at_ms if to_ms is None else to_ms)
+            for _, client, from_ms, to_ms in now.spans
+        ]
+        spans = numbered(index, (span[0] for span in now.spans), rows, columns=3)
         return Ledger(
             index,
             tuple(now.clients),
@@ -241,7 +243,6 @@ class History:
             self._given_up(change.given_up)
         if change.taken:
             self._unsettle()
-            self._orphans.difference_update(change.taken)
         handler = self._handlers.get(type(change.event))
         if handler is not None:
             handler(change.event)
@@ -256,7 +257,6 @@ class History:
             for partition, span in given_up.items()
         ):
             self._unsettle()
-        self._orphans.update(partition for partition in given_up if not owners[partition])
 
     def _assigned(self, _event: ev.Assigned) -> None:
         if self._resting is None and self.now.state in self.family.at_rest:
@@ -270,10 +270,9 @@ class History:
         taken_over = sum(c.taken_over == now.generation and now.is_valid(n) for n, c in now.consumers.items())
         if taken_over < len(now.members):
             return
-        leaves_some = self.family.servers is not None  # members without a coordinator leave them, and rest
-        if not leaves_some and any(tp.topic in wanted for tp in self._orphans):
-            return
-        if leaves_some or any(held and tp.topic in wanted for tp, held in now.owners.items()):
+        is_left = [not owners for partition, owners in now.owners.items() if partition.topic in wanted]
+        # members without a coordinator leave partitions, and rest
+        if self.family.servers is not None or (is_left and not any(is_left)):
             members = {now.clients[c]: m.topics for c, m in now.consumers.items() if now.is_valid(c)}
             clients = np.array(sorted(members), dtype=np.int32)
             self._resting = Resting(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -148,11 +148,15 @@ def moves(spans: IntArray) -> IntArray:
     return found
 
 
-def numbered(rows: Iterable[tuple[Any, ...]], index: TopicIndex, *, columns: int) -> IntArray:
-    """int64[n, columns]: rows of a partition and integers, with the number of the partition in an index."""
+def numbered(
+    index: TopicIndex, partitions: Iterable[TopicPartition], rows: Sequence[Sequence[int]], *, columns: int
+) -> IntArray:
+    """int64[n, 1 + columns]: rows of integers, with the number of the partition of each in front."""
     starts = dict(zip(index.topics, index.offsets.tolist(), strict=False))
-    listed = [(starts[partition.topic] + partition.partition, *more) for partition, *more in rows]
-    return np.array(listed, dtype=np.int64).reshape(-1, columns)
+    numbers = [starts[topic] + number for topic, number in partitions]
+    return np.column_stack(
+        [np.array(numbers, dtype=np.int64), np.array(rows, dtype=np.int64).reshape(-1, columns)]
+    )
 
 
 def joined(stops: IntArray) -> IntArray:

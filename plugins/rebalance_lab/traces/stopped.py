@@ -24,20 +24,10 @@ from rebalance_lab.traces.causes import (
 )
 from rebalance_lab.traces.ledger import joined, numbered
 from rebalance_lab.traces.rests import Traffic
-from rebalance_lab.traces.timeline import Change, Timeline
+from rebalance_lab.traces.timeline import ABSENCES, Change, Timeline
 from rebalance_lab.traces.waits import Waits
 
 _WORKED, _LEFT, _FREE = "worked", "left", "free"
-_ABSENT = (
-    ev.MemberStopped,
-    ev.ConsumerFailed,
-    ev.MemberPaused,
-    ev.MemberResumed,
-    ev.MemberCutOff,
-    ev.MemberReconnected,
-)
-"""The events after which a consumer is absent, or present again."""
-
 _OWNED = {"callback": CALLBACKS, "restore": RESTORE}
 """The cause if the owner of a partition does not work on it, by the reason of its `WorkStopped`."""
 
@@ -106,7 +96,7 @@ class StoppedTime:
         self._pending: dict[str, None] = {}
         self._handlers: dict[type[Any], Callable[[Any], None]] = {
             ev.MemberStarted: self._member_started,
-            **dict.fromkeys(_ABSENT, lambda e: self._refresh(e.client)),
+            **dict.fromkeys(ABSENCES, lambda e: self._refresh(e.client)),
             ev.WorkStopped: lambda e: self._update(self._now.partitions(e.partitions)),
             ev.WorkStarted: lambda e: self._update(self._now.partitions(e.partitions)),
             ev.RatesChanged: lambda _: self._count_rates(),
@@ -142,8 +132,9 @@ class StoppedTime:
             self._begin()
         self.causes_ms |= self._waits.finish()
         now, index = self._now, self._now.index
-        every = (stop[:3] for stop in (*now.stops, *now.stops_going_on()))
-        stops = joined(numbered(every, index, columns=3))
+        every = [*now.stops, *now.stops_going_on()]
+        partitions, times = [stop.partition for stop in every], [stop[1:3] for stop in every]
+        stops = joined(numbered(index, partitions, times, columns=2))
         stops[:, 1] = np.maximum(stops[:, 1], min(self.from_ms, self._at_ms))
         self.intervals = stops = stops[stops[:, 1] <= stops[:, 2]]
         self.longest_ms = int(np.max(stops[:, 2] - stops[:, 1], initial=0))

@@ -11,16 +11,12 @@ from coordinator_core.model import TopicIndex, TopicPartition
 from coordinator_core.protocol import events as ev
 from rebalance_lab.traces.trace import Trace
 
-_WORKING: frozenset[type] = frozenset(
-    (
-        ev.MemberPaused,
-        ev.MemberResumed,
-        ev.MemberCutOff,
-        ev.MemberReconnected,
-        ev.WorkStopped,
-        ev.WorkStarted,
-    )
-)
+_STANDING = (ev.MemberPaused, ev.MemberResumed, ev.MemberCutOff, ev.MemberReconnected)
+
+ABSENCES = (*_STANDING, ev.MemberStopped, ev.ConsumerFailed)
+"""The events after which a consumer is absent, or present again."""
+
+_WORKING = frozenset((*_STANDING, ev.WorkStopped, ev.WorkStarted))
 """The events after which a consumer works on other partitions than before, though it owns the same ones."""
 
 
@@ -175,7 +171,7 @@ class Timeline:
             ev.MemberResumed: lambda e: self._set(e.client, paused=False),
             ev.MemberCutOff: lambda e: self._set(e.client, cut_off=True),
             ev.MemberReconnected: lambda e: self._set(e.client, cut_off=False),
-            ev.ClientStateChanged: lambda e: self._set(e.client, state=e.after),
+            ev.ClientStateChanged: self._client_state_changed,
             ev.RatesChanged: self._rates_changed,
             ev.SubscriptionChanged: self._subscription_changed,
             ev.CoordinatorElected: self._coordinator_elected,
@@ -252,7 +248,7 @@ class Timeline:
     def index(self) -> TopicIndex:
         """The numbering of all partitions that there have been, those that only owners knew included."""
         counts = {**self.topics, **self.deleted}
-        for topic, number in chain(self.owners, (stop.partition for stop in self.stops)):
+        for topic, number in {*self.owners, *[stop.partition for stop in self.stops]}:
             counts[topic] = max(counts.get(topic, 0), number + 1)
         return TopicIndex(counts)
 
@@ -326,7 +322,12 @@ class Timeline:
     def _rates_changed(self, event: ev.RatesChanged) -> None:
         self.rates.setdefault(event.topic, []).append((self.at_ms, tuple(event.rates)))
 
-    def _set(self, client: str, **changes: bool | str) -> None:
+    def _client_state_changed(self, event: ev.ClientStateChanged) -> None:
+        consumer = self.consumers.get(event.client)
+        if consumer is not None:
+            consumer.state = event.after
+
+    def _set(self, client: str, **changes: bool) -> None:
         consumer = self.consumers.get(client)
         if consumer is not None:
             for name, value in changes.items():
@@ -442,6 +443,9 @@ class Timeline:
 
     def _follow_work(self, event: ev.Event) -> tuple[Any, ...]:
         """Return the partitions on which work has begun or ended, and the further parts of a `Change`."""
+        changes = self._taken or self._given_up or type(event) in _WORKING
+        if not changes and self.wanted is self._counted:
+            return ()
         begun, ended = self._count_workers(event)
         wanted: Sequence[TopicPartition] = ()
         unwanted: Sequence[TopicPartition] = ()

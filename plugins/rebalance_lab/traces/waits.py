@@ -16,23 +16,12 @@ from typing import Any, NamedTuple
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.hookspecs import ProtocolSpec
 from rebalance_lab.traces.causes import BATCH, CALLBACK, DELAY, HEARTBEAT, SESSION, START, UNKNOWN, WAITS
-from rebalance_lab.traces.timeline import Change, Consumer, Timeline
+from rebalance_lab.traces.timeline import ABSENCES, Change, Consumer, Timeline
 
 _LATE, _JOINING = "late", "joining"
 """The further states of a member: it has yet to send its request to join, or has sent it."""
 
-_NOTED = (
-    ev.MemberStarted,
-    ev.MemberStopped,
-    ev.ConsumerFailed,
-    ev.MemberPaused,
-    ev.MemberResumed,
-    ev.MemberCutOff,
-    ev.MemberReconnected,
-    ev.Joined,
-    ev.WorkStopped,
-    ev.WorkStarted,
-)
+_NOTED = (*ABSENCES, ev.MemberStarted, ev.Joined, ev.WorkStopped, ev.WorkStarted)
 """The events after which the state of a member may be another one, besides those of its client."""
 
 _HEARTBEATS = "Heartbeat"
