@@ -89,6 +89,14 @@ def test_a_handover_at_the_committed_offset_repeats_nothing():
     assert measured.lag == 0
 
 
+def test_a_worker_that_starts_behind_the_last_record_waits_for_none():
+    load = load_of(100.0)
+    worker = load.add_worker("a", 500.0)
+    load.start(worker, {P0: 5_000}, now_ms=10_000)
+    assert position_of(load, worker, P0, now_ms=10_000) == 1_000
+    assert position_of(load, worker, P0, now_ms=11_000) == 1_100
+
+
 def test_a_pause_stops_work_and_keeps_the_position():
     load = load_of(100.0)
     worker = load.add_worker("c", 200.0)

@@ -108,3 +108,31 @@ def test_another_broker_takes_over_and_loads_the_group_before_it_answers():
     (failed,), (elected,) = seen(trace, ev.CoordinatorFailed), seen(trace, ev.CoordinatorElected)
     assert elected.event.node != failed.event.node
     assert elected.at_ms == 63_100
+
+
+def one(*events, **times):
+    """A single consumer of 60 records/s with these times of its application."""
+    return run(*events, members=[{"id": "c", "topics": ["t"], **times}])
+
+
+def lag(trace, at_ms):
+    return [line.event.lag for line in seen(trace, ev.LagMeasured) if line.at_ms <= at_ms][-1]
+
+
+def test_a_callback_that_is_paused_ends_later_by_the_pause():
+    (assigned,) = times(trace := one({"at": "10s", "pause": "c", "for": "9s"}, on_assigned="20s"), ev.Assigned)
+    assert times(trace, ev.WorkStarted) == [assigned + 20_000 + 9_000]
+
+
+def test_state_is_restored_after_the_callback_and_nothing_is_handled_before():
+    trace = one(on_assigned="10s", restore="30s")
+    (assigned,) = times(trace, ev.Assigned)
+    assert max(times(trace, ev.WorkStarted)) == assigned + 40_000
+    assert lag(trace, assigned + 39_000) > 60 * 35
+    assert lag(trace, assigned + 60_000) < 60
+
+
+def test_nothing_is_handled_while_an_application_shuts_down():
+    trace = one({"at": "60s", "leave": "c"}, shut_down="20s")
+    assert lag(trace, 60_000) < 60
+    assert lag(trace, 79_000) > 60 * 15
