@@ -120,7 +120,8 @@ def lag(trace, at_ms):
 
 
 def test_a_callback_that_is_paused_ends_later_by_the_pause():
-    (assigned,) = times(trace := one({"at": "10s", "pause": "c", "for": "9s"}, on_assigned="20s"), ev.Assigned)
+    trace = one({"at": "10s", "pause": "c", "for": "9s"}, on_assigned="20s")
+    (assigned,) = times(trace, ev.Assigned)
     assert times(trace, ev.WorkStarted) == [assigned + 20_000 + 9_000]
 
 
