@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 from rebalance_lab.cli.main import run
 
@@ -16,6 +16,7 @@ ANY_MACHINE: dict[str, Any] = {"deadline": None, "suppress_health_check": [Healt
 """A busy neighbour slows down examples; that is not an error."""
 
 settings.register_profile("short", max_examples=5, **ANY_MACHINE)
+settings.register_profile("first", max_examples=5, phases=(Phase.explicit, Phase.generate), **ANY_MACHINE)
 settings.register_profile("long", max_examples=20, **ANY_MACHINE)
 settings.load_profile("short")  # --hypothesis-profile=long replaces it before tests are collected
 
