@@ -55,6 +55,18 @@ def test_a_partition_that_is_assigned_again_is_not_taken_again():
     assert timeline.spans == [(T0, 0, 0, None), (T1, 0, 7, None)]
 
 
+def test_work_that_stopped_on_a_partition_goes_on_when_the_partition_comes_back():
+    timeline, _ = after(
+        (0, started("a", "t")),
+        (0, assigned("a", 1, {"t": [0, 1]})),
+        (5, ev.WorkStopped(client="a", partitions={"t": [0, 1]}, why="callback")),
+        (7, revoked("a", {"t": [0]})),
+        (9, assigned("a", 2, {"t": [0, 1]})),
+    )
+    assert timeline.working == {T0: 1}
+    assert timeline.consumers["a"].stopped == {T1: "callback"}
+
+
 def test_a_partition_that_an_assignment_leaves_out_is_given_up():
     _, changes = after(
         (0, started("a", "t")), (0, assigned("a", 1, {"t": [0]})), (7, assigned("a", 2, {"t": [1]}))
