@@ -61,6 +61,17 @@ def test_ends_and_records_are_requested_with_the_isolation_level(isolation, numb
     ]
 
 
+def test_records_before_the_position_are_not_returned():
+    """Given a batch that begins before the position, as brokers return batches whole."""
+    bench = fetching()
+    bench.call("seek", "t", 0, 102)
+    bench.open.clear()
+    bench.sleep(60_000, polling=True)
+    deliver(bench, part(T0, b"a", b"b", b"c", b"d", offset=100))
+    bench.poll()
+    assert values(bench) == [("t", 0, 102, b"c"), ("t", 0, 103, b"d")]
+
+
 def test_records_keep_their_offsets_if_some_are_missing():
     """Given offsets 100, 103 and 104 of a compacted partition, then polls return them as they are, and the
     next fetch starts at the next offset of the response."""

@@ -40,6 +40,16 @@ def test_an_eager_consumer_commits_then_revokes_then_joins():
     assert bench.events_of(Revoked)[-1].partitions == {"t": [0, 1]}
 
 
+def test_a_commit_is_not_repeated_when_the_generation_is_lost():
+    """C-51."""
+    bench = rejoining(working())
+    bench.refuse(m.OffsetCommitRequest, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    bench.heartbeat(ErrorCode.UNKNOWN_MEMBER_ID)
+    bench.polls()
+    assert bench.events_of(Lost)[-1].partitions == {"t": [0, 1]}
+    assert [event.error for event in bench.events_of(OffsetsCommitted)] == ["COORDINATOR_LOAD_IN_PROGRESS"]
+
+
 def test_a_cooperative_consumer_keeps_partitions_of_subscribed_topics():
     """Given two topics of which one is dropped, then before the join only its partitions are revoked.
     PROTOCOL 9.5, C-50."""

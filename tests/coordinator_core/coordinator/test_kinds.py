@@ -127,6 +127,20 @@ def test_a_refused_heartbeat_does_not_change_the_kind_of_an_empty_group(bench):
     assert (bench.group().family, bench.group().protocol_type) == ("classic", "consumer")
 
 
+def test_a_group_with_a_write_on_its_way_keeps_its_kind(bench):
+    bench.leave(*bench.stable_group(1))
+    bench.holding = True
+    bench.commit()
+    assert beat(bench).error is NOT_FOUND
+    bench.release()
+    assert beat(bench).error is NONE
+
+
+def test_a_heartbeat_that_does_not_join_finds_no_group_of_its_kind(bench):
+    bench.leave(*bench.stable_group(1))
+    assert beat(bench, epoch=5).message == "Group g is not a consumer group."
+
+
 # --- administration
 
 

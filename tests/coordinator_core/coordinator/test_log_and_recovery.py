@@ -8,17 +8,21 @@ from coordinator_core.coordinator.classic.states import GroupState
 from coordinator_core.coordinator.log import MemoryLog
 from coordinator_core.coordinator.outcome import Outcome
 from coordinator_core.coordinator.records import (
+    GenerationRecord,
     GroupRecord,
     GroupTable,
     OffsetRecord,
+    PartRecord,
     PendingRecord,
     StoredGroup,
     StoredMember,
     StoredOffset,
     compact,
+    decode_record,
     decode_records,
     encode_record,
 )
+from coordinator_core.errors import InputError
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
@@ -111,6 +115,21 @@ def test_a_damaged_last_record_is_dropped(log, data):
     damaged = bytearray(last)
     damaged[at] ^= 1 << data.draw(st.integers(0, 7))
     assert decode_records(b"".join(before) + damaged) == log[:-1]
+
+
+def test_a_record_with_a_flipped_bit_is_refused_with_its_place():
+    data = bytearray(encode_record(GenerationRecord("g", 7)))
+    data[-1] ^= 1
+    with pytest.raises(InputError, match="a damaged record") as caught:
+        decode_record(bytes(data), "row 3")
+    assert caught.value.where == "row 3"
+
+
+def test_a_deleted_group_leaves_no_parts():
+    table = GroupTable()
+    group = StoredGroup("consumer", None, 1, None, (), 0, "reconcile")
+    table.apply_all([GroupRecord("g", group), PartRecord("g", "member a", b"x"), GroupRecord("g", None)])
+    assert (dict(table.groups), dict(table.parts)) == ({}, {})
 
 
 def test_a_memory_log_is_read_as_it_was_written():
@@ -268,6 +287,19 @@ def test_a_write_of_the_broker_before_is_ignored(bench):
     bench.take_over()
     outcome = bench.coordinator.on_appended(append.append_id, ErrorCode.NONE, now_ms=bench.now_ms)
     assert outcome == Outcome()
+
+
+def test_a_write_that_ends_when_the_same_broker_leads_again_is_ignored(bench):
+    """PROTOCOL 1.3."""
+    (leader,) = bench.stable_group(1)
+    bench.join(leader)
+    bench.holding = True
+    bench.sync(leader)
+    (append,) = bench.held
+    bench.take_over()
+    before = bench.table()
+    outcome = bench.coordinator.on_appended(append.append_id, ErrorCode.NONE, now_ms=bench.now_ms)
+    assert (outcome, bench.table()) == (Outcome(), before)
 
 
 def test_a_loading_coordinator_reports_that_it_loads(bench):

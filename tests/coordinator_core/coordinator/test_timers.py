@@ -75,6 +75,23 @@ def test_a_deadline_that_was_moved_fires_once():
     assert timers.pop_due(99) is None
 
 
+def test_a_deadline_that_was_brought_forward_fires_at_its_new_time():
+    timers, (key, other, *_) = Timers(), KEYS
+    timers.schedule(*key, 10)
+    timers.schedule(*other, 7)
+    timers.schedule(*key, 5)
+    assert (timers.next_ms(), timers.pop_due(9), timers.pop_due(9)) == (5, key, other)
+
+
+def test_the_deadlines_of_a_group_end_together():
+    timers = Timers()
+    for key in KEYS:
+        timers.schedule(*key, 5)
+    timers.cancel_group("g")
+    left = [timers.pop_due(9) for _ in KEYS]
+    assert {key.group_id for key in left if key is not None} == {"h"}
+
+
 def test_moving_a_deadline_later_does_not_grow_the_heap():
     timers, key = Timers(), KEYS[0]
     for at_ms in range(1_000):

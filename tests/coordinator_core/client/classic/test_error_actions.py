@@ -127,6 +127,16 @@ def test_only_a_transient_error_delays_the_next_join(kind, error, waits):
     assert bench.pending(m.JoinGroupRequest)
 
 
+def test_a_join_refused_for_a_rebalance_is_repeated_after_the_backoff():
+    """PROTOCOL 9.10, C-46."""
+    bench = member_with_request("join")
+    bench.refuse(m.JoinGroupRequest, ErrorCode.REBALANCE_IN_PROGRESS)
+    bench.sleep(99, polling=True)
+    assert not bench.pending(m.JoinGroupRequest)
+    bench.sleep(1, polling=True)
+    assert bench.pending(m.JoinGroupRequest)
+
+
 def test_a_sync_refused_for_a_rebalance_keeps_generation_and_partitions():
     """Given REBALANCE_IN_PROGRESS for a sync, then nothing is revoked or lost, and the join contains both.
     PROTOCOL 9.9, C-48."""

@@ -2,12 +2,30 @@
 
 import pytest
 
+from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.client.classic.states import MemberState
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.events import Assigned, Revoked
 from tests.coordinator_core.client.bench import T0, T1, T2, U0, Bench, cooperative
 from tests.coordinator_core.client.doubles import EAGER, DealingAssignor
+
+
+class Waiting(Assignor):
+    """Lets its members join again five seconds after a round."""
+
+    def rejoin_after_ms(self, user_data):
+        return 5_000
+
+
+def test_a_consumer_joins_again_when_the_delay_of_its_assignor_is_over():
+    bench = Bench(assignors=[Waiting()], enable_auto_commit=False)
+    bench.respond_to(m.HeartbeatRequest)
+    bench.stable(T0)
+    bench.sleep(4_999, polling=True)
+    assert bench.pending(m.JoinGroupRequest) == []
+    bench.sleep(1, polling=True)
+    assert bench.join().reason == "the delay of lost partitions is over"
 
 
 def test_an_eager_consumer_adds_its_whole_assignment(bench):

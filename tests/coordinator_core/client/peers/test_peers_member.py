@@ -11,7 +11,7 @@ from coordinator_core.protocol import peers as p
 from coordinator_core.protocol.events import Notified, Rebalanced
 from coordinator_core.protocol.peers import PeersSettings
 from tests.coordinator_core.client.bench import Bench
-from tests.coordinator_core.client.doubles import Source
+from tests.coordinator_core.client.doubles import DealingAssignor, Source
 
 BROKERS = [0, 1, 2, 3]
 
@@ -21,7 +21,7 @@ class Consumer(Bench):
 
     def __init__(self, **given):
         member = partial(PeersMember, PeersSettings())
-        super().__init__(member=member, assignors=[AverageAssignor()], source=Source(), **given)
+        super().__init__(**{"member": member, "assignors": [AverageAssignor()], "source": Source(), **given})
         self.listed, self.revision = ("a", "b", "c"), 3
         self.responders |= {
             p.MemberHeartbeatRequest: lambda _: p.MemberHeartbeatResponse(False, self.revision),
@@ -119,8 +119,62 @@ def test_topics_may_be_divided_by_lists_that_differ(bench):
     bench.sleep(20_000)
     first, second = bench.pending(p.MemberListRequest)
     bench.respond(first, p.MemberListResponse(("b", "c"), 4, 4))
+    assert bench.owns() == ["t6", "t7"]
     bench.respond(second, p.MemberListResponse(("b", "c", "d", "e"), 5, 5))
     assert bench.owns() == ["t4", "t5", "t6", "t7", "u1"]
+
+
+def test_a_topic_without_a_list_keeps_its_share(bench):
+    bench.subscribe("t", "u")
+    bench.polls()
+    assert bench.owns() == ["t6", "t7", "u3"]
+    bench.change("b", "c")
+    del bench.responders[p.MemberListRequest]
+    bench.sleep(20_000)
+    first, second = bench.pending(p.MemberListRequest)
+    bench.respond(first, p.MemberListResponse(bench.listed, 4, 4))
+    bench.sleep(30_000)
+    assert second.request_id in bench.open
+    assert bench.owns() == ["t4", "t5", "t6", "t7", "u3"]
+
+
+def test_a_notice_during_a_look_makes_the_member_look_again(bench):
+    del bench.responders[p.MemberListRequest]
+    bench.notify()
+    (look,) = bench.pending(p.MemberListRequest)
+    before = p.MemberListResponse(bench.listed, bench.revision, bench.revision)
+    bench.change("b", "c")
+    bench.notify()
+    assert bench.pending(p.MemberListRequest) == [look]
+    bench.respond(look, before)
+    assert bench.owns() == ["t6", "t7"]
+    bench.respond(p.MemberListRequest, p.MemberListResponse(bench.listed, bench.revision, bench.revision))
+    assert bench.owns() == ["t4", "t5", "t6", "t7"]
+
+
+def test_a_broker_that_came_back_is_asked_when_all_members_have_had_time_to_report():
+    """At first it does not list the others."""
+    topics = {f"t{number}": 4 for number in range(20)}
+    bench = Consumer(topics=topics)
+    bench.subscribe(*topics)
+    bench.polls()
+    bench.disconnect(2)
+    count = len(bench.log)
+    bench.sleep(29_000)
+    assert 2 in bench.sent_since(count, p.MemberHeartbeatRequest)
+    assert set(bench.sent_since(count, p.MemberListRequest)) == {0, 1, 3}
+    count = len(bench.log)
+    bench.sleep(40_000)
+    assert set(bench.sent_since(count, p.MemberListRequest)) == set(BROKERS)
+
+
+def test_the_assignor_gets_the_members_in_order_whatever_the_order_of_the_list():
+    assignor = DealingAssignor()
+    bench = Consumer(topics={"t": 8}, assignors=[assignor])
+    bench.listed = ("b", "c", "a")
+    bench.subscribe("t")
+    bench.polls()
+    assert [list(group) for _, group in assignor.seen] == [["a", "b", "c"]]
 
 
 def test_members_are_sorted_whatever_the_order_of_the_list(bench):

@@ -216,8 +216,27 @@ def test_a_coordinator_that_is_not_ready_is_asked_again(bench, error):
     bench.beats()
     bench.refused(error)
     bench.sleep(200)
-    assert bench.sent(Request).request.member_epoch == 1
+    request = bench.sent(Request).request
+    assert (request.member_epoch, request.subscribed_topic_names) == (1, ("t",))
     assert bench.owned == [T0]
+
+
+def test_another_coordinator_is_told_everything(bench):
+    bench.joins(owned=(T0,))
+    bench.disconnect(COORDINATOR)
+    bench.sleep(200)
+    request = bench.sent(Request).request
+    assert (request.subscribed_topic_names, request.topic_partitions) == (("t",), (T0,))
+
+
+def test_a_response_to_a_member_that_has_left_since_is_ignored(bench):
+    bench.joins(owned=(T0,))
+    bench.beats()
+    (before,) = bench.pending(Request)
+    bench.call("unsubscribe")
+    answer = Response(error=ErrorCode.NONE, member_epoch=1, heartbeat_interval_ms=5_000, assignment=(T0,))
+    bench.respond(before, answer)
+    assert bench.client.generation.is_lost
 
 
 def test_other_topics_are_told_at_once_and_nothing_else(bench):

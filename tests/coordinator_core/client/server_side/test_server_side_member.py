@@ -115,7 +115,7 @@ def test_a_join_times_out_after_the_rebalance_timeout_and_some_slack():
     bench = Consumer(max_poll_interval_ms=20_000, request_timeout_ms=10_000, retry_backoff_ms=100)
     bench.subscribe("t")
     bench.polls()
-    bench.sleep(20_000 + JOIN_SLACK_MS - 1)
+    bench.sleep(20_000 + JOIN_SLACK_MS - 1, polling=True)
     assert bench.joins() == 1
     bench.open.clear()
     bench.live(5_000)

@@ -11,9 +11,9 @@ from coordinator_core.client.watcher.member import WatcherState
 from coordinator_core.client.watcher.settings import WatcherSettings
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol import watcher as r
-from coordinator_core.protocol.events import Assigned, Notified, Rebalanced
+from coordinator_core.protocol.events import Assigned, Lost, Notified, Rebalanced
 from tests.coordinator_core.client.bench import Bench
-from tests.coordinator_core.client.doubles import Source
+from tests.coordinator_core.client.doubles import DealingAssignor, Source
 
 SERVERS = (10, 11, 12)
 IDS, OWNERS = "/consumers/g/ids", "/consumers/g/owners"
@@ -25,9 +25,8 @@ class Consumer(Bench):
 
     def __init__(self, *, owner_nodes=True, **given):
         member = partial(WatcherMember, WatcherSettings(owner_nodes=owner_nodes), SERVERS)
-        super().__init__(
-            member=member, assignors=[RangeAssignor()], source=Source(), topics={"t": 6, "u": 3}, **given
-        )
+        made = {"assignors": [RangeAssignor()], "source": Source(), "topics": {"t": 6, "u": 3}}
+        super().__init__(member=member, **{**made, **given})
         self.others, self.versions, self.held, self.registered = (
             {},
             {IDS: 1, r.BROKERS: 1, r.TOPICS: 1},
@@ -58,6 +57,11 @@ class Consumer(Bench):
         }
         listed = {parent: children[parent] for parent in request.parents}
         return r.ReadResponse(expired=False, children=listed, versions=self.seen(request))
+
+    def begin_session(self, number):
+        """Answer with a session in which the registry is read again."""
+        self.responders[r.ReadRequest] = self.read
+        return r.SessionResponse(number)
 
     def seen(self, request):
         return {parent: self.versions[parent] for parent in request.parents}
@@ -124,6 +128,39 @@ def test_members_are_at_different_servers_and_stay_there():
     assert nodes == set(SERVERS)
 
 
+def test_a_member_whose_session_has_expired_owns_nothing(bench):
+    del bench.responders[r.SessionRequest]
+    bench.responders[r.PingRequest] = lambda _: r.PingResponse(expired=True, versions={})
+    bench.sleep(2_000)
+    assert (bench.state, bench.owns()) == (WatcherState.CONNECTING, [])
+    assert [event.partitions for event in bench.events_of(Lost)] == [{"t": [3, 4, 5]}]
+
+
+def test_the_answer_to_a_ping_of_an_earlier_session_is_ignored(bench):
+    del bench.responders[r.PingRequest]
+    bench.sleep(2_000)
+    (ping,) = bench.pending(r.PingRequest)
+    bench.responders[r.ReadRequest] = lambda _: r.ReadResponse(expired=True, children={}, versions={})
+    bench.responders[r.SessionRequest] = lambda _: bench.begin_session(2)
+    bench.notify()
+    assert bench.owns() == ["t3", "t4", "t5"]
+    bench.respond(ping, r.PingResponse(expired=True, versions={}))
+    assert bench.events_of(Lost) == []
+
+
+def test_the_answer_to_a_request_of_an_earlier_session_is_ignored(bench):
+    del bench.responders[r.ReadRequest]
+    bench.notify()
+    (before,) = bench.pending(r.ReadRequest)
+    bench.responders[r.PingRequest] = lambda _: r.PingResponse(expired=True, versions={})
+    bench.sleep(2_000)
+    count = len(bench.log)
+    bench.respond(before, bench.read(before.request))
+    assert bench.kinds_since(count) == []
+    bench.respond(r.ReadRequest, bench.read(before.request))
+    assert bench.owns() == ["t3", "t4", "t5"]
+
+
 # --- notices
 
 
@@ -156,6 +193,16 @@ def test_a_rebalance_after_which_the_share_is_the_same_says_so(bench):
     bench.others = {}
     bench.notify()
     assert [event.changed for event in bench.events_of(Rebalanced)] == [True, False, True]
+
+
+def test_the_assignor_gets_the_members_in_order_whatever_the_order_of_the_nodes():
+    assignor = DealingAssignor()
+    bench = Consumer(assignors=[assignor])
+    bench.others = {"z": "t", "a": "t"}
+    bench.begin("t")
+    (group,) = (list(group) for _, group in assignor.seen)
+    assert group == sorted(group)
+    assert len(group) == 3
 
 
 def test_the_partitions_are_those_that_the_registry_has(bench):
@@ -220,6 +267,9 @@ def test_after_four_retries_a_member_owns_nothing_until_the_next_notice(bench):
     bench.sleep(60_000)
     assert [event.retry for event in bench.events_of(ClaimFailed)] == [1, 2, 3, 4, 0]
     assert (bench.state, bench.owns()) == (WatcherState.WITHOUT_SHARE, [])
+    bench.notify()
+    bench.sleep(60_000)
+    assert [event.retry for event in bench.events_of(ClaimFailed)] == [1, 2, 3, 4, 0] * 2
     bench.hold()
     bench.sleep(60_000)
     assert bench.owns() == []

@@ -164,6 +164,37 @@ def test_a_failed_write_that_a_round_overtook_leaves_the_new_id_in_the_round(ben
     assert bench.group().protocol_name == "rr"
 
 
+def test_a_failed_write_that_a_whole_round_overtook_changes_nothing(bench):
+    """Given the new id's write under way, when a round begins, ends and is stored, and the write fails then,
+    then the new id stays. C-41."""
+    static_group(bench)
+    bench.holding = True
+    bench.join(instance="i2")
+    (late,) = bench.held
+    bench.held.clear()
+    bench.holding = False
+    new = bench.group().static_members["i2"]
+    bench.join(bench.group().leader, instance="i1", metadata=b"new")
+    bench.join(new, instance="i2", metadata=b"new")
+    bench.settle()
+    bench.write(late, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    assert bench.group().static_members["i2"] == new
+    assert bench.beat(new, instance="i2") is ErrorCode.NONE
+
+
+def test_a_leader_that_bounces_leads_on_though_others_came_first(bench):
+    """Given a leader that has not been in the group longest, when it bounces, then its new id leads.
+    PROTOCOL 6.3."""
+    first, second, third = bench.stable_group(3, instances=("i1", "i2", "i3"), session_ms=100_000)
+    bench.join(second, instance="i2", metadata=b"new", session_ms=100_000)
+    bench.join(third, instance="i3", session_ms=100_000)
+    bench.sleep(60_000)
+    assert bench.group().leader == second
+    bench.join(instance="i2", metadata=b"new", session_ms=100_000)
+    assert next(iter(bench.group().members)) == first
+    assert bench.group().leader == bench.group().static_members["i2"] != second
+
+
 def test_a_member_whose_new_id_is_stored_late_still_has_a_session(bench):
     """Given a write that takes longer than the session, when it is done, then a session runs from there.
     PROTOCOL 5.2, 6.4."""

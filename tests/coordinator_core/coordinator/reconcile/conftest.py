@@ -16,8 +16,10 @@ def reconcile_bench(base, **given):  # noqa: C901 - many short methods
 
     class ReconcileBench(base):
         def __init__(self, *, max_size=100, **given):
-            self.topics, self.computed = {"t": 4, "u": 2}, []
-            computing = Computing(("runs", "other"), self.existing, self.matching, self.assign)
+            self.topics, self.computed, self.hidden = {"t": 4, "u": 2}, [], {}
+            computing = Computing(
+                ("runs", "other"), self.existing, self.matching, self.assign, self.may_describe
+            )
             parts = (reconcile_part(computing, ReconcileSettings(max_size=max_size)),)
             super().__init__(parts=parts, **given)
 
@@ -29,6 +31,9 @@ def reconcile_bench(base, **given):  # noqa: C901 - many short methods
                 return tuple(name for name in self.topics if re.fullmatch(pattern, name))
             except re.error as error:
                 raise ValueError(str(error)) from error
+
+        def may_describe(self, principal, topic):
+            return topic not in self.hidden.get(principal, ())
 
         def assign(self, assignor, members):
             self.computed.append((assignor, members))

@@ -98,6 +98,17 @@ def test_a_report_counts_only_after_the_coordinator_has_asked(bench):
     assert (asked.member_epoch, bench.current("b").state) == (epoch, "unrevoked partitions")
 
 
+def test_a_member_that_still_owns_what_it_is_to_give_up_has_not_given_it_up(bench):
+    """A report without all of it is none of a revocation that is done."""
+    bench.join("a")
+    bench.tell("a", 1, range(4))
+    bench.join("b")
+    bench.tell("a", 1)
+    again = bench.tell("a", 1, (0, 1, 3))
+    assert (again.member_epoch, bench.current("a").state) == (1, "unrevoked partitions")
+    assert owned(bench.tell("b", 2)) is None
+
+
 # --- epochs
 
 
@@ -118,6 +129,15 @@ def test_the_epoch_before_is_accepted_with_a_report_that_fits(bench):
     assert bench.tell("a", 1, (0, 1, 2)).error is ErrorCode.FENCED_MEMBER_EPOCH
     again = bench.tell("a", 1, (0, 1))
     assert (again.error, again.member_epoch) == (ErrorCode.NONE, 2)
+
+
+def test_an_epoch_before_that_is_fenced_whatever_the_member_owns(bench):
+    epoch = bench.pair()
+    assert epoch > 1
+    assert bench.tell("b", epoch - 1, ()).error is ErrorCode.FENCED_MEMBER_EPOCH
+    bench.join("c")
+    bench.settle("a", "b", "c")
+    assert bench.tell("a", epoch - 1, ()).error is ErrorCode.FENCED_MEMBER_EPOCH
 
 
 def test_an_unknown_member_is_told_so_unless_it_joins(bench):
@@ -141,6 +161,7 @@ def test_a_fenced_member_that_joins_again_gets_its_part_back(bench):
     [
         (0, (), {"subscribed_topic_names": ("t",)}, ErrorCode.INVALID_REQUEST),
         (0, (), {"rebalance_timeout_ms": 9}, ErrorCode.INVALID_REQUEST),
+        (0, (), {"rebalance_timeout_ms": 0, "subscribed_topic_names": ("t",)}, ErrorCode.INVALID_REQUEST),
         (0, (1,), {"rebalance_timeout_ms": 9, "subscribed_topic_names": ("t",)}, ErrorCode.INVALID_REQUEST),
         (
             0,
@@ -226,6 +247,12 @@ def test_a_pattern_is_matched_by_the_coordinator_also_with_topics_that_come_late
     assert [tp.topic for tp in bench.tell("a", 1).assignment] == ["u", "u", "v"]
 
 
+def test_a_pattern_matches_only_what_the_user_of_the_member_may_describe(bench):
+    bench.hidden["guest"] = {"t"}
+    answer = bench.join("a", (), subscribed_topic_regex="[tu]", principal="guest")
+    assert {tp.topic for tp in answer.assignment} == {"u"}
+
+
 def test_more_partitions_raise_the_epoch_and_the_next_heartbeat_computes_the_shares(bench):
     epoch = bench.pair()
     bench.change_topics(t=6, u=2)
@@ -285,6 +312,21 @@ def test_a_member_that_never_confirms_a_revocation_is_removed(bench):
     assert bench.tell("b", epoch).error is ErrorCode.UNKNOWN_MEMBER_ID
 
 
+def test_a_confirmation_that_is_being_written_when_the_time_is_over_counts(bench):
+    epoch = bench.pair()
+    bench.join("c")
+    bench.tell("b", epoch)
+    for _ in range(11):
+        bench.sleep(5_000)
+        for member in "abc":
+            bench.tell(member, bench.current(member).epoch)
+    bench.holding = True
+    bench.tell("b", epoch, [tp.partition for tp in bench.current("b").assigned])
+    bench.sleep(6_000)
+    bench.release()
+    assert (bench.current("b").epoch, bench.events_of(MemberRemoved)) == (epoch + 1, [])
+
+
 # --- static members
 
 
@@ -325,6 +367,12 @@ def test_a_static_member_that_leaves_for_a_while_has_given_up_what_it_was_to_giv
         assert bench.tell("b", 2).error is ErrorCode.NONE
     assert list(bench.group().members) == ["a", "b"]
     assert owned(bench.join("a2", instance_id="one")) == [0, 1]
+
+
+def test_a_dynamic_member_does_not_leave_for_a_while(bench):
+    bench.join("a")
+    assert bench.tell("a", -2, instance_id="one").error is ErrorCode.UNKNOWN_MEMBER_ID
+    assert (bench.current("a").epoch, list(bench.group().members)) == (1, ["a"])
 
 
 def test_an_instance_id_is_taken_until_its_member_has_left(bench):

@@ -98,6 +98,18 @@ def test_sessions_begin_anew_at_another_broker(bench):
     assert bench.state() == "Empty"
 
 
+def test_revocations_are_timed_anew_at_another_broker(bench):
+    epoch = bench.pair()
+    bench.join("c", rebalance_timeout_ms=20_000)
+    bench.tell("b", epoch)
+    bench.fail_over()
+    for _ in range(13):
+        bench.sleep(5_000)
+        for member in bench.group().members:
+            bench.tell(member, bench.current(member).epoch)
+    assert "b" not in bench.group().members
+
+
 def test_a_group_that_is_forgotten_leaves_nothing_in_the_log(bench):
     bench.join("a")
     bench.tell("a", -1)
