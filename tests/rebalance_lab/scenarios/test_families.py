@@ -4,7 +4,7 @@ import pytest
 
 from coordinator_core.errors import InputError
 from rebalance_lab import default_registry, measure, simulate
-from rebalance_lab.scenarios.families import check_settings
+from rebalance_lab.scenarios.families import check_settings, family_for
 from rebalance_lab.scenarios.scenario import parse_scenario
 
 REGISTRY = default_registry()
@@ -82,3 +82,35 @@ def test_the_commands_refuse_a_setting_that_no_strategy_reads(lab, tmp_path):
         assert answer.status == 2
         assert f"config.{SESSION}: found a setting that no strategy reads" in answer.err.replace("\n", " ")
     assert lab("compare", path, "-s", "range", "-s", "watcher").status == 0
+
+
+def family(strategy, *, event=None, config=None, **member):
+    document = {
+        "name": "g",
+        "duration": "4m",
+        "topics": {"t": {"partitions": 4}},
+        "members": [{"id": "c", "topics": ["t"], **member}],
+        "events": [] if event is None else [{"at": "60s", **event}],
+        "config": config or {},
+    }
+    scenario = parse_scenario(document, where="g.yaml", registry=REGISTRY)
+    return family_for(scenario, REGISTRY.strategy(strategy), REGISTRY)
+
+
+def test_a_setting_of_the_strategy_counts_in_place_of_that_of_the_scenario():
+    assert family("watcher", config={"owner.nodes": True}).config["owner.nodes"] is True
+    found = family("watcher+owners=off", config={"owner.nodes": True})
+    assert found.config["owner.nodes"] == REGISTRY.strategy("watcher+owners=off").settings["owner.nodes"]
+    assert found.config["owner.nodes"] is not True
+
+
+def test_a_family_without_static_members_refuses_an_instance_id():
+    family("range", instance_id="i")
+    with pytest.raises(InputError, match="an instance_id under the protocol 'peers'"):
+        family("rocketmq", instance_id="i")
+
+
+def test_an_event_without_a_meaning_is_refused():
+    family("range", event={"coordinator_failover": {"down": "3s"}})
+    with pytest.raises(InputError, match="an event without a meaning under the protocol 'peers'"):
+        family("rocketmq", event={"remove_member": "c"})

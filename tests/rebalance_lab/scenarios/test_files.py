@@ -291,3 +291,12 @@ def test_what_is_nested_beyond_all_measure_is_refused(opening):
 def test_a_long_scenario_that_is_not_deep_is_read():
     members = "".join(f"  - {{id: m{n}, topics: [orders]}}\n" for n in range(200))
     assert len(load_scenario_text(YAML + members, "x").members) == 201
+
+
+def test_a_document_is_read_to_its_deepest_level_and_no_further():
+    def nested(levels):
+        return "x: " + "[" * levels + "]" * levels + " " * 2_000
+
+    too_deep = "more than 50 levels of nesting"
+    assert told(error_of(load_scenario_text, nested(50), "x.yaml"))[1] == too_deep
+    assert told(error_of(load_scenario_text, nested(49), "x.yaml"))[1] != too_deep

@@ -3,7 +3,7 @@
 import pytest
 
 from coordinator_core.errors import InputError
-from rebalance_lab.scenarios.roster import Roster
+from rebalance_lab.scenarios.roster import NewNames, Roster
 
 AT = "x.yaml: events[0].leave"
 
@@ -121,3 +121,22 @@ def test_of_many_topics_eight_are_shown_and_the_close_one_is_among_all():
         "one of topic-0, topic-1, topic-2, topic-3, topic-4, topic-5, topic-6, topic-7, ..."
         " (did you mean 'topic-19'?)"
     )
+
+
+def test_a_change_of_the_same_moment_comes_after_an_event(roster):
+    """A member that a new one replaces at 10 s may still leave at 10 s."""
+    roster.replaced("c-0", 1_000, 10_000, "replaced")
+    roster.advance(1_000)
+    assert "c-0-2" not in roster.running
+    roster.advance(10_000)
+    assert roster.running["c-0-2"]
+    roster.is_running("c-0", AT)
+    roster.advance(10_001)
+    assert not roster.running["c-0"]
+
+
+def test_a_new_member_gets_the_name_of_the_first_and_the_next_free_number():
+    names = NewNames()
+    assert names.after("c", {"c": 0}) == "c-2"
+    assert names.after("c-2", {"c": 0, "c-2": 0}) == "c-3"
+    assert names.after("d", {"d": 0, "d-2": 0, "d-3": 0}) == "d-4"

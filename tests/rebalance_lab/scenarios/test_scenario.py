@@ -361,3 +361,9 @@ config: {session.timeout.ms: 45000, heartbeat.interval.ms: 3000, max.poll.interv
          group.initial.rebalance.delay.ms: 3000, auto.commit.interval.ms: 5000}
 network: {latency: [1ms, 5ms], loss: 0.0, duplicate: 0.0}
 """
+
+
+def test_an_event_may_happen_at_the_end():
+    assert parse(events=[{"at": "10m", "calm": True}]).events[0].at_ms == 600_000
+    with pytest.raises(InputError):
+        parse(events=[{"at": 600_001, "calm": True}])

@@ -32,3 +32,14 @@ def test_a_setting_that_a_strategy_does_not_read_makes_no_further_variants():
         ("range+peers", {"heartbeat.broker.interval": "5s"}),
         ("range+peers", {"heartbeat.broker.interval": "9s"}),
     ]
+
+
+def test_a_setting_that_a_strategy_sets_itself_is_not_varied():
+    with pytest.raises(InputError) as caught:
+        variants(
+            ["watcher+owners=off", "watcher"], ["owner.nodes=true,false"], {}, "config", default_registry()
+        )
+    assert str(caught.value) == (
+        "--set: owner.nodes: found a setting of the strategy 'watcher+owners=off',"
+        " expected a setting that the strategy leaves to the scenario"
+    )

@@ -91,6 +91,7 @@ def test_a_closed_connection_delivers_nothing_more():
 def test_what_a_connection_loses_in_calm_is_nothing():
     clock, network = network_of(loss=0.5, duplicate=0.5, latency_ms_min=2, latency_ms_max=9)
     network.calm()
+    assert not network.has_faults
     arrived = send(clock, network.connect("c"), 300, every_ms=50)
     assert [n for _, n in arrived] == list(range(300))
     assert {at - 50 * n for at, n in arrived} == set(range(2, 10))
