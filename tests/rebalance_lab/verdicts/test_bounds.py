@@ -89,6 +89,15 @@ def test_the_fewest_moves_within_loads_are_those_of_the_best_assignment_within_t
     assert fewest_moves(before, partitions, members, within) == best
 
 
+def test_of_partitions_that_members_cannot_share_evenly_some_have_one_more():
+    assert least_sum_of_squares({"t": 5}, {"a": ["t"], "b": ["t"]}) == 2**2 + 3**2
+
+
+def test_a_member_without_partitions_takes_one_from_those_that_have_no_more_than_they_may():
+    before = {TopicPartition("t", number): "aabb"[number] for number in range(4)}
+    assert fewest_moves_in_balance(before, {"t": 4}, {m: ["t"] for m in "abc"}) == 1
+
+
 def test_what_no_longer_exists_need_not_move():
     """Partition 5 of a topic of two, and a topic that is gone."""
     before = {TopicPartition("t", 0): "a", TopicPartition("t", 5): "a", TopicPartition("x", 0): "a"}

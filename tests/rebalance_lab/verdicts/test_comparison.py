@@ -15,7 +15,7 @@ from rebalance_lab.verdicts.comparison import Comparison
 from rebalance_lab.verdicts.comparison_formats import as_csv, as_html, as_json
 from rebalance_lab.verdicts.comparison_tables import by_group, faults, front_line, signs, tables_of, title_of
 from rebalance_lab.verdicts.grid import Candidate, Figure
-from rebalance_lab.verdicts.rule import Order
+from rebalance_lab.verdicts.rule import Order, order
 from rebalance_lab.verdicts.tables import BEST, as_text
 from tests.approved import approved
 from tests.examples import scaled
@@ -120,13 +120,14 @@ def times(*factors):
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "order"),
+    ("one", "other", "found"),
     [
         (times(*[0.9] * 10), TEN, Order.BETTER),
         (times(*[1.1] * 10), TEN, Order.WORSE),
         (times(*[0.9] * 9, 2), TEN, Order.BETTER),
         (times(*[0.9] * 8, 2, 2), TEN, Order.UNKNOWN),
         (times(*[0.9] * 8, 0.995, 1), TEN, Order.UNKNOWN),
+        ([9.0] * 7 + [20.0], [10.0] * 8, Order.UNKNOWN),
         (times(*[0.995] * 5, *[1.005] * 5), TEN, Order.ALIKE),
         (times(*[0.995] * 9, 2), TEN, Order.ALIKE),
         (times(*[0.995] * 8, 2, 2), TEN, Order.UNKNOWN),
@@ -144,11 +145,16 @@ def times(*factors):
         ([nan] * 6, [1.0] * 6, Order.UNKNOWN),
     ],
 )
-def test_figures_are_compared_seed_by_seed_by_a_sign_test(one, other, order):
+def test_figures_are_compared_seed_by_seed_by_a_sign_test(one, other, found):
     one, other = Figure(tuple(one)), Figure(tuple(other))
-    turned = {Order.BETTER: Order.WORSE, Order.WORSE: Order.BETTER}.get(order, order)
-    assert one.order(other) is other.order(one, "higher") is order
+    turned = {Order.BETTER: Order.WORSE, Order.WORSE: Order.BETTER}.get(found, found)
+    assert one.order(other) is other.order(one, "higher") is found
     assert other.order(one) is one.order(other, "higher") is turned
+
+
+def test_figures_that_differ_by_the_margin_are_alike():
+    assert order([1.0] * 6, [2.0] * 6, margin=0.5) is Order.ALIKE
+    assert order([1.0] * 6, [2.0] * 6, margin=0.49) is Order.BETTER
 
 
 def test_pairs_decide_where_spreads_overlap():
@@ -176,17 +182,17 @@ def test_an_order_of_pairs_that_the_medians_contradict_is_not_known():
 )
 def test_an_order_turns_round_and_needs_six_pairs_of_which_a_coin_seldom_has_so_many(pairs):
     one, other = (Figure(tuple(values)) for values in (zip(*pairs, strict=True) if pairs else ((), ())))
-    order = one.order(other)
-    turned = {Order.BETTER: Order.WORSE, Order.WORSE: Order.BETTER}.get(order, order)
+    found = one.order(other)
+    turned = {Order.BETTER: Order.WORSE, Order.WORSE: Order.BETTER}.get(found, found)
     assert other.order(one) is turned
     known = [(a, b) for a, b in pairs if not isnan(a) and not isnan(b)]
     if len(known) < 6:
-        assert order is Order.UNKNOWN
-    if order is Order.BETTER:
+        assert found is Order.UNKNOWN
+    if found is Order.BETTER:
         less = sum(a < b and not isclose(a, b, rel_tol=0.01) for a, b in known)
         assert sum(comb(len(known), k) for k in range(less, len(known) + 1)) <= 0.025 * 2 ** len(known)
         assert one.median < other.median
-    if order is Order.ALIKE:
+    if found is Order.ALIKE:
         assert isclose(one.median, other.median, rel_tol=0.0101)
 
 
@@ -370,3 +376,10 @@ def test_groups_that_nobody_knows_follow_the_others():
 
 def test_a_definition_is_indented_from_its_second_line_on():
     assert hanging("lag [s]: one two three", 15) == "lag [s]: one\n  two three"
+
+
+def test_nothing_is_known_of_pairs_whose_medians_differ_more_than_they_do():
+    """All but two pairs at each end are alike; the medians are 1 and 1, and those of three are not."""
+    one, other = [1, 2, 1, 100, 2, 100, 100, 1, 1], [1, 3, 1, 100, 2, 1, 100, 1, 1]
+    assert order(one, other) == Order.UNKNOWN
+    assert order(one, one) == Order.ALIKE
