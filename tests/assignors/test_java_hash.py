@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assignors.java_hash import hash_order
-from coordinator_core.java import java_hash, java_hashes
+from coordinator_core.java import java_hash, java_hashes, java_order
 
 
 def hash_code(name):
@@ -114,3 +114,9 @@ def test_a_chain_of_more_than_eight_doubles_a_small_table_early(count):
     assert hash_order(names) == iterated(names)
     mixed = [*names, "a", "b", "q"]
     assert hash_order(mixed) == iterated(mixed)
+
+
+def test_names_are_ordered_by_their_code_units():
+    """A letter beyond the basic plane begins with a surrogate, which is less than U+FF5E."""
+    assert java_order(["\uff5e", "\U0001f600", "b", "a"]) == ["a", "b", "\U0001f600", "\uff5e"]
+    assert java_order(["b", "a", "B"]) == ["B", "a", "b"]

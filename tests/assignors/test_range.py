@@ -139,3 +139,9 @@ def test_it_can_be_called_without_the_door():
     """The method of the interface, for authors who build on it."""
     members = GroupSubscription({"a": Subscription(("t",)), "b": Subscription(("t",))})
     assert told(RangeAssignor().assign(Cluster({"t": 2}), members)) == {"a": "t:0", "b": "t:1"}
+
+
+def test_replicas_in_all_racks_do_not_matter():
+    """PITFALLS C-72: each partition has a replica in each rack, so that the counts decide."""
+    members = group(a=member("t", rack="x"), b=member("t", rack="y"))
+    assert ranged({"t": in_racks("xy", "xy", "xy")}, members) == {"a": "t:0,1", "b": "t:2"}

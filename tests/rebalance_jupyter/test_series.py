@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from math import inf
+from operator import itemgetter
 
 import pytest
 from hypothesis import given, settings
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from coordinator_core.protocol import events as ev
 from rebalance_jupyter import run
-from rebalance_jupyter.series import FEWEST_COLUMNS, MOST_FIGURES, add, columns_for, line, thinned
+from rebalance_jupyter.series import FEWEST_COLUMNS, MOST_FIGURES, add, columns_for, largest_of, line, thinned
 from rebalance_jupyter.view_model import view_model
 from tests.examples import rest_slow, scaled
 
@@ -110,3 +111,16 @@ def test_the_lag_of_a_large_group_is_drawn_as_it_was_measured(strategy):
                 last.by_client.get(member["name"], 0.0), abs=0.06
             )
     assert sum(bool(member["lag"]) for member in document["members"]) == 102
+
+
+def test_a_value_that_has_not_changed_is_not_added():
+    series = []
+    for at_ms, value in enumerate([1, 1, None, None, 2, 1]):
+        add(series, at_ms, value)
+    assert series == [[0, 1], [2, None], [4, 2], [5, 1]]
+
+
+def test_the_largest_of_each_stretch_are_at_most_so_many():
+    series = [[at_ms, at_ms % 4] for at_ms in range(10)]
+    assert largest_of(series, 10, itemgetter(1)) == series
+    assert largest_of(series, 4, itemgetter(1)) == [[2, 2], [3, 3], [7, 3], [9, 1]]

@@ -2,6 +2,7 @@
 
 import json
 from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,7 +12,7 @@ from coordinator_core.protocol import events as ev
 from coordinator_core.registry.hookspecs import ProtocolSpec
 from coordinator_core.registry.registry import default_registry
 from rebalance_jupyter import run
-from rebalance_jupyter.view_model import machine_of, view_model
+from rebalance_jupyter.view_model import _first_in, machine_of, view_model
 from rebalance_lab.traces.history import History
 from rebalance_lab.verdicts import stops
 from tests.rebalance_jupyter.samples import (
@@ -464,3 +465,21 @@ def test_a_group_that_never_became_stable():
 def test_the_document_is_plain_json(scenario):
     document = view_model(ran(scenario)).document
     assert json.loads(json.dumps(document)) == document
+
+
+def test_what_a_member_loses_is_not_what_it_revokes():
+    trace = trace_of(
+        (0, started("a", "t")),
+        (1_000, joined("a", 1)),
+        (1_000, assigned("a", 1, {"t": [0, 1]})),
+        (2_000, revoked("a", {"t": [1]})),
+        (3_000, lost("a", {"t": [0]})),
+        topics={"t": 2},
+    )
+    calls = named(view_model(trace), "a")["calls"]
+    assert calls == [[1_000, "assigned", 2], [2_000, "revoked", 1], [3_000, "lost", 1]]
+
+
+def test_a_view_opens_at_the_first_round_within_the_time_that_is_measured():
+    listed = [SimpleNamespace(began_ms=began_ms) for began_ms in (5, 9)]
+    assert [_first_in(from_ms, listed) for from_ms in (0, 5, 6, 10)] == [None, 5, 9, None]

@@ -326,3 +326,36 @@ def test_a_marker_wakes_the_waits_of_its_partition(log):
     log.topics.wait([("t", 0)], lambda: woken.append(log.read()[0]))
     log.end()
     assert woken == [[b"a"]]
+
+
+def test_the_sequence_after_the_last_number_is_0(log):
+    for sequence, following in ((2**31 - 2, 0), (0, 2)):
+        assert log.write(b"a", b"b", sequence=sequence).error == Wire.none
+        assert log.write(b"c", sequence=following + 1).error == Wire.out_of_order_sequence_number
+
+
+def test_a_batch_is_known_again_until_five_others_were_written(log):
+    """KIP-98: a producer has at most five batches under way."""
+    for sequence in range(5):
+        log.write(b"x", sequence=sequence)
+    again = log.write(b"x", sequence=0)
+    assert (again.error, again.base_offset) == (Wire.none, 0)
+    log.write(b"x", sequence=5)
+    assert log.write(b"x", sequence=0).error == Wire.out_of_order_sequence_number
+
+
+def test_readers_of_committed_records_get_no_record_of_an_open_transaction(log):
+    log.append(batch(b"before"))
+    log.write(b"open")
+    assert log.read() == ([b"before"], [])
+    assert log.read(1) == ([], [])
+
+
+def test_aborted_transactions_beyond_what_is_read_are_not_listed(log):
+    log.append(batch(b"before"))
+    log.write(b"a")
+    log.end(committed=False)
+    data, aborted = log.topics.read_committed("t", 0, 0, 1, at_least_one=True)
+    assert [record.value for record in records_of(data, aborted)[0]] == [b"before"]
+    assert aborted == []
+    assert [each.producer_id for each in log.read()[1]] == [PRODUCER]

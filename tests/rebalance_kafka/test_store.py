@@ -13,6 +13,7 @@ from coordinator_core.coordinator.records import OffsetRecord, StoredOffset
 from coordinator_core.errors import InputError
 from coordinator_core.protocol.error_codes import ErrorCode
 from rebalance_kafka.broker.store import _TABLES, FILE, NewBatch, Store
+from rebalance_kafka.broker.write_ahead import incomplete_write
 
 
 def stored(partition, first, last, *, topic="t", at_ms=0, producer=-1, epoch=-1, sequence=-1, data=b"x"):
@@ -287,3 +288,26 @@ def test_a_deleted_topic_leaves_nothing_to_the_next_of_its_name(folder):
     store = folder.reopened()
     assert (store.configs(), store.starts(), store.ends(), store.size()) == ({}, {}, {}, 0)
     assert store.topic_ids()["t"] != first
+
+
+def test_a_commit_is_on_the_disk_before_it_is_answered(folder):
+    """In a write-ahead log, only ``full`` (2) synchronises each commit."""
+    assert folder.store._sql.execute("pragma synchronous").fetchone() == (2,)
+
+
+def test_damage_that_reads_would_not_meet_is_found_at_the_start(tmp_path):
+    """The number of free pages is wrong."""
+    Store(tmp_path).close()
+    path = tmp_path / FILE
+    data = bytearray(path.read_bytes())
+    data[36:40] = (7).to_bytes(4, "big")
+    path.write_bytes(data)
+    with pytest.raises(InputError, match=r"found damage \("):
+        Store(tmp_path)
+
+
+def test_a_log_whose_header_is_damaged_is_refused(tmp_path):
+    path = tmp_path / "log"
+    path.write_bytes(bytes.fromhex("377f0682 002de218 00001000") + bytes(60))
+    with pytest.raises(InputError, match="damaged header"):
+        incomplete_write(path)

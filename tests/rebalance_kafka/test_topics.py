@@ -362,3 +362,10 @@ def test_a_woken_wait_may_end_the_next_one(topics):
     stops += [topics.wait([("t", 0)], lambda: wake("first")), topics.wait([("t", 0)], lambda: wake("second"))]
     write(topics, numbered(1))
     assert woken == ["first"]
+
+
+def test_a_read_in_the_middle_of_a_batch_begins_with_that_batch(topics):
+    write(topics, batch(b"a"))
+    write(topics, batch(b"b", b"c", b"d"))
+    assert values(topics, offset=2) == [b"b", b"c", b"d"]
+    assert values(topics, offset=4) == []

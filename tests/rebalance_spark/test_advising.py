@@ -1,5 +1,7 @@
 """What each group is advised to do, from scores in files."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
@@ -9,7 +11,7 @@ import pytest
 from coordinator_core.errors import InputError
 from rebalance_lab.verdicts.rule import FEWEST_PAIRS
 from rebalance_spark import findings
-from rebalance_spark.advising import advice_table, as_file, check_ending
+from rebalance_spark.advising import Advice, advice_table, as_file, check_ending
 from rebalance_spark.parts import subjects_of
 from rebalance_spark.report_tables import (
     notes,
@@ -377,3 +379,10 @@ def test_advice_is_a_file_with_the_columns_of_the_workload(stored, tmp_path, end
 def test_another_ending_is_refused(tmp_path):
     with pytest.raises(InputError, match=r"--advice: found .*advice.txt, expected a file that ends with"):
         check_ending(tmp_path / "advice.txt")
+
+
+def test_the_strategies_to_switch_to_come_by_the_number_of_their_groups():
+    advice = SimpleNamespace(
+        chosen=np.array([0, 2, 1, 2, 0, 0, 2]), strategies=["today", "one", "two"], baseline="today"
+    )
+    assert Advice.switches.fget(advice) == [("two", 3), ("one", 1)]

@@ -374,3 +374,17 @@ def test_only_the_chosen_metrics_are_in_the_row_and_make_another_score():
     chosen = Scorer(Job(("range",), Fidelity.PLAN, metrics=("rounds",))).rows("a", SMALL_TEXT)[0]
     assert chosen["rounds"] == row_of("range", fidelity=Fidelity.PLAN)["rounds"]
     assert "imbalance" not in chosen
+
+
+def test_a_share_of_the_time_is_that_of_one_strategy(monkeypatch):
+    monkeypatch.setattr(rows_module, "perf_counter", lambda: 9.0)
+    monkeypatch.setattr(rows_module, "process_time", lambda: 5.0)
+    assert rows_module.Spent(1_000.0, 1_000.0).since(4) == rows_module.Spent(2_000.0, 1_000.0)
+    assert rows_module.Spent(1_000.0, 1_000.0).since() == rows_module.Spent(8_000.0, 4_000.0)
+
+
+def test_a_row_has_the_settings_of_its_strategy():
+    scenario = load_scenario_text(SMALL_TEXT, "small")
+    configured = scorer("range")._configured(scenario, "range session.timeout.ms=9s")
+    assert configured.config == {**scenario.config, "session.timeout.ms": 9_000}
+    assert scorer("range")._configured(scenario, "range") is scenario

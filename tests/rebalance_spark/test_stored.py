@@ -166,3 +166,21 @@ def test_the_table_reads_only_the_metrics_that_it_shows(stored):
     made = found_in(scored, Question(), everything=False, pairs=False)
     assert "lag_record_seconds" not in asked
     assert (made.unread, made.wins) == (1, {})
+
+
+def test_strategies_keep_the_order_in_which_they_are_asked_for(tmp_path):
+    write(tmp_path, [row("x", "a", 1.0), row("x", "b", None), row("y", "a", 2.0), row("y", "b", 3.0)])
+    scored = stored_scores(tmp_path)
+    turned = scored.of(["b", "a"])
+    assert turned.status.tolist() == scored.status[:, [1, 0]].tolist()
+    assert turned.figures("moved_partitions")[:, 1].tolist() == [1.0, 2.0]
+
+
+def test_a_strategy_with_less_than_half_of_the_rows_is_left_out(tmp_path):
+    rows = [row(name, "a", 1.0) for name in "vwxyz"]
+    rows += [row(name, "b", 1.0) for name in "vwx"] + [row(name, "c", 1.0) for name in "vw"]
+    write(tmp_path, rows)
+    scored = stored_scores(tmp_path)
+    whole = scored.without_partly_scored()
+    assert (list(whole.strategies), dict(whole.partly)) == (["a", "b"], {"c": 2})
+    assert list(scored.without_partly_scored(["c"]).strategies) == ["a", "b", "c"]

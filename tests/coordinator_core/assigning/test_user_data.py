@@ -96,3 +96,8 @@ def test_neither_kind_is_mistaken_for_the_other():
     """C-68."""
     assert decode_generation(BYTES) is None
     assert decode_ownership(encode_generation(7)) is None
+
+
+def test_a_negative_count_of_partitions_is_no_ownership():
+    """Of -1 numbers, `numpy.frombuffer` would read all that there are."""
+    assert decode_ownership(bytes.fromhex("00000001 0001 61 ffffffff 00000001 00000007")) is None

@@ -226,3 +226,11 @@ def test_an_assignment_has_the_bytes_another_client_gives_it(partitions, data, v
         user_data=data,
     )
     assert encode_assignment(partitions, data, version=version) == theirs.encode()
+
+
+def test_the_first_version_has_owned_partitions_and_no_generation():
+    owned = Partitions({"t": [0, 2]})
+    told = Subscription(("t",), owned, generation=7)
+    found = [decode_subscription(encode_subscription(told, version=version)) for version in (0, 1, 2)]
+    assert [sorted(each.owned) for each in found] == [[], sorted(owned), sorted(owned)]
+    assert [each.generation for each in found] == [NO_GENERATION, NO_GENERATION, 7]

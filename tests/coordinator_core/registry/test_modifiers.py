@@ -162,3 +162,8 @@ def test_a_provider_that_there_is_not_is_answered_with_those_that_are(registry):
         " reported-lags, reported-rates, reported-work, scenario-lags, scenario-rates"
         " (did you mean 'reported-rates'?)"
     )
+
+
+def test_a_strategy_has_one_delay(registry):
+    with pytest.raises(InputError, match="one delay"):
+        registry.strategy("cooperative-sticky+delay=5s+delay=9s")

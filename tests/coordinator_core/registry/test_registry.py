@@ -12,6 +12,8 @@ from coordinator_core.assigning.envelope import detach
 from coordinator_core.assigning.loading import author_of
 from coordinator_core.errors import AssignmentError, InputError, PluginError
 from coordinator_core.registry import modifiers
+from coordinator_core.registry import registry as registry_module
+from coordinator_core.registry.catalog import DISTRIBUTION
 from coordinator_core.registry.hookspecs import (
     AssignorSpec,
     Hooks,
@@ -553,3 +555,31 @@ def test_options_and_provider_of_a_class_count_for_its_record(rich, given, provi
     strategy = rich.strategy("with-its-own+share=0.5+pace=7")
     assert strategy.provider == provider
     assert strategy.arguments == {"share": 0.5, "pace": pace}
+
+
+def test_a_plugin_that_was_refused_may_be_loaded_once_it_is_mended(registry):
+    records = [AssignorSpec("", Mine)]
+    plugin = plugin_with("assignors", lambda self: records)
+    with pytest.raises(PluginError):
+        registry.register(plugin, name="second", distribution="d")
+    records[:] = [AssignorSpec("other", named("other"))]
+    registry.register(plugin, name="second", distribution="d")
+    assert "other" in registry.assignors()
+
+
+def test_an_entry_point_that_is_switched_off_is_not_loaded(module):
+    registry = Registry()
+    points = [
+        module("one", assignors=Plugin().assignors),
+        EntryPoint("off", "no_such_module", "rebalance_lab"),
+    ]
+    registry.load(points, without=["off"])
+    assert registry.failures == ()
+    assert registry.switched_off == ("off",)
+
+
+def test_entry_points_of_this_distribution_come_first_and_then_those_of_others_by_name(monkeypatch):
+    owners = {"a": "zoo", "z": DISTRIBUTION, "b": "ant"}
+    monkeypatch.setattr(registry_module, "_origin_of", lambda point: (owners[point.name], "1"))
+    points = [EntryPoint(name, name, "rebalance_lab") for name in owners]
+    assert [point.name for point in sorted(points, key=registry_module._entry_point_order)] == ["z", "b", "a"]

@@ -5,7 +5,9 @@ from dataclasses import replace
 import pytest
 
 from coordinator_core.errors import InputError
+from coordinator_core.families.family import remove_members
 from coordinator_core.protocol import events as ev
+from coordinator_core.protocol.messages import DescribedMember
 from coordinator_core.registry.hookspecs import hookimpl
 from coordinator_core.registry.registry import default_registry, installed_registry
 from rebalance_lab.scenarios.families import family_for
@@ -147,3 +149,10 @@ def test_a_family_without_administrators_refuses(protocol, reason):
         InputError, match=rf"remove_member at 65s: .* under the protocol '{protocol}' \({reason}\)"
     ):
         family_for(scenario_of(*CRASHED), registry.strategy(f"range+{protocol}"), registry)
+
+
+def test_a_static_member_is_removed_by_its_instance_id_and_others_by_their_ids():
+    """KIP-345: a static member that is back has another id."""
+    described = [DescribedMember(*ids, "c", "/h", b"", b"") for ids in (("x-1", None), ("y-1", "y"))]
+    request = remove_members("g", described)
+    assert [(m.member_id, m.group_instance_id) for m in request.members] == [("x-1", None), ("", "y")]

@@ -6,6 +6,8 @@ import pytest
 
 from coordinator_core.model import TopicPartition
 from rebalance_lab.simulation.process.load import Load
+from rebalance_lab.simulation.world.clock import VirtualClock
+from rebalance_lab.simulation.world.host import SimulatedHost
 
 P0, P1, P2 = (TopicPartition("t", n) for n in range(3))
 
@@ -95,6 +97,7 @@ def test_a_worker_that_starts_behind_the_last_record_waits_for_none():
     load.start(worker, {P0: 5_000}, now_ms=10_000)
     assert position_of(load, worker, P0, now_ms=10_000) == 1_000
     assert position_of(load, worker, P0, now_ms=11_000) == 1_100
+    assert load.measure(now_ms=11_000).lag == 0
 
 
 def test_a_pause_stops_work_and_keeps_the_position():
@@ -260,3 +263,15 @@ def test_records_of_a_topic_that_is_removed_are_no_lag():
     load.start(worker, {P0: 7}, now_ms=20_000)
     load.release(worker, [P0], now_ms=20_000)
     assert load.measure(now_ms=21_000).by_client == {}
+
+
+def test_an_assignor_sees_the_rates_and_the_lags_of_all_partitions():
+    clock, load = VirtualClock(), load_of(100.0, 3.0)
+    load.start(load.add_worker("a", 500.0), {P1: 0}, now_ms=0)
+    clock.run(10_000)
+    with_lags, without = (SimulatedHost(clock, load, 500.0, lags=lags) for lags in (True, False))
+    assert {tp: (each.rate, each.lag) for tp, each in with_lags.loads().items()} == {
+        P0: (100, pytest.approx(1_000)),
+        P1: (3, pytest.approx(0)),
+    }
+    assert {tp: (each.rate, each.lag) for tp, each in without.loads().items()} == {P0: (100, 0), P1: (3, 0)}

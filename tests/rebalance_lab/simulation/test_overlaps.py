@@ -120,8 +120,9 @@ def lag(trace, at_ms):
 
 
 def test_a_callback_that_is_paused_ends_later_by_the_pause():
-    trace = one({"at": "10s", "pause": "c", "for": "9s"}, on_assigned="20s")
-    (assigned,) = times(trace, ev.Assigned)
+    (assigned,) = times(
+        trace := one({"at": "10s", "pause": "c", "for": "9s"}, on_assigned="20s"), ev.Assigned
+    )
     assert times(trace, ev.WorkStarted) == [assigned + 20_000 + 9_000]
 
 
@@ -137,3 +138,9 @@ def test_nothing_is_handled_while_an_application_shuts_down():
     trace = one({"at": "60s", "leave": "c"}, shut_down="20s")
     assert lag(trace, 60_000) < 60
     assert lag(trace, 79_000) > 60 * 15
+
+
+def test_a_server_learns_at_once_that_the_connections_of_a_process_are_closed():
+    """It would miss a consumer of RocketMQ after two minutes, and others look every 20 s."""
+    trace = run({"at": "65s", "crash": "c-0"}, strategy="rocketmq")
+    assert [at_ms for at_ms in times(trace, ev.Assigned, client="c-1") if 65_000 < at_ms < 65_500]

@@ -283,3 +283,68 @@ def test_what_a_plan_cannot_compute_is_refused(strategy):
     """The protocols whose rounds depend on messages, and a delay, which ends without an event."""
     with pytest.raises(InputError, match="expected a simulation with messages"):
         plan(load_scenario(SCENARIOS / "leave.yaml"), strategy, default_registry())
+
+
+def small(*events, strategy="sticky", **fields):
+    """The plan of two members whose sessions last 10 s."""
+    document = {
+        "name": "small",
+        "duration": "5m",
+        "topics": {"t": {"partitions": 4, "rate": 1}},
+        "members": [{"id": "a", "topics": ["t"]}, {"id": "b", "topics": ["t"]}],
+        "events": list(events),
+        "config": {"session.timeout.ms": "10s"},
+        **fields,
+    }
+    return plan(parse_scenario(document, where="small"), strategy, default_registry())
+
+
+def rounds(trace):
+    return [line.at_ms for line in trace.events if isinstance(line.event, ev.GenerationStarted)]
+
+
+def test_the_first_round_waits_for_the_initial_delay():
+    delays = [{"group.initial.rebalance.delay.ms": delay} for delay in ("0s", "7s")]
+    (soon,), (late,) = (rounds(small(config=config)) for config in delays)
+    assert late - soon == 7_000
+
+
+def test_a_static_member_that_closes_is_removed_with_its_session():
+    assert rounds(small({"at": "60s", "leave": "b"}))[1] < 64_000
+    _, second = rounds(small({"at": "60s", "leave": "b"}, strategy="sticky+static"))
+    assert second - 60_000 >= 10_000
+
+
+def test_a_static_member_that_is_back_in_its_session_causes_no_round():
+    events = [{"at": "60s", "leave": "b"}, {"at": "65s", "restart": "b"}]
+    assert len(rounds(small(*events, strategy="sticky+static"))) == 1
+
+
+@pytest.mark.parametrize(("for_ms", "count"), [(10_000, 1), (10_001, 2)])
+def test_a_member_is_removed_if_it_is_away_for_longer_than_its_session(for_ms, count):
+    assert len(rounds(small({"at": "60s", "freeze": "b", "for": for_ms}))) == count
+
+
+def test_a_pause_within_a_pause_does_not_end_it():
+    events = [
+        {"at": "60s", "pause": "b", "for": "40s"},
+        {"at": "62s", "pause": "b", "for": "2s"},
+        {"at": "65s", "join": {"id": "c", "topics": ["t"]}},
+    ]
+    assert rounds(small(*events))[1:] == [100_000]
+
+
+def test_what_happens_at_the_end_belongs_to_the_plan():
+    trace = small({"at": "5m", "crash": "b"})
+    assert [line.at_ms for line in trace.events if isinstance(line.event, ev.MemberStopped)] == [300_000]
+
+
+def test_what_a_member_keeps_is_not_added():
+    trace = small({"at": "60s", "join": {"id": "c", "topics": ["t"]}}, strategy="cooperative-sticky")
+    kept = [
+        line.event
+        for line in trace.events
+        if isinstance(line.event, ev.Assigned) and line.at_ms > 60_000 and line.event.client != "c"
+    ]
+    assert kept
+    assert not any(event.added for event in kept)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from coordinator_core.errors import InputError
 from coordinator_core.registry.registry import default_registry
 from rebalance_lab.scenarios.scenario import parse_scenario
-from rebalance_lab.simulation.planning.counting import Results, counting, keeps_topics
+from rebalance_lab.simulation.planning.counting import Results, _order_of, counting, keeps_topics
 from rebalance_lab.simulation.planning.plan import plan
 from rebalance_lab.simulation.planning.planned_rests import planned_ledgers
 from rebalance_lab.traces.history import History
@@ -183,3 +183,22 @@ def test_a_strategy_that_reads_more_than_counts_needs_a_trace(name):
 def test_a_scenario_with_other_topics_later_needs_traces(event):
     assert not keeps_topics(scenario_of([{"id": "a", "topics": ["u"]}], [{"at": "1m", **event}]))
     assert keeps_topics(scenario_of([{"id": "a", "topics": ["u"]}]))
+
+
+BOTH = [{"id": "a", "topics": ["t"]}, {"id": "b", "topics": ["t"]}]
+
+
+def test_the_first_owners_of_partitions_that_are_added_have_not_moved_them():
+    scenario = scenario_of(BOTH, [{"at": "60s", "add_partitions": {"t": 9}}])
+    assert same(without_traces(scenario), with_traces(scenario))
+
+
+def test_a_group_does_not_rest_while_one_of_its_members_is_gone():
+    scenario = scenario_of(BOTH, [{"at": "60s", "crash": "b"}, {"at": "5m", "restart": "b"}])
+    assert same(without_traces(scenario), with_traces(scenario))
+
+
+def test_claims_are_equal_if_their_generations_are_in_the_same_order():
+    one, other = np.array([0, -1]), np.array([-1, 0])
+    assert _order_of({5: one, 4: other}) == _order_of({9: one, 8: other})
+    assert _order_of({5: one, 4: other}) != _order_of({4: one, 5: other})

@@ -249,3 +249,10 @@ def test_a_member_that_has_lost_its_partitions_handles_no_batch():
     timed = [(8_000, lost("b", {"t": [2, 3]})), (8_500, joined("b", 1)), (9_000, outside)]
     assert not any("batches of" in text for text in found(SHARED, (0, limits), timed))
     assert any("batches of" in text for text in found(SHARED, (0, limits), timed[1:]))
+
+
+def test_a_member_that_an_administrator_removes_in_a_call_was_not_too_late():
+    document = application_of(on_revoked="20s")
+    document["config"] = {"max.poll.interval.ms": "60s", "session.timeout.ms": "30s"}
+    document["events"] = [{"at": "10s", "crash": "m-2"}, {"at": "50s", "remove_member": "m-0"}]
+    assert not any("outlast" in text for text in found_in(document))

@@ -376,3 +376,10 @@ def test_groups_that_nobody_knows_follow_the_others():
 
 def test_a_definition_is_indented_from_its_second_line_on():
     assert hanging("lag [s]: one two three", 15) == "lag [s]: one\n  two three"
+
+
+def test_nothing_is_known_of_pairs_whose_medians_differ_more_than_they_do():
+    """All but two pairs at each end are alike; the medians are 1 and 1, and those of three are not."""
+    one, other = [1, 2, 1, 100, 2, 100, 100, 1, 1], [1, 3, 1, 100, 2, 1, 100, 1, 1]
+    assert order(one, other) == Order.UNKNOWN
+    assert order(one, one) == Order.ALIKE

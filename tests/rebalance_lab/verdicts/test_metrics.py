@@ -1,6 +1,7 @@
 """Each metric on a trace written by hand, with the figure worked out beside it."""
 
 from math import isnan, nan
+from types import SimpleNamespace
 
 import pytest
 
@@ -599,3 +600,27 @@ def test_a_run_in_which_nothing_happened_counts_nothing():
     counted += [stops.longest_stop_seconds, stops.unowned_partition_seconds]
     counted += [stops.double_owned_partition_seconds]
     assert [metric(history) for metric in counted] == [0] * 10
+
+
+def test_the_lag_that_the_window_begins_with_counts():
+    """The group rests at 1 s, with a lag of 90 records, which falls after a change."""
+    history = two_members(
+        (0, measured(90.0)),
+        *round_at(1_000, 1, {"a": {"t": [0, 1]}, "b": {"t": [2, 3]}}),
+        (1_000, measured(90.0)),
+        (2_000, changed()),
+        (9_000, measured(10.0, max_lag=80.0)),
+    )
+    assert lag.max_lag(history) == 90
+
+
+def test_a_partition_whose_replicas_have_no_racks_is_in_no_other_rack():
+    owned = {("t", number): "a" for number in range(4)}
+    rests = SimpleNamespace(
+        last=SimpleNamespace(members=SimpleNamespace(clients=[0]), owner=None),
+        replicas={"t": [("x", "y"), (), ("y",)]},
+        racks={"a": "x"},
+        clients=["a"],
+        names=lambda _: owned,
+    )
+    assert balance.cross_rack_partitions(SimpleNamespace(rests=rests)) == 1

@@ -13,7 +13,7 @@ from rebalance_lab.verdicts.advice import sentences
 from rebalance_lab.verdicts.answers import answers
 from rebalance_lab.verdicts.measuring import measure
 from rebalance_lab.verdicts.of_traces import comparison_of_traces
-from rebalance_lab.verdicts.overload import overload, overload_of
+from rebalance_lab.verdicts.overload import Overload, Stretch, overload, overload_of
 from tests.examples import scaled
 from tests.rebalance_lab.traces import traces
 
@@ -167,3 +167,16 @@ def test_under_every_assignor_the_lag_of_an_overload_grows(rates, members, overh
         assert lag > 0.05 * limit * 8 * 60
     elif max(rates) < 0.9 * limit and sum(rates) < 0.9 * members * limit:
         assert overload_of(history) is None
+
+
+def test_times_with_the_same_members_have_the_mean_load_of_their_time():
+    running = frozenset({"m"})
+    stretches = [Stretch(1_000, 100.0, 90.0, running), Stretch(3_000, 200.0, 90.0, running)]
+    assert Overload((), 100.0, stretches).at_end == Stretch(4_000, 175.0, 90.0, running)
+
+
+def test_the_fastest_member_is_the_limit_of_a_partition():
+    slow = {"at": "1s", "join": {"id": "slow", "topics": ["t"], "process_rate": 50}}
+    found = overload_of(history_of([150, 60], slow, members=1, overhead=0))
+    assert found.fastest == pytest.approx(100)
+    assert [partition.partition for partition, _ in found.partitions] == [0]
