@@ -285,7 +285,9 @@ def test_what_is_nested_beyond_all_measure_is_refused(opening):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(("x more than 50 levels", "x what cannot be read (maximum recursion depth"))
+    reasons = ("more than 50 levels", "(maximum recursion depth", "(exceeded maximum nesting depth")
+    assert done.stdout.startswith("x")
+    assert any(reason in done.stdout for reason in reasons)  # the last one is that of newer releases of libyaml
 
 
 def test_a_long_scenario_that_is_not_deep_is_read():
