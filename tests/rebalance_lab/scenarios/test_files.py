@@ -287,7 +287,7 @@ def test_what_is_nested_beyond_all_measure_is_refused(opening):
     assert done.returncode == 0, done.stderr
     reasons = ("more than 50 levels", "(maximum recursion depth", "(exceeded maximum nesting depth")
     assert done.stdout.startswith("x")
-    assert any(reason in done.stdout for reason in reasons)  # the last one is that of newer releases of libyaml
+    assert any(reason in done.stdout for reason in reasons)  # the last one is of newer releases of libyaml
 
 
 def test_a_long_scenario_that_is_not_deep_is_read():
