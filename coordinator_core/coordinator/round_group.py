@@ -3,6 +3,7 @@
 The rules of the rounds are those of the families.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
@@ -26,7 +27,7 @@ class TimerKind(IntEnum):
 
 
 @dataclass(slots=True)
-class RoundMember:
+class RoundMember(ABC):
     """A member, as every family with rounds knows it. Families add what a member subscribes to."""
 
     member_id: str
@@ -58,13 +59,13 @@ class RoundMember:
     def _client(self) -> tuple[str, str]:
         return self.client_id, self.client_host
 
+    @abstractmethod
     def subscription(self, protocol: str | None) -> bytes:
         """Return the subscription for an assignor, as the log has it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def shown(self, protocol: str | None, *, is_stable: bool) -> tuple[bytes, bytes]:
         """Return the subscription and the assignment that administrators see."""
-        raise NotImplementedError
 
     def size_bytes(self) -> int:
         """Return about how much memory the member takes. Its subscription is in the log's table as well."""
@@ -74,7 +75,7 @@ class RoundMember:
 AnyMember = TypeVar("AnyMember", bound=RoundMember)
 
 
-class RoundGroup(Group, Generic[AnyMember]):
+class RoundGroup(Group, ABC, Generic[AnyMember]):
     """A group of a family with rounds. ``members`` are in the order in which they joined.
 
     ``pending`` are the ids of members that must join again with the id that they received. ``joins`` are the
@@ -105,13 +106,13 @@ class RoundGroup(Group, Generic[AnyMember]):
 
     # --- the rules of the families
 
+    @abstractmethod
     def check(self, request: Any) -> ErrorCode:
         """Check whether a member may send a request now."""
-        raise NotImplementedError
 
+    @abstractmethod
     def restart_session(self, step: Step, member_id: str) -> None:
         """Restart the session of a member, if it is counted."""
-        raise NotImplementedError
 
     # --- for every coordinator's requests
 

@@ -1,5 +1,6 @@
 """The servers of a family whose members need no group coordinator, and their late views."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -81,7 +82,7 @@ class Watch(NamedTuple):
     session: int = 0
 
 
-class Servers:
+class Servers(ABC):
     """The servers of one run. They have no clock: every call takes the time, and returns its outcome.
 
     A request that waits for a change is answered later, by the outcome of another call. The outcomes append
@@ -102,28 +103,28 @@ class Servers:
 
     # --- the rules of the families
 
+    @abstractmethod
     def receive(self, request_id: int, request: Request, *, node: int, client: str, now_ms: int) -> Outcome:
         """Receive a request of a consumer at a node."""
-        raise NotImplementedError
 
+    @abstractmethod
     def answer(self, request: Request, *, node: int, client: str, now_ms: int) -> Response | None:
         """Return the response that a periodic request has until the next change or deadline, or None.
 
         The request is not received. None: the response changes before, or nothing is known of it.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def notice(self, number: int) -> Response:
         """Return the response to a request that has waited for a change."""
-        raise NotImplementedError
 
+    @abstractmethod
     def expiries(self) -> Iterator[tuple[str, int]]:
         """Yield for each member the time at which it ends without a sign of life."""
-        raise NotImplementedError
 
+    @abstractmethod
     def expire(self, outcome: Outcome, now_ms: int) -> None:
         """End what has expired."""
-        raise NotImplementedError
 
     def closed(self, node: int, client: str, *, now_ms: int) -> Outcome:  # noqa: ARG002 - for some families
         """Learn that a consumer has closed its connections to a node."""
