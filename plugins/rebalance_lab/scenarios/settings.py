@@ -36,7 +36,7 @@ def parse_config(value: Any, where: str, registry: Registry) -> Mapping[str, Any
     """
     if value is None:
         return {}
-    parsed = parse_settings(value, where, _known(registry))
+    parsed = parse_settings(value, where, known_settings(registry))
     try:
         configured(ClientConfig, parsed, group_id="checked")
         for spec in registry.protocols().values():
@@ -50,7 +50,7 @@ def parse_config(value: Any, where: str, registry: Registry) -> Mapping[str, Any
 
 def setting_in(config: Mapping[str, Any], name: str, registry: Registry) -> Any:
     """Return the value of a known setting in a configuration, which is the default if it is not in it."""
-    return config.get(name, OTHER_DEFAULTS.get(name, _known(registry)[name].default))
+    return config.get(name, OTHER_DEFAULTS.get(name, known_settings(registry)[name].default))
 
 
 def own_settings(spec: ProtocolSpec) -> dict[str, Setting]:
@@ -58,7 +58,8 @@ def own_settings(spec: ProtocolSpec) -> dict[str, Setting]:
     return {} if spec.settings is None else dict(settings_of(spec.settings))
 
 
-def _known(registry: Registry) -> dict[str, Setting]:
+def known_settings(registry: Registry) -> dict[str, Setting]:
+    """Return the settings that any strategy reads, by their dotted names."""
     known = dict(OF_EVERY_STRATEGY)
     for spec in registry.protocols().values():
         known |= own_settings(spec)

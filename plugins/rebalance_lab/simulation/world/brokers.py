@@ -174,8 +174,21 @@ class Brokers:
 
     def group(self) -> Group | None:
         """Return the group as its coordinator has it, or None. It is to be read only."""
+        coordinator = self.coordinator()
+        return None if coordinator is None else coordinator.group(self._group)
+
+    def coordinator(self) -> Coordinator | None:
+        """Return the coordinator of the group, or None if it has none. It is to be read only."""
         node = self.coordinator_node()
-        return None if node < 0 else self._up(node).group(self._group)
+        return None if node < 0 else self._up(node)
+
+    def recovered(self) -> Coordinator:
+        """Return a new coordinator that has replayed the log of the group, as after a failover."""
+        coordinator = Coordinator(-1, self._config, Random(0), self._parts)
+        coordinator.on_cluster_change({self._home: -1}, 1)
+        coordinator.on_elected(self._home)
+        coordinator.on_loaded(self._home, self.log.read(self._home), now_ms=self._clock.now_ms)
+        return coordinator
 
     def is_at_rest(self, states: Container[str]) -> bool:
         """Return whether the group is in one of some states, if it has a coordinator."""

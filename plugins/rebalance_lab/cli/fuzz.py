@@ -1,0 +1,309 @@
+"""``rebalance-lab fuzz``: random scenarios with faults, until a rule is broken."""
+
+import secrets
+import shlex
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from itertools import chain, count
+from math import inf
+from pathlib import Path
+from time import monotonic
+from typing import Annotated
+
+import msgspec
+import typer
+import yaml
+
+from coordinator_core.errors import InputError
+from coordinator_core.reading.checks import whole
+from coordinator_core.reading.durations import parse_duration
+from coordinator_core.reading.suggestions import unknown_name
+from coordinator_core.registry.registry import Registry, default_registry
+from rebalance_lab.cli import options
+from rebalance_lab.cli.files import check_path, write_whole
+from rebalance_lab.cli.output import ExitStatus, print_hanging, stderr, stdout
+from rebalance_lab.fuzzing.campaign import Found, Plan, Report, examined_document, shrunk
+from rebalance_lab.fuzzing.campaign import fuzz as run_fuzz
+from rebalance_lab.fuzzing.checks import ENDS, HANGS, HASH_SEED, INVARIANTS, Failure
+from rebalance_lab.fuzzing.drawing import FAULTS, Document, Range
+from rebalance_lab.scenarios.fields import LAST_SEED
+from rebalance_lab.scenarios.portable import portable_scenario
+from rebalance_lab.scenarios.settings import Setting, is_time, known_settings, parse_config
+
+DEFAULT_MINUTES = 1.0
+EVERYTHING, NOTHING = "all", "none"
+_MOST_REASONS = 3
+
+
+def fuzz(
+    scenarios: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[SCENARIO]...",
+            help="Scenarios whose members, topics, events and settings are kept; else they are drawn.",
+        ),
+    ] = None,
+    strategies: Annotated[
+        list[str] | None,
+        options.strategy_option(
+            "A strategy; can be repeated. Without one, all installed protocols are tried."
+        ),
+    ] = None,
+    minutes: Annotated[
+        float | None, typer.Option(min=0, help=f"How long to go on; {DEFAULT_MINUTES:g} when not given.")
+    ] = None,
+    runs: Annotated[int | None, typer.Option(min=1, metavar="N", help="End after so many runs.")] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(min=0, help="The seed of everything that is drawn; a new one when not given."),
+    ] = None,
+    faults: Annotated[
+        str,
+        typer.Option(metavar="LIST", help=f"The faults that may happen: {', '.join(FAULTS)}; or all, none."),
+    ] = EVERYTHING,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="NAME=LOW..HIGH", help="Draw a setting between two values. Can be repeated."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the smallest scenario that fails here.")
+    ] = None,
+    corpus: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Draw around the scenarios in this folder, too, and keep those that reach something new.",
+        ),
+    ] = None,
+    matrix: Annotated[
+        bool,
+        typer.Option("--matrix", help="Print the requests, by the state of the group and their answers."),
+    ] = False,
+    every_family: Annotated[
+        bool, typer.Option("--every-family", help="Try each strategy under every protocol that takes it.")
+    ] = False,
+    replay: Annotated[
+        bool, typer.Option("--replay", help="Examine the scenarios as they are, with nothing drawn.")
+    ] = False,
+    jobs: Annotated[int | None, options.jobs_option("one for each core")] = None,
+    timeout: options.TimeoutOption = options.DEFAULT_TIMEOUT,
+) -> None:
+    """Try random events, settings and faults, and write the smallest scenario that breaks a rule.
+
+    Each run is checked: the rules of the protocol hold; everything is owned in time once all faults have
+    ended; a run that leaves out the messages of a group at rest has the same trace; the log restores the
+    group; metrics agree with a plain computation from the trace; and nothing raises, hangs or depends on the
+    hash seed.
+    """
+    registry = default_registry()
+    texts = _strategies(strategies or [], every_family, registry)
+    around = _documents(scenarios or [], registry)
+    if replay:
+        _replay(around, texts, registry)
+        return
+    check_path(out)
+    if seed is not None:
+        whole(seed, "--seed", low=0, high=LAST_SEED)
+    kept = _documents(sorted(corpus.glob("*.yaml")), registry) if corpus is not None else []
+    plan = Plan(
+        tuple(texts),
+        secrets.randbelow(2**32) if seed is None else seed,
+        (*around, *kept),
+        _faults(faults),
+        _ranges(settings or [], registry),
+    )
+    report = _run(plan, minutes, runs, jobs, timeout, corpus)
+    if matrix:
+        _print(report.coverage.matrix())
+    _print(_summary(report, plan))
+    if report.found:
+        _give(report.found[0], plan, out, registry)
+        raise typer.Exit(int(ExitStatus.SOME_INPUTS_FAILED))
+
+
+# --- what is given
+
+
+def _strategies(texts: Sequence[str], every_family: bool, registry: Registry) -> list[str]:
+    """Return the strategies to try. Without any, all assignors under all protocols that take them.
+
+    Raises:
+        InputError: if a strategy is unknown.
+    """
+    for text in texts:
+        registry.strategy(text)
+    if texts and not every_family:
+        return list(texts)
+    found = []
+    for text in texts or (*registry.assignors(), "cooperative-sticky+static", "cooperative-sticky+delay=20s"):
+        for protocol in registry.protocols():
+            whole_text = f"{text}+{protocol}"
+            with suppress(InputError):
+                registry.strategy(whole_text)
+                found.append(whole_text)
+    return found
+
+
+def _documents(paths: Sequence[Path], registry: Registry) -> list[Document]:
+    """Return the documents of scenarios, without references to other files."""
+    return [msgspec.json.decode(portable_scenario(path, registry=registry)) for path in paths]
+
+
+def _faults(text: str) -> tuple[str, ...]:
+    if text in (EVERYTHING, NOTHING):
+        return tuple(FAULTS) if text == EVERYTHING else ()
+    names = [name.strip() for name in text.split(",")]
+    for name in names:
+        if name not in FAULTS:
+            raise unknown_name("--faults", name, FAULTS)
+    return tuple(names)
+
+
+def _ranges(texts: Sequence[str], registry: Registry) -> dict[str, Range]:
+    """Return settings with the least and the largest value to draw.
+
+    Raises:
+        InputError: if a text has another form, or a setting is unknown or no number.
+    """
+    known, ranges = known_settings(registry), {}
+    for text in texts:
+        name, _, values = text.partition("=")
+        low, dots, high = values.partition("..")
+        if not (name and low and dots and high):
+            raise InputError("--set", repr(text), "NAME=LOW..HIGH, such as session.timeout.ms=6s..45s")
+        if name not in known:
+            raise unknown_name("--set", name, known)
+        ends = [_number(end, known[name], f"--set {name}") for end in (low, high)]
+        if ends[0] > ends[1]:
+            raise InputError(f"--set {name}", f"{low} above {high}", "the smaller value first")
+        for end in ends:
+            parse_config({name: end}, "--set: ", registry)
+        ranges[name] = (ends[0], ends[1])
+    return ranges
+
+
+def _number(text: str, setting: Setting, where: str) -> int:
+    if is_time(setting):
+        return parse_duration(int(text) if text.isdecimal() else text, where)
+    if setting.type is not int or not text.isdecimal():
+        raise InputError(where, repr(text), "a setting and values that are whole numbers or times")
+    return int(text)
+
+
+# --- runs
+
+
+def _run(
+    plan: Plan, minutes: float | None, runs: int | None, jobs: int | None, timeout: float, corpus: Path | None
+) -> Report:
+    """Run until the time is over, the runs are done, or something is found."""
+    if minutes is None:
+        minutes = DEFAULT_MINUTES if runs is None else inf
+    ends = monotonic() + 60 * minutes
+    with _line() as line:
+
+        def goes_on(report: Report) -> bool:
+            line(f"{report.runs:,} runs, {len(report.coverage.counts):,} cells reached")
+            return monotonic() < ends and (runs is None or report.begun < runs)
+
+        return run_fuzz(plan, goes_on=goes_on, jobs=jobs, timeout=timeout, new=_keeper(corpus))
+
+
+def _keeper(corpus: Path | None) -> Callable[[Document], None]:
+    """Return a function that keeps a document in the folder, under a name that follows from its content."""
+    if corpus is None:
+        return lambda document: None  # noqa: ARG005
+    corpus.mkdir(parents=True, exist_ok=True)
+
+    def keep(document: Document) -> None:
+        text = _yaml(document)
+        write_whole(corpus / f"{sha256(text.encode()).hexdigest()[:12]}.yaml", text.encode())
+
+    return keep
+
+
+@contextmanager
+def _line() -> Iterator[Callable[[str], None]]:
+    """Show a line that changes on a terminal, and nothing in a pipe."""
+    if not sys.stderr.isatty():
+        yield lambda text: None  # noqa: ARG005
+        return
+    with stderr().status("") as status:
+        yield status.update
+
+
+def _replay(documents: Sequence[Document], strategies: Sequence[str], registry: Registry) -> None:
+    """Examine scenarios as they are.
+
+    Raises:
+        InputError: if there is none.
+    """
+    if not documents:
+        raise InputError("--replay", "no scenario", "the file of one")
+    failed = False
+    for document in documents:
+        for strategy in strategies:
+            examined = examined_document(document, strategy, registry)
+            about = f"{document['name']}, {strategy}"
+            failure = examined.failure
+            failed = failed or failure is not None
+            _print([f"{about}: {_told(failure) if failure else 'nothing found'}"])
+    if failed:
+        raise typer.Exit(int(ExitStatus.SOME_INPUTS_FAILED))
+
+
+# --- what is found
+
+
+def _summary(report: Report, plan: Plan) -> Iterator[str]:
+    states = {(cell.family, cell.state) for cell in report.coverage.counts}
+    what = "nothing found" if not report.found else f"{len(report.found)} found"
+    yield (
+        f"{report.runs:,} runs of {len(plan.strategies)} strategies with seed {plan.seed}: {what}; "
+        f"{len(report.coverage.counts):,} cells of request, state, member and answer in {len(states)} states"
+    )
+    for reason, times in sorted(report.prevented.items(), key=lambda pair: -pair[1])[:_MOST_REASONS]:
+        yield f"{times:,} of them need not come to rest: {reason}"
+
+
+def _give(found: Found, plan: Plan, out: Path | None, registry: Registry) -> None:
+    """Shrink what was found, write it, and print how to have it again."""
+    if found.failure.check not in (HANGS, ENDS, HASH_SEED):
+        found = shrunk(found, registry)
+    command = f"rebalance-lab fuzz {{}} -s {shlex.quote(found.strategy)} --replay"
+    path = out or _new_path(f"fuzz-{found.failure.check}-{plan.seed}")
+    head = f"# {_told(found.failure)}\n# {found.strategy}, run {found.number} of seed {plan.seed}\n"
+    write_whole(path, (head + _yaml(found.document)).encode())
+    again = command.format(shlex.quote(str(path)))
+    lines = [f"{found.strategy}: {_told(found.failure)}", f"the smallest scenario: {path}", f"again: {again}"]
+    if found.failure.check == INVARIANTS:
+        lines.append(
+            f"what happens: rebalance-lab simulate {shlex.quote(str(path))} -s {shlex.quote(found.strategy)}"
+        )
+    _print(lines)
+
+
+def _print(lines: Iterable[str]) -> None:
+    console = stdout()
+    for line in lines:
+        print_hanging(line, console)
+
+
+def _told(failure: Failure) -> str:
+    return f"{failure.check}: {' '.join(failure.detail.split())}"
+
+
+def _new_path(name: str) -> Path:
+    """Return the path of a file that does not exist in the current folder."""
+    numbers = chain([""], (f"-{number}" for number in count(2)))
+    return next(path for number in numbers if not (path := Path(f"{name}{number}.yaml")).exists())
+
+
+def _yaml(document: Document) -> str:
+    """Return a document as YAML, short lists and mappings in one line."""
+    text: str = yaml.safe_dump(document, sort_keys=False, default_flow_style=None, width=110)
+    return text

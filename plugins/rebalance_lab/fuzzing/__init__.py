@@ -1,0 +1,1 @@
+"""Random scenarios with faults, checks of their runs, and the smallest scenario that fails."""

@@ -1,0 +1,97 @@
+"""How long a group may take to own everything once all faults have ended, and which settings prevent it.
+
+The bound is generous: it adds what a group may have to wait for one after the other, such as two rounds of a
+cooperative protocol, each with a member that ends a batch first, after sessions that had to expire.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from coordinator_core.families.family import DELAY
+from coordinator_core.reading.durations import parse_duration
+from coordinator_core.registry.hookspecs import DELAY_OF_SETTINGS, Strategy
+from coordinator_core.registry.registry import Registry
+from rebalance_lab.scenarios.scenario import Member, Scenario
+from rebalance_lab.scenarios.settings import own_settings, setting_in
+
+LEARNING_MS = 20_000
+"""The least time in which members learn of new partitions, and join a round for them."""
+
+QUIET_MS = 30_000
+"""The time at the end in which no further round may begin."""
+
+_ROUNDS = 6
+"""The rounds that may follow one another once all faults have ended."""
+
+_TAIL = 4
+"""A batch whose records vary takes less than this many times its mean."""
+
+
+def settles_in_ms(scenario: Scenario, strategy: Strategy, registry: Registry) -> int:
+    """Return the time after the last fault in which a group comes to rest with everything owned."""
+    settings = {**scenario.config, **strategy.settings}
+
+    def longest(name: str) -> int:
+        own = [
+            member.overrides.config[name] for member in _members(scenario) if name in member.overrides.config
+        ]
+        return int(max([setting_in(settings, name, registry), *own]))
+
+    sessions = [longest("session.timeout.ms")]
+    protocol = registry.protocol(strategy.protocol)
+    sessions += [
+        setting_in(settings, name, registry)
+        for name in own_settings(protocol)
+        if name.endswith("session.timeout.ms")
+    ]
+    round_ms = longest("max.poll.interval.ms")
+    delay_ms = strategy.delay_ms or 0
+    if delay_ms == DELAY_OF_SETTINGS:
+        delay_ms = setting_in(settings, DELAY, registry)
+    initial_ms = setting_in(settings, "group.initial.rebalance.delay.ms", registry)
+    learning_ms = max(LEARNING_MS, longest("metadata.max.age.ms")) + longest("request.timeout.ms")
+    starting_ms = max((member.application.start_up[1] for member in _members(scenario)), default=0)
+    rounds_ms = _ROUNDS * round_ms + 3 * max(sessions) + 3 * delay_ms
+    return int(initial_ms + rounds_ms + learning_ms + starting_ms)
+
+
+def prevented_by(scenario: Scenario, strategy: Strategy, registry: Registry) -> str:
+    """Return what may keep the group from ever being at rest with everything owned; "" if nothing does."""
+    return next(_obstacles(scenario, strategy, registry), "")
+
+
+def _obstacles(scenario: Scenario, strategy: Strategy, registry: Registry) -> Iterator[str]:
+    members = list(_members(scenario))
+    subscriptions = {(member.topics, member.pattern) for member in members}
+    alike = len(subscriptions) < 2 and all(event.kind != "subscribe" for event in scenario.events)
+    if registry.protocol(strategy.protocol).servers is not None and not alike:
+        yield "members without a coordinator share out all topics, also those that only some subscribe to"
+    for member in members:
+        settings = {**scenario.config, **member.overrides.config}
+        limit_ms = setting_in(settings, "max.poll.interval.ms", registry)
+        application = member.application
+        busy_ms = application.on_revoked[1] + application.on_assigned[1] + application.restore[1]
+        if busy_ms >= limit_ms:
+            yield f"callbacks of {member.id} take {busy_ms} ms; max.poll.interval.ms is {limit_ms} ms"
+        if member.process_rate is not None:
+            records = setting_in(settings, "max.poll.records", registry)
+            spread = _TAIL if application.record_cv else 1
+            batch_ms = (
+                spread * records * 1_000 / member.process_rate + application.batch_overhead[1] + busy_ms
+            )
+            if batch_ms >= limit_ms:
+                yield f"batches of {member.id} take {batch_ms:.0f} ms; max.poll.interval.ms is {limit_ms} ms"
+
+
+def _members(scenario: Scenario) -> Iterator[Member]:
+    """Yield the members of the document and those that join later."""
+    yield from scenario.members
+    for event in scenario.events:
+        if event.kind == "join":
+            yield from event.arguments.members
+
+
+def longest_rolling_ms(rolling: Mapping[str, Any], members: int) -> int:
+    """Return how long a rolling restart may take with so many members."""
+    every_ms, down_ms = (parse_duration(rolling[key], key) for key in ("every", "down"))
+    return every_ms * (members + 1) + 2 * down_ms + 3_000
