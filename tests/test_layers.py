@@ -36,7 +36,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "lab traces": FAMILIES | {"lab scenarios"},
     "lab simulation": FAMILIES | {"lab scenarios", "lab traces"},
     "lab verdicts": FAMILIES | {"lab scenarios", "lab traces", "lab simulation"},
-    "lab cli": FAMILIES | {"lab scenarios", "lab traces", "lab simulation", "lab verdicts"},
+    "lab fuzzing": FAMILIES | {"lab scenarios", "lab traces", "lab simulation", "lab verdicts"},
+    "lab cli": FAMILIES | {"lab scenarios", "lab traces", "lab simulation", "lab verdicts", "lab fuzzing"},
 }
 """The rooms from the bottom up, with those that each may import. Think before a line gets longer."""
 

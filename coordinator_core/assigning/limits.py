@@ -103,6 +103,11 @@ class _Series(Thread):
                     return True
 
 
+def available_cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 @contextmanager
 def without_interrupts() -> Iterator[None]:
     """Start processes that Ctrl-C does not reach: the program that has started them ends them.

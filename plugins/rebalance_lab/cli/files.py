@@ -106,7 +106,7 @@ def _write_through(place: Path | int, data: bytes) -> None:
 def _unfinished(path: Path) -> Iterator[Path]:
     """Create an empty file beside a regular one, with its mode and owner, and remove what is left of it."""
     target = Path(os.path.realpath(path))
-    unfinished = target.with_name(f".rebalance-lab-{token_hex(8)}.part")
+    unfinished = target.parent / f".rebalance-lab-{token_hex(8)}.part"
     try:
         before = path.stat()
     except FileNotFoundError:

@@ -33,6 +33,7 @@ from rebalance_lab.scenarios.portable import portable_scenario
 from rebalance_lab.scenarios.settings import Setting, is_time, known_settings, parse_config
 
 DEFAULT_MINUTES = 1.0
+SHRINKING_SECONDS = 60
 EVERYTHING, NOTHING = "all", "none"
 _MOST_REASONS = 3
 
@@ -272,14 +273,18 @@ def _summary(report: Report, plan: Plan) -> Iterator[str]:
 
 def _give(found: Found, plan: Plan, out: Path | None, registry: Registry) -> None:
     """Shrink what was found, write it, and print how to have it again."""
+    _print([f"{found.strategy}, run {found.number}: {_told(found.failure)}"])
     if found.failure.check not in (HANGS, ENDS, HASH_SEED):
-        found = shrunk(found, registry)
+        ends = monotonic() + SHRINKING_SECONDS
+        with _line() as line:
+            line("looking for a smaller scenario")
+            found = shrunk(found, registry, lambda: monotonic() < ends)
     command = f"rebalance-lab fuzz {{}} -s {shlex.quote(found.strategy)} --replay"
     path = out or _new_path(f"fuzz-{found.failure.check}-{plan.seed}")
     head = f"# {_told(found.failure)}\n# {found.strategy}, run {found.number} of seed {plan.seed}\n"
     write_whole(path, (head + _yaml(found.document)).encode())
     again = command.format(shlex.quote(str(path)))
-    lines = [f"{found.strategy}: {_told(found.failure)}", f"the smallest scenario: {path}", f"again: {again}"]
+    lines = [f"the smallest scenario: {path}", f"again: {again}"]
     if found.failure.check == INVARIANTS:
         lines.append(
             f"what happens: rebalance-lab simulate {shlex.quote(str(path))} -s {shlex.quote(found.strategy)}"

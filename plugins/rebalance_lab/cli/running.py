@@ -1,6 +1,5 @@
 """Runs of strategies on scenarios, in this process or in parallel ones, with progress bars on a terminal."""
 
-import os
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +13,7 @@ from time import process_time
 from typing import TYPE_CHECKING, Any
 
 from coordinator_core.assigning.combinators import with_deadline
-from coordinator_core.assigning.limits import Worker
+from coordinator_core.assigning.limits import Worker, available_cores
 from coordinator_core.errors import RebalanceLabError
 from coordinator_core.reading.raised import traceback_of
 from coordinator_core.registry.hookspecs import Strategy
@@ -106,11 +105,6 @@ def run_one(
     with _bars([task]) as bars:
         move = partial(bars.move, 0)
         return _run(task, timeout, move, watch=watch, exchanged=exchanged)
-
-
-def available_cores() -> int:
-    """Return the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class _Processes:

@@ -4,7 +4,6 @@ Each run is drawn from the seed and its number, so that it can be had again. The
 watched: code that hangs or ends its process is a failure like others.
 """
 
-import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ from random import Random
 from time import monotonic
 from typing import Any, Self
 
-from coordinator_core.assigning.limits import Worker
+from coordinator_core.assigning.limits import Worker, available_cores
 from coordinator_core.errors import InputError
 from coordinator_core.registry.registry import Registry, default_registry
 from rebalance_lab.fuzzing.checks import ENDS, HANGS, HASH_SEED, Examined, Failure, examine
@@ -26,7 +25,6 @@ from rebalance_lab.scenarios.scenario import parse_scenario
 TWICE_EVERY = 25
 """Of so many runs one is done again in another process, which has another hash seed."""
 
-SHRINKING_TRIES = 400
 _TICK_S = 0.1
 
 
@@ -61,14 +59,22 @@ class Report:
     coverage: Coverage = field(default_factory=Coverage)
     found: list[Found] = field(default_factory=list)
 
+    def add(self, examined: Examined) -> int:
+        """Count what a run was and reached. Return how many cells no run had reached before."""
+        if examined.prevented:
+            self.prevented[examined.prevented] = self.prevented.get(examined.prevented, 0) + 1
+        return self.coverage.add(examined.coverage.counts)
+
 
 def strategy_of(plan: Plan, number: int) -> str:
     """Return the strategy of a run: they take turns."""
     return plan.strategies[number % len(plan.strategies)]
 
 
-def document_of(plan: Plan, number: int, registry: Registry) -> Document:
+def document_of(plan: Plan, number: int, registry: Registry, *, aimed: bool = True) -> Document:
     """Return the document of a run. Equal plans and numbers give equal documents, in every process.
+
+    No code of assignors is run if it is not ``aimed`` (see `draw_document`).
 
     Raises:
         InputError: if a document to draw around is none of a scenario that the strategy can run.
@@ -77,7 +83,9 @@ def document_of(plan: Plan, number: int, registry: Registry) -> Document:
     if plan.around:
         around = plan.around[number // len(plan.strategies) % len(plan.around)]
     random, strategy = Random(f"{plan.seed}:{number}"), registry.strategy(strategy_of(plan, number))
-    return draw_document(random, strategy, registry, around=around, faults=plan.faults, ranges=plan.ranges)
+    return draw_document(
+        random, strategy, registry, around=around, faults=plan.faults, ranges=plan.ranges, aimed=aimed
+    )
 
 
 def examined_document(document: Document, strategy: str, registry: Registry) -> Examined:
@@ -90,8 +98,8 @@ def examined_document(document: Document, strategy: str, registry: Registry) -> 
     return examine(scenario, registry.strategy(strategy), registry)
 
 
-def shrunk(found: Found, registry: Registry, tries: int = SHRINKING_TRIES) -> Found:
-    """Return the failure with the smallest document for which the same check fails."""
+def shrunk(found: Found, registry: Registry, goes_on: Callable[[], bool]) -> Found:
+    """Return the failure with the smallest document for which the same check fails, as far as it goes on."""
     last = found.failure
 
     def fails(document: Document) -> bool:
@@ -105,7 +113,7 @@ def shrunk(found: Found, registry: Registry, tries: int = SHRINKING_TRIES) -> Fo
         last = failure
         return True
 
-    document = smallest(found.document, fails, tries)
+    document = smallest(found.document, fails, goes_on)
     return Found(last, found.strategy, document, found.number)
 
 
@@ -129,34 +137,35 @@ def fuzz(
     """
     report, registry = Report(), default_registry()
     for number in range(len(plan.strategies) * max(1, len(plan.around))):
-        document_of(plan, number, registry)
+        document_of(plan, number, registry, aimed=False)
     with _Pool(plan, jobs or available_cores(), timeout) as pool:
         while len(report.found) < most and (pool.is_busy or goes_on(report)):
             pool.begin(report, goes_on)
-            for number, answer in pool.answers():
-                _note(plan, report, number, answer, new)
+            for number, document, answer in pool.answers():
+                failure = answer.failure if isinstance(answer, Examined) else answer
+                if failure is not None:
+                    _note(report, Found(failure, strategy_of(plan, number), document, number))
+                report.runs += 1
+                if isinstance(answer, Examined) and report.add(answer):
+                    new(document)
     return report
 
 
-def available_cores() -> int:
-    """Return the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def _note(report: Report, found: Found) -> None:
+    """Note a failure, unless the same check has failed for the strategy before."""
+    known = {(other.failure.check, other.strategy) for other in report.found}
+    if (found.failure.check, found.strategy) not in known:
+        report.found.append(found)
 
 
-def _note(
-    plan: Plan, report: Report, number: int, answer: Examined | Failure, new: Callable[[Document], None]
-) -> None:
-    report.runs += 1
-    failure = answer if isinstance(answer, Failure) else answer.failure
-    strategy, registry = strategy_of(plan, number), default_registry()
-    if isinstance(answer, Examined):
-        if answer.prevented:
-            report.prevented[answer.prevented] = report.prevented.get(answer.prevented, 0) + 1
-        if report.coverage.add(answer.coverage.counts):
-            new(document_of(plan, number, registry))
-    known = {(found.failure.check, found.strategy) for found in report.found}
-    if failure is not None and (failure.check, strategy) not in known:
-        report.found.append(Found(failure, strategy, document_of(plan, number, registry), number))
+@dataclass(slots=True)
+class _Turn:
+    """A run of a process, since when, and its document once it is known."""
+
+    worker: Worker
+    number: int
+    began: float
+    document: Document = field(default_factory=dict)
 
 
 class _Pool:
@@ -166,7 +175,7 @@ class _Pool:
         self._plan, self._count, self._timeout = plan, count, timeout
         self._numbers = count_from(0)
         self._idle: list[Worker] = []
-        self._busy: dict[Connection, tuple[Worker, int, float]] = {}
+        self._busy: dict[Connection, _Turn] = {}
         self._digests: dict[int, tuple[str, Worker]] = {}
         """The digests of runs that are to be done again, and the processes that have done them."""
 
@@ -174,7 +183,7 @@ class _Pool:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for worker in (*self._idle, *(worker for worker, _, _ in self._busy.values())):
+        for worker in (*self._idle, *(turn.worker for turn in self._busy.values())):
             worker.kill()
 
     @property
@@ -191,30 +200,38 @@ class _Pool:
             number = again[0] if again else next(self._numbers)
             report.begun += not again
             worker = self._idle.pop() if self._idle else Worker(_serve, self._plan)
-            self._busy[worker.connection] = worker, number, monotonic()
+            self._busy[worker.connection] = _Turn(worker, number, monotonic())
             with suppress(OSError):  # the process has ended, which the answer reports
                 worker.connection.send(number)
 
-    def answers(self) -> Iterator[tuple[int, Examined | Failure]]:
-        """Yield the answers that come within a short time."""
+    def answers(self) -> Iterator[tuple[int, Document, Examined | Failure]]:
+        """Yield the answers that come within a short time, with the numbers and documents of their runs."""
         for connection in wait(list(self._busy), _TICK_S):
             assert isinstance(connection, Connection)
-            worker, number, _ = self._busy.pop(connection)
+            turn = self._busy[connection]
             try:
-                answer: Examined | Failure = connection.recv()
+                answer: Document | Examined = connection.recv()
             except (EOFError, OSError):
-                answer = Failure(ENDS, worker.how_it_ended())
-                worker.kill()
-            else:
-                self._idle.append(worker)
-            compared = self._compared(number, answer, worker)
+                yield self._given_up(turn, ENDS, turn.worker.how_it_ended())
+                continue
+            if not isinstance(answer, Examined):
+                turn.document = answer
+                continue
+            del self._busy[connection]
+            self._idle.append(turn.worker)
+            compared = self._compared(turn.number, answer, turn.worker)
             if compared is not None:
-                yield number, compared
-        for connection, (worker, number, began) in list(self._busy.items()):
-            if monotonic() - began > self._timeout:
-                del self._busy[connection]
-                worker.kill()
-                yield number, Failure(HANGS, f"the run did not end within {self._timeout:g} s")
+                yield turn.number, turn.document, compared
+        for turn in list(self._busy.values()):
+            if monotonic() - turn.began > self._timeout:
+                yield self._given_up(turn, HANGS, f"the run did not end within {self._timeout:g} s")
+
+    def _given_up(self, turn: _Turn, check: str, detail: str) -> tuple[int, Document, Failure]:
+        """End the process of a run. If it has not told its document, that without an aim takes its place."""
+        del self._busy[turn.worker.connection]
+        turn.worker.kill()
+        document = turn.document or document_of(self._plan, turn.number, default_registry(), aimed=False)
+        return turn.number, document, Failure(check, detail)
 
     def _compared(self, number: int, answer: Examined | Failure, worker: Worker) -> Examined | Failure | None:
         """Return an answer, or of a run that was done again only a failure: a trace that differs."""
@@ -236,4 +253,5 @@ def _serve(connection: Any, plan: Plan) -> None:
         while True:
             number = connection.recv()
             document = document_of(plan, number, registry)
+            connection.send(document)
             connection.send(examined_document(document, strategy_of(plan, number), registry))

@@ -34,6 +34,11 @@ HASH_SEED = "depends-on-hash-seed"
 HANGS = "hangs"
 ENDS = "ends-the-process"
 
+_AFTER_CALM = {"lag_view", "join", "add_partitions"}
+"""The events that may follow the end of all faults. The group settles after them, too."""
+
+_MOST_TOLD = 3
+
 _COARSE = 1e-6
 """The relative difference of two sums of floats in another order."""
 
@@ -84,7 +89,7 @@ def _failures(
         every_message=True,
     )  # fmt: skip
     generations: list[int] = []
-    for until_ms in (scenario.duration_ms - QUIET_MS, scenario.duration_ms):
+    for until_ms in (max(0, scenario.duration_ms - QUIET_MS), scenario.duration_ms):
         run.advance(until_ms)
         if watch.violations:
             first = watch.violations[0]
@@ -95,7 +100,8 @@ def _failures(
     examined.digest = sha256(trace.encode()).hexdigest()
     ends_well = _has_time_to_settle(scenario, strategy, registry) and not examined.prevented
     if ends_well and (problems := watch.settled()):
-        yield Failure(LIVENESS, f"{len(problems)} things are wrong at the end, first: {problems[0]}")
+        more = f" (and {len(problems) - _MOST_TOLD} more)" if len(problems) > _MOST_TOLD else ""
+        yield Failure(LIVENESS, f"at the end {'; '.join(problems[:_MOST_TOLD])}{more}")
     if ends_well and generations[0] != generations[1]:
         yield Failure(
             SUPERFLUOUS, f"generation {generations[1]} began {QUIET_MS // 1_000} s before the end or later"
@@ -106,13 +112,21 @@ def _failures(
 
 
 def _has_time_to_settle(scenario: Scenario, strategy: Strategy, registry: Registry) -> bool:
-    """Whether all faults end so long before the end that the group has to be at rest."""
-    calm_ms = [event.at_ms for event in scenario.events if event.kind == "calm"]
-    if not calm_ms and (scenario.network.loss or scenario.network.duplicate):
+    """Whether all faults end so long before the end that the group has to be at rest.
+
+    Members without a coordinator learn of what they have missed with the next change: one has to follow.
+    """
+    kinds = [event.kind for event in scenario.events]
+    if "calm" not in kinds:
         return False
-    last_ms = scenario.events[-1].at_ms if scenario.events else 0
+    after = kinds[len(kinds) - kinds[::-1].index("calm") :]
+    views = {e.arguments.member: e.arguments.by_ms for e in scenario.events if e.kind == "lag_view"}
+    if any(views.values()) or set(after) - _AFTER_CALM:
+        return False
+    if registry.protocol(strategy.protocol).servers is not None and "join" not in after:
+        return False
     needed_ms = settles_in_ms(scenario, strategy, registry) + QUIET_MS + LEARNING_MS
-    return bool(calm_ms) and scenario.duration_ms - last_ms >= needed_ms
+    return scenario.duration_ms - scenario.events[-1].at_ms >= needed_ms
 
 
 def _differences(every: Trace, some: Trace) -> Iterator[Failure]:

@@ -5,6 +5,7 @@ cooperative protocol, each with a member that ends a batch first, after sessions
 """
 
 from collections.abc import Iterator, Mapping
+from math import sqrt
 from typing import Any
 
 from coordinator_core.families.family import DELAY
@@ -23,8 +24,13 @@ QUIET_MS = 30_000
 _ROUNDS = 6
 """The rounds that may follow one another once all faults have ended."""
 
-_TAIL = 4
-"""A batch whose records vary takes less than this many times its mean."""
+RETRIES, BACKOFF = "rebalance.max.retries", "rebalance.backoff.ms"
+
+_HANDOVERS = 3
+"""The owners that a member without a coordinator may have to wait for one after the other."""
+
+_DEVIATIONS = 5
+"""A batch takes at most so many standard deviations more than its mean."""
 
 
 def settles_in_ms(scenario: Scenario, strategy: Strategy, registry: Registry) -> int:
@@ -62,6 +68,8 @@ def prevented_by(scenario: Scenario, strategy: Strategy, registry: Registry) -> 
 
 def _obstacles(scenario: Scenario, strategy: Strategy, registry: Registry) -> Iterator[str]:
     members = list(_members(scenario))
+    names = own_settings(registry.protocol(strategy.protocol))
+    own = {name: setting_in({**scenario.config, **strategy.settings}, name, registry) for name in names}
     subscriptions = {(member.topics, member.pattern) for member in members}
     alike = len(subscriptions) < 2 and all(event.kind != "subscribe" for event in scenario.events)
     if registry.protocol(strategy.protocol).servers is not None and not alike:
@@ -71,16 +79,20 @@ def _obstacles(scenario: Scenario, strategy: Strategy, registry: Registry) -> It
         limit_ms = setting_in(settings, "max.poll.interval.ms", registry)
         application = member.application
         busy_ms = application.on_revoked[1] + application.on_assigned[1] + application.restore[1]
+        batch_ms = busy_ms + _longest_batch_ms(member, setting_in(settings, "max.poll.records", registry))
         if busy_ms >= limit_ms:
             yield f"callbacks of {member.id} take {busy_ms} ms; max.poll.interval.ms is {limit_ms} ms"
-        if member.process_rate is not None:
-            records = setting_in(settings, "max.poll.records", registry)
-            spread = _TAIL if application.record_cv else 1
-            batch_ms = (
-                spread * records * 1_000 / member.process_rate + application.batch_overhead[1] + busy_ms
-            )
-            if batch_ms >= limit_ms:
-                yield f"batches of {member.id} take {batch_ms:.0f} ms; max.poll.interval.ms is {limit_ms} ms"
+        if batch_ms >= limit_ms:
+            yield f"batches of {member.id} take {batch_ms:.0f} ms; max.poll.interval.ms is {limit_ms} ms"
+        if RETRIES in own and own[RETRIES] * own[BACKOFF] <= _HANDOVERS * batch_ms:
+            yield f"{member.id} takes {batch_ms:.0f} ms to give up partitions; others do not try for so long"
+
+
+def _longest_batch_ms(member: Member, records: int) -> float:
+    if member.process_rate is None:
+        return 0.0
+    spread = 1 + _DEVIATIONS * member.application.record_cv / sqrt(max(records, 1))
+    return spread * records * 1_000 / member.process_rate + member.application.batch_overhead[1]
 
 
 def _members(scenario: Scenario) -> Iterator[Member]:

@@ -1,7 +1,7 @@
 """A smaller document that fails in the same way: whatever can be left out is left out.
 
 Candidates are tried in turn, large parts first, and what still fails is shrunk further (as delta debugging
-does: Zeller and Hildebrandt, 2002). Each candidate is a document that somebody could have written.
+does: Zeller and Hildebrandt, 2002). Each candidate has less of something, or earlier times, so that it ends.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -17,19 +17,20 @@ _PLAIN: Document = {"brokers": 1, "measure": None, "network": None, "description
 _ROUND_MS = (10_000, 1_000, 100)
 
 
-def smallest(document: Document, fails: Callable[[Document], bool], budget: int) -> Document:
-    """Return a document that fails and of which no part can be left out, after ``budget`` tries at most.
+def smallest(
+    document: Document, fails: Callable[[Document], bool], goes_on: Callable[[], bool] = lambda: True
+) -> Document:
+    """Return a document that fails and of which no part can be left out, or the smallest so far.
 
-    ``fails``: whether a document is one of a scenario and fails in the same way.
+    ``fails``: whether a document is one of a scenario and fails in the same way. ``goes_on`` is asked before
+    each try.
     """
-    tried = 0
     shrunk = True
     while shrunk:
         shrunk = False
         for candidate in _candidates(document):
-            if tried == budget:
+            if not goes_on():
                 return document
-            tried += 1
             if candidate != document and fails(candidate):
                 document, shrunk = candidate, True
                 break
@@ -38,6 +39,7 @@ def smallest(document: Document, fails: Callable[[Document], bool], budget: int)
 
 def _candidates(document: Document) -> Iterator[Document]:
     events, members = document.get("events") or [], document["members"]
+    yield from _shorter(document)
     for kept in _without_runs(events):
         yield {**document, "events": kept}
     for kept in _without_runs(members):
@@ -117,13 +119,20 @@ def _smaller_members(member: Document) -> Iterator[Document]:
             yield {**member, "topics": [name for name in member["topics"] if name != topic]}
 
 
+def _shorter(document: Document) -> Iterator[Document]:
+    """Yield the document with an earlier end, and without the events after it."""
+    duration_ms = parse_duration(document["duration"], "duration")
+    events = document.get("events") or []
+    for shorter in (duration_ms // 4, duration_ms // 2, duration_ms * 7 // 8):
+        if shorter:
+            kept = [event for event in events if parse_duration(event["at"], "at") <= shorter]
+            yield {**document, "events": kept, "duration": shorter}
+
+
 def _sooner(document: Document) -> Iterator[Document]:
-    """Yield the document with an earlier end, with pauses left out, and with round times."""
+    """Yield the document with events that happen earlier, or at round times."""
     duration_ms = parse_duration(document["duration"], "duration")
     times = [parse_duration(event["at"], "at") for event in document.get("events") or []]
-    for shorter in (duration_ms // 2, max(times, default=0) + 1_000):
-        if 0 < shorter < duration_ms:
-            yield {**document, "duration": shorter}
     if times:
         for less in (times[0], times[0] // 2):
             if less >= 1_000:
@@ -133,8 +142,8 @@ def _sooner(document: Document) -> Iterator[Document]:
             if at_ms % step_ms:
                 rounded = at_ms - at_ms % step_ms
                 yield _moved(document, [*times[:number], rounded, *times[number + 1 :]], duration_ms)
-        if duration_ms % step_ms:
-            yield {**document, "duration": duration_ms + step_ms - duration_ms % step_ms}
+        if duration_ms > step_ms and duration_ms % step_ms:
+            yield {**document, "duration": duration_ms - duration_ms % step_ms}
 
 
 def _moved(document: Document, times: Sequence[int], duration_ms: int) -> Document:
