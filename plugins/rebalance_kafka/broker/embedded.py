@@ -185,7 +185,7 @@ class EmbeddedBroker:
                     self._served,
                     self.access,
                 )
-                store.compact()
+                store.try_to_compact()
             self._server = await self._listening(loop)
         except BaseException:
             self._guard.close()
