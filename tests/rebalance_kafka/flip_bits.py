@@ -2,9 +2,9 @@
 
     python -m tests.rebalance_kafka.flip_bits [FLIPS] [SEED]
 
-The files have 20 committed offsets and 100 records, with all that a broker keeps beside them. They are those of
-a broker that was stopped, and of one that was killed, whose last writes are in the write-ahead log. The bits are
-drawn from all bytes of a file, used or not.
+The files have 20 committed offsets and 100 records, with all that a broker keeps beside them. They are those
+of a broker that was stopped, and of one that was killed, whose last writes are in the write-ahead log. The
+bits are drawn from all bytes of a file, used or not.
 """
 
 import asyncio
@@ -188,10 +188,12 @@ def main(flips: int = 1_000, seed: int = 1) -> int:
         for name, path, bit, end, words in flipped(Path(under), flips, seed):
             counts.setdefault((name, path.name), Counter())[end] += 1
             if end in WRONG:
-                print(f"{name} {path.name} bit {bit}: {end}: {words}")
-    print(f"{'folder':8} {'file':24}" + "".join(f"{end:>17}" for end in Fate))
+                sys.stdout.write(f"{name} {path.name} bit {bit}: {end}: {words}\n")
+    heads = "".join(f"{end:>17}" for end in Fate)
+    sys.stdout.write(f"{'folder':8} {'file':24}{heads}\n")
     for (name, file), fates in counts.items():
-        print(f"{name:8} {file:24}" + "".join(f"{fates[end]:17,}" for end in Fate))
+        counted = "".join(f"{fates[end]:17,}" for end in Fate)
+        sys.stdout.write(f"{name:8} {file:24}{counted}\n")
     return int(any(fates[end] for fates in counts.values() for end in WRONG))
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 import shutil
 import sqlite3
 import zlib
@@ -12,6 +13,7 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from kio.schema.errors import ErrorCode as Wire
 
 from coordinator_core.coordinator.find_coordinator import home_partition
 from coordinator_core.coordinator.records import OffsetRecord, StoredOffset, encode_record
@@ -19,13 +21,20 @@ from coordinator_core.errors import InputError
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
 from rebalance_kafka.broker import store as store_module
+from rebalance_kafka.broker.cleaning import Cleaner
+from rebalance_kafka.broker.commits import Commits
+from rebalance_kafka.broker.schema import COLUMNS
 from rebalance_kafka.broker.store import FILE, Store
 from rebalance_kafka.broker.topics import Topics
 from rebalance_kafka.broker.transactions import Transactions
+from rebalance_kafka.wire.apis import Api
 from tests.examples import scaled
-from tests.rebalance_kafka.live import broker
+from tests.rebalance_kafka import flip_bits
+from tests.rebalance_kafka.frames import their_class
+from tests.rebalance_kafka.live import ask, broker, run
+from tests.rebalance_kafka.records import AT_MS, Sent, batch
 
-WAL = f"{FILE}-wal"
+WAL, COMMITS = f"{FILE}-wal", f"{FILE}-commits"
 HEADER = 32
 """The bytes of the header of a write-ahead log."""
 SALTED = 12
@@ -76,13 +85,19 @@ def with_flipped(data, bit):
 
 
 def copied_to(to, folder):
-    """Copy the database of a folder and its write-ahead log, as they are, into an empty folder."""
+    """Copy the files of a folder that are read, as they are, into an empty folder."""
     shutil.rmtree(to, ignore_errors=True)
     to.mkdir()
-    for name in (FILE, WAL):
+    for name in (FILE, WAL, COMMITS):
         if (folder / name).exists():
             shutil.copy(folder / name, to / name)
     return to
+
+
+def change(folder, statement):
+    """Change rows of a store that is closed, without their checksums."""
+    with closing(sqlite3.connect(folder / FILE)) as sql, sql:
+        sql.execute(statement)
 
 
 @cache
@@ -163,7 +178,7 @@ def test_a_flipped_bit_of_a_record_is_refused_by_its_row(tmp_path):
             replace(store, 2, with_flipped(record, bit))
             for reading in (store.compact, lambda: store.read(3)):
                 with pytest.raises(
-                    InputError, match=r"broker.sqlite, row 2 of the table log: found a damaged"
+                    InputError, match=r"broker.sqlite, row 2 of the table log, partition 3: found a damaged"
                 ):
                     reading()
         replace(store, 2, record)
@@ -244,20 +259,23 @@ def test_a_flipped_bit_of_a_file_loses_no_offset_in_silence(name, closed, killed
 @given(data=st.data())
 @settings(max_examples=scaled(1_000), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_write_ahead_log_that_ends_anywhere_loses_an_incomplete_write_only(killed, tmp_path, caplog, data):
-    """A process was killed in the middle of a write. SQLite keeps what was written before."""
+    """The number of commits is not known. SQLite keeps what was written before."""
     whole = (killed / WAL).read_bytes()
     cut = data.draw(st.integers(HEADER, len(whole)), label="cut")
     folder = copied_to(tmp_path / "cut", killed)
+    (folder / COMMITS).unlink()
     (folder / WAL).write_bytes(whole[:cut])
     expected, end = rows(folder), max(end for end in write_ends(whole) if end <= cut)
     caplog.clear()
     Store(folder).close()
     assert rows(folder) == (expected or [])
     warning = f"{folder / WAL}: the last write, from byte {end} to {cut}, is incomplete and is dropped"
+    unknown = f"{folder / COMMITS} does not exist: whether the last writes are missing is not known"
+    expected = [] if end <= write_ends(whole)[1] else [unknown]  # the first write creates the tables
     if cut - end >= SALTED:
-        assert caplog.messages == [warning]
+        assert caplog.messages == [*expected, warning]
     elif end == cut:
-        assert caplog.messages == []
+        assert caplog.messages == expected
 
 
 def test_frames_of_an_earlier_write_ahead_log_are_no_damage(tmp_path, caplog):
@@ -287,5 +305,199 @@ def test_damage_of_a_write_ahead_log_names_the_place_and_the_later_writes(killed
         with pytest.raises(InputError, match=message):
             Store(folder)
     (folder / WAL).write_bytes(log[:begin])
+    (folder / COMMITS).unlink()
     with closing(Store(folder)) as store:
         assert len(store.read(HOMES["another"])) == 3 * OFFSETS + 1 - 4
+
+
+# --- the number of commits
+
+
+@given(data=st.data())
+@settings(max_examples=scaled(1_000), suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_write_ahead_log_that_lost_commits_is_refused_wherever_it_ends(killed, tmp_path, data):
+    whole = (killed / WAL).read_bytes()
+    ends = write_ends(whole)
+    cut = data.draw(st.integers(0, ends[-1] - 1), label="cut")
+    folder = copied_to(tmp_path / "cut", killed)
+    (folder / WAL).write_bytes(whole[:cut])
+    lost = sum(end > cut for end in ends[2:])  # the first write creates the tables
+    with pytest.raises(InputError, match=f"the last {lost} are missing, .*delete {COMMITS}, which loses"):
+        Store(folder)
+
+
+def test_a_database_without_its_write_ahead_log_is_refused_until_the_loss_is_accepted(killed, tmp_path):
+    folder = copied_to(tmp_path / "folder", killed)
+    (folder / WAL).unlink()
+    for _ in range(2):
+        with pytest.raises(InputError, match=f"{COMMITS}: found 23 commits, and 0 in the database"):
+            Store(folder)
+    (folder / COMMITS).unlink()
+    with closing(Store(folder)) as store:
+        assert store.topics() == {}
+
+
+def test_a_write_that_was_never_acknowledged_may_be_missing(killed, tmp_path, caplog):
+    """The process was killed before it noted the commit, or in the middle of it."""
+    log = (killed / WAL).read_bytes()
+    for end in (len(log), len(log) - 100):
+        folder = copied_to(tmp_path / "folder", killed)
+        Commits(folder / COMMITS).note(22)
+        (folder / WAL).write_bytes(log[:end])
+        Store(folder).close()
+    assert len(caplog.messages) == 1
+    assert "is incomplete and is dropped" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("content", "words"), [(None, "does not exist"), (b"", "does not exist"), (b"short", "is damaged")]
+)
+def test_an_unknown_number_of_commits_is_a_warning_once(content, words, closed, tmp_path, caplog):
+    folder = copied_to(tmp_path / "folder", closed)
+    (folder / COMMITS).unlink()
+    if content is not None:
+        (folder / COMMITS).write_bytes(content)
+    for _ in range(2):
+        assert committed(folder) == COMMITTED
+    assert caplog.messages == [
+        f"{folder / COMMITS} {words}: whether the last writes are missing is not known"
+    ]
+
+
+def test_a_number_of_commits_that_cannot_be_written_is_a_warning_once(tmp_path, caplog):
+    with closing(Store(tmp_path)) as store:
+        (tmp_path / COMMITS).unlink()
+        (tmp_path / COMMITS).mkdir()
+        for offset in (1, 2):
+            assert store.append(3, [commit("g", 1, offset)]) is ErrorCode.NONE
+        assert len(store.read(3)) == 2
+    assert caplog.messages == [
+        f"{tmp_path / COMMITS}: Is a directory, and the number of commits is not noted"
+    ]
+
+
+# --- rows
+
+
+DAMAGED = {
+    "update topics set partitions = 9 where name = 't'": "topics (name t, id 1)",
+    "update batches set last = 7 where topic = 1 and first = 12": (
+        "batches (topic 1 't', partition 0, first 12) and 1 more of it"
+    ),
+    "update batches set data = x'00' where first = 44": ("batches (topic 1 't', partition 0, first 44)"),
+    "update batches set max_timestamp_ms = 1 where topic = 1": "batches (topic 1 't', partition 0, first 0) "
+    "and 22 more of it",
+    "update batches set producer = 8 where producer = 7": "batches (topic 1 't', partition 0, first 48)",
+    "update configs set value = '1'": "configs (topic 2 'u', name retention.ms)",
+    "update starts set first = 4": "starts (topic 1 't', partition 1)",
+    "update transactions set last = null": "transactions (topic 2 'u', partition 0, first 0)",
+    "update counters set value = 0 where name = 'producer'": "counters (name producer)",
+    "update transactional_ids set name = 'z' where name = 'x'": "transactional_ids (name z)",
+    "update topics set name = x'ff' where name = 'u'": "topics (name \ufffd, id 2)",
+}
+
+
+@pytest.mark.parametrize("statement", DAMAGED)
+def test_a_damaged_row_is_refused_by_its_table_and_names(statement, tmp_path):
+    flip_bits.write(tmp_path).close()
+    change(tmp_path, statement)
+    message = f"found a damaged row of the table {DAMAGED[statement]}, expected a whole SQLite file"
+    for _ in range(2):
+        with pytest.raises(InputError, match=re.escape(message)):
+            Store(tmp_path)
+
+
+def test_a_damaged_row_is_deleted_to_start_without_it(tmp_path):
+    flip_bits.write(tmp_path).close()
+    change(tmp_path, "update batches set data = x'00' where topic = 1 and first = 4")
+    with pytest.raises(InputError, match="or delete the row, which loses what it contains"):
+        Store(tmp_path)
+    change(tmp_path, "delete from batches where topic = 1 and first = 4")
+    with closing(Store(tmp_path)) as store:
+        assert [batch.first for batch in store.batches_from("t", 0, 0)][:3] == [0, 8, 12]
+
+
+def test_rows_of_format_4_get_checksums(tmp_path):
+    flip_bits.write(tmp_path).close()
+    with closing(sqlite3.connect(tmp_path / FILE)) as sql, sql:
+        for table in COLUMNS:
+            sql.execute(f"alter table {table} drop column checksum")
+        sql.execute("delete from counters where name = 'commits'")
+        sql.execute("pragma user_version = 4")
+    (tmp_path / COMMITS).unlink()
+    with closing(Store(tmp_path)) as store:
+        assert store.topics() == {"t": 2, "u": 1}
+    change(tmp_path, "update starts set first = 4")
+    with pytest.raises(InputError, match="the table starts"):
+        Store(tmp_path)
+
+
+@pytest.mark.parametrize("policy", ["delete", "compact"])
+def test_cleaning_deletes_nothing_of_a_partition_with_a_damaged_batch(policy, tmp_path, caplog):
+    with closing(Store(tmp_path)) as store:
+        topics = Topics(store, most_bytes=10**9)
+        topics.create({"t": 2}, {"t": {"cleanup.policy": policy, "retention.ms": "1"}})
+        for partition in (0, 1):
+            for value in (b"1", b"2", b"3"):
+                topics.append([("t", partition, batch(Sent(value, b"key")))])
+        store._sql.execute("update batches set max_timestamp_ms = 0 where partition = 0 and first = 1")
+        before = store._sql.execute("select * from batches where partition = 0").fetchall()
+        for _ in range(3):
+            for _ in Cleaner(topics, store).steps(AT_MS + 10):
+                pass
+        assert store._sql.execute("select * from batches where partition = 0").fetchall() == before
+        assert len([*store.headers("t", 1)]) < 3
+    assert len(caplog.messages) == 1
+    assert "row of the table batches (topic 1 't', partition 0, first 1)" in caplog.text
+
+
+@pytest.mark.parametrize("damage", ["page", "row"])
+def test_damage_that_appears_while_the_broker_runs_is_an_error_of_its_partition(damage, tmp_path, caplog):
+    async def work():
+        async with broker({"t": 2}, data_dir=tmp_path) as kafka:
+            store, topics = kafka._node.data.store, kafka._node.data.topics
+            for partition in (0, 1):
+                for _ in range(20):
+                    topics.append([("t", partition, batch(MARKED[partition] * 200))])
+            store._sql.execute("pragma wal_checkpoint(truncate)").fetchall()
+            store._sql.execute("pragma shrink_memory")
+            damage_pages(tmp_path / FILE, MARKED[0], whole=damage == "page")
+            errors = {}
+            async with asyncio.timeout(60):
+                for partition in (0, 1, 0):
+                    at = {"partition": partition, "fetch_offset": 0, "partition_max_bytes": 10**6}
+                    part = their_class(Api.FETCH, "Request").FetchTopic
+                    wanted = [part(topic="t", partitions=[part.FetchPartition(**at)])]
+                    answer = await ask(kafka.address, Api.FETCH, 11, max_bytes=10**6, topics=wanted)
+                    errors[partition] = answer.responses[0].partitions[0].error_code
+            assert errors[0] == Wire.kafka_storage_error
+            assert damage == "page" or errors[1] == Wire.none  # partitions share pages
+
+    run(work())
+    (message,) = caplog.messages
+    found = "database disk image is malformed" if damage == "page" else "a damaged row of the table batches"
+    assert message.startswith(f"{tmp_path / FILE}: found {found}")
+    assert "restore the folder from a copy" in message
+
+
+MARKED = (b"of partition 0 ", b"of partition 1 ")
+"""The records of partitions, by which their pages are found in the file."""
+
+
+def damage_pages(path, mark, *, whole):
+    """Damage the pages of a database that have these bytes: all of a page, or one bit."""
+    data = bytearray(path.read_bytes())
+    for begin in range(0, len(data), 4_096):
+        at = data.find(mark, begin, begin + 4_096)
+        if at >= 0 and whole:
+            data[begin : begin + 4_096] = bytes(4_096)
+        elif at >= 0:
+            data[at] ^= 1
+    path.write_bytes(data)
+
+
+@pytest.mark.slow
+def test_no_flipped_bit_loses_anything_in_silence(tmp_path):
+    """Longer: ``python -m tests.rebalance_kafka.flip_bits 1000``."""
+    wrong = [each for each in flip_bits.flipped(tmp_path, 60, seed=2) if each[3] in flip_bits.WRONG]
+    assert wrong == []

@@ -4,15 +4,19 @@ import logging
 import os
 from contextlib import suppress
 from pathlib import Path
+from shutil import disk_usage
 
 LOG = logging.getLogger(__name__)
 
-RESERVE_BYTES = 8 * 1024 * 1024
-"""Enough for a write-ahead log of the usual size, 4 MB, and for its pages that are new to the database."""
+LOG_BYTES = 4 * 1024 * 1024
+"""The usual size of the write-ahead log: that after which SQLite moves it into the database."""
+
+RESERVE_BYTES = 2 * LOG_BYTES
+"""Enough for a write-ahead log, and for its pages that are new to the database."""
 
 
 class Reserve:
-    """A file of zeros that is deleted when the disk is full and records are to be deleted.
+    """A file that is deleted when the disk is full and records are to be deleted.
 
     SQLite writes before it deletes: it cannot free space on a disk without any. ``path`` None: there is none.
     """
@@ -21,15 +25,14 @@ class Reserve:
         self._path = path
 
     def fill(self) -> None:
-        """Reserve the space, if the disk has it."""
-        if self._path is None or (self._path.exists() and self._path.stat().st_size >= RESERVE_BYTES):
+        """Reserve the space, as far as the disk has it beside a write-ahead log."""
+        if self._path is None or self._path.exists():
             return
         try:
-            with self._path.open("wb") as file:
-                if hasattr(os, "posix_fallocate"):
-                    os.posix_fallocate(file.fileno(), 0, RESERVE_BYTES)
-                else:
-                    file.write(bytes(RESERVE_BYTES))
+            size = min(RESERVE_BYTES, disk_usage(self._path.parent).free - LOG_BYTES)
+            if size > 0:
+                with self._path.open("wb") as file:
+                    _allocate(file.fileno(), size)
         except OSError as error:
             LOG.warning("%s: no space is reserved for deleting records: %s", self._path, error.strerror)
             self.release()
@@ -39,3 +42,10 @@ class Reserve:
         if self._path is not None:
             with suppress(OSError):
                 self._path.unlink(missing_ok=True)
+
+
+def _allocate(file: int, size: int) -> None:
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file, 0, size)
+    else:
+        os.write(file, bytes(size))

@@ -42,6 +42,9 @@ _PRIMARY = 0xFF
 _NO_SPACE = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
 """Errors of writes to a disk that is full, or whose user has no more of it."""
 
+PART_BYTES = 1024 * 1024
+"""Bytes of records that are deleted at a time when the disk is full. Their pages are written once more."""
+
 COMPACT_AFTER = 50_000
 """Records between two compactions of the coordinator's log, or as many as the last one kept, if more."""
 
@@ -204,15 +207,24 @@ class Store:
                 self._write_configs(topic, own)
         self.topics()
 
-    def delete_topics(self, topics: Iterable[str]) -> None:
+    def delete_topics(self, topics: Sequence[str]) -> None:
         """Delete topics, with their records and configurations."""
-        rows = [(self._ids[topic],) for topic in topics]
-        deletions = {
-            f"delete from {table} where topic = ?": rows
-            for table in ("batches", "configs", "starts", "transactions")
-        }
-        self._free(deletions | {"delete from topics where id = ?": rows})
+        try:
+            self._delete_topics(topics)
+        except sqlite3.OperationalError:
+            if not self._is_full:
+                raise
+            ends = self.ends()
+            self.delete_records({place: end for place, end in ends.items() if place[0] in topics})
+            self._delete_topics(topics)
         self.topics()
+
+    def _delete_topics(self, topics: Iterable[str]) -> None:
+        rows = [(self._ids[topic],) for topic in topics]
+        with self._transaction():
+            for table in ("batches", "configs", "starts", "transactions"):
+                self._sql.executemany(f"delete from {table} where topic = ?", rows)
+            self._sql.executemany("delete from topics where id = ?", rows)
 
     def topic_ids(self) -> dict[str, UUID]:
         """Return the id of each topic. A topic that is deleted and created again has another id."""
@@ -291,11 +303,42 @@ class Store:
         return {(name, partition): first for name, partition, first in rows}
 
     def delete_records(self, starts: Mapping[tuple[str, int], int]) -> None:
-        """Delete the batches of partitions that end before an offset, which is the start from now on."""
+        """Delete the batches of partitions that end before an offset, which is the start from now on.
+
+        If the disk is full, they are deleted in the reserved space, part by part: if an error occurs then,
+        the first ones may be deleted.
+        """
+        try:
+            self._delete_records(starts)
+        except sqlite3.OperationalError:
+            if not self._is_full:
+                raise
+            self._reserve.release()
+            for part in self._parts(starts):
+                self._delete_records(part)
+                self._make_room()
+            self._reserve.fill()
+
+    def _delete_records(self, starts: Mapping[tuple[str, int], int]) -> None:
         rows = [(self._ids[topic], partition, before) for (topic, partition), before in starts.items()]
-        where = "where topic = ? and partition = ? and last < ?"
-        deletions = {f"delete from {table} {where}": rows for table in ("batches", "transactions")}
-        self._free(deletions | {inserting("starts", "insert or replace"): rows})
+        with self._transaction():
+            for table in ("batches", "transactions"):
+                where = "where topic = ? and partition = ? and last < ?"
+                self._sql.executemany(f"delete from {table} {where}", rows)
+            self._sql.executemany(inserting("starts", "insert or replace"), rows)
+
+    def _parts(self, starts: Mapping[tuple[str, int], int]) -> Iterator[Mapping[tuple[str, int], int]]:
+        """Yield starts before which about `PART_BYTES` of records end, until there are no more to delete."""
+        for place, before in starts.items():
+            size = 0
+            for last, more in self._select(
+                "last, length(data)", *place, "and last < ? order by first", before
+            ).fetchall():
+                size += more
+                if size >= PART_BYTES:
+                    yield {place: last + 1}
+                    size = 0
+            yield {place: before}
 
     def headers(self, topic: str, partition: int) -> Iterator[BatchHeader]:
         """Yield the batches of a partition without their records, oldest first. The records are checked."""
@@ -501,20 +544,3 @@ class Store:
         """Move the write-ahead log into the database, and give its space back to the disk."""
         with suppress(sqlite3.Error):
             self._sql.execute("pragma wal_checkpoint(truncate)").fetchall()
-
-    def _free(self, deletions: Mapping[str, Sequence[tuple[Any, ...]]]) -> None:
-        """Carry out statements that free space, each with many rows, even if the disk is full."""
-        try:
-            self._execute(deletions)
-        except sqlite3.OperationalError:
-            if not self._is_full:
-                raise
-            self._reserve.release()
-            self._execute(deletions)
-            self._make_room()
-            self._reserve.fill()
-
-    def _execute(self, statements: Mapping[str, Sequence[tuple[Any, ...]]]) -> None:
-        with self._transaction():
-            for statement, rows in statements.items():
-                self._sql.executemany(statement, rows)
