@@ -337,20 +337,35 @@ def test_a_database_without_its_write_ahead_log_is_refused_until_the_loss_is_acc
         assert store.topics() == {}
 
 
+def write_number(path, number):
+    """Write the number of commits that a store noted last."""
+    path.unlink()
+    commits = Commits(path)
+    commits.open(number)
+    commits.close()
+
+
 def test_a_write_that_was_never_acknowledged_may_be_missing(killed, tmp_path, caplog):
     """The process was killed before it noted the commit, or in the middle of it."""
     log = (killed / WAL).read_bytes()
     for end in (len(log), len(log) - 100):
         folder = copied_to(tmp_path / "folder", killed)
-        Commits(folder / COMMITS).note(22)
+        write_number(folder / COMMITS, 22)
         (folder / WAL).write_bytes(log[:end])
+        caplog.clear()
         Store(folder).close()
     assert len(caplog.messages) == 1
     assert "is incomplete and is dropped" in caplog.text
 
 
 @pytest.mark.parametrize(
-    ("content", "words"), [(None, "does not exist"), (b"", "does not exist"), (b"short", "is damaged")]
+    ("content", "words"),
+    [
+        (None, "does not exist"),
+        (b"", "does not exist"),
+        (b"short", "is damaged"),
+        (bytes(11) + b"1", "is damaged"),
+    ],
 )
 def test_an_unknown_number_of_commits_is_a_warning_once(content, words, closed, tmp_path, caplog):
     folder = copied_to(tmp_path / "folder", closed)
@@ -364,15 +379,18 @@ def test_an_unknown_number_of_commits_is_a_warning_once(content, words, closed, 
     ]
 
 
-def test_a_number_of_commits_that_cannot_be_written_is_a_warning_once(tmp_path, caplog):
+def test_a_number_of_commits_that_cannot_be_written_is_a_warning_once(tmp_path, caplog, monkeypatch):
+    def fails(*_):
+        raise OSError(5, "Input/output error")
+
     with closing(Store(tmp_path)) as store:
-        (tmp_path / COMMITS).unlink()
-        (tmp_path / COMMITS).mkdir()
-        for offset in (1, 2):
-            assert store.append(3, [commit("g", 1, offset)]) is ErrorCode.NONE
+        with monkeypatch.context() as broken:
+            broken.setattr("os.write", fails)
+            for offset in (1, 2):
+                assert store.append(3, [commit("g", 1, offset)]) is ErrorCode.NONE
         assert len(store.read(3)) == 2
     assert caplog.messages == [
-        f"{tmp_path / COMMITS}: Is a directory, and the number of commits is not noted"
+        f"{tmp_path / COMMITS}: Input/output error, and the number of commits is not noted"
     ]
 
 
@@ -389,6 +407,7 @@ DAMAGED = {
     "and 22 more of it",
     "update batches set producer = 8 where producer = 7": "batches (topic 1 't', partition 0, first 48)",
     "update configs set value = '1'": "configs (topic 2 'u', name retention.ms)",
+    "update configs set name = 'retention.m', value = 's5000'": "configs (topic 2 'u', name retention.m)",
     "update starts set first = 4": "starts (topic 1 't', partition 1)",
     "update transactions set last = null": "transactions (topic 2 'u', partition 0, first 0)",
     "update counters set value = 0 where name = 'producer'": "counters (name producer)",

@@ -10,7 +10,7 @@ from coordinator_core.errors import InputError
 
 LOG = logging.getLogger(__name__)
 
-SYNC_AFTER = 100
+SYNC_AFTER = 1_000
 """Commits after which the file is synchronised."""
 
 _FORM = Struct(">QI")
@@ -36,6 +36,7 @@ class Commits:
 
     def __init__(self, path: Path | None) -> None:
         self._path, self.number = path, 0
+        self._file: int | None = None
         self._unsynchronised = 0
         self._said = ""
 
@@ -59,29 +60,33 @@ class Commits:
         if noted is None and (number or data):
             found = "is damaged" if data else "does not exist"
             LOG.warning("%s %s: whether the last writes are missing is not known", self._path, found)
+        self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0))
         if noted != number:
-            self._write(number, is_synchronised=True)
+            self._write(is_synchronised=True)
 
     def note(self, number: int) -> None:
         """Note the number of a commit. If the file cannot be written, its number is too low: no error."""
         self.number = number
         self._unsynchronised += 1
-        self._write(number, is_synchronised=self._unsynchronised >= SYNC_AFTER)
+        self._write(is_synchronised=self._unsynchronised >= SYNC_AFTER)
 
     def close(self) -> None:
-        """Synchronise the file."""
+        """Synchronise and close the file."""
         if self._unsynchronised:
-            self._write(self.number, is_synchronised=True)
+            self._write(is_synchronised=True)
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
 
-    def _write(self, number: int, *, is_synchronised: bool) -> None:
-        if self._path is None:
+    def _write(self, *, is_synchronised: bool) -> None:
+        if self._file is None:
             return
         try:
-            with self._path.open("r+b" if self._path.exists() else "wb", buffering=0) as file:
-                file.write(_FORM.pack(number, crc32(number.to_bytes(8, "big"))))
-                if is_synchronised:
-                    os.fsync(file.fileno())
-                    self._unsynchronised = 0
+            os.lseek(self._file, 0, os.SEEK_SET)
+            os.write(self._file, _FORM.pack(self.number, crc32(self.number.to_bytes(8, "big"))))
+            if is_synchronised:
+                os.fsync(self._file)
+                self._unsynchronised = 0
         except OSError as error:
             text = f"{self._path}: {error.strerror}, and the number of commits is not noted"
             if text != self._said:

@@ -74,12 +74,14 @@ _NAMES: Mapping[str, Sequence[str]] = {
 """Table -> the columns that name a row in a message."""
 
 
+@cache
 def checksum_of(table: str, **new: str) -> str:
     """Return the SQL of the checksum of a row. ``new``: the SQL of columns that have other values."""
     columns = (new.get(column, column) for column in COLUMNS[table])
     return f"row_checksum({', '.join(f'cast({column} as blob)' for column in columns)})"
 
 
+@cache
 def inserting(table: str, verb: str = "insert") -> str:
     """Return the statement that writes a row of a table, with its checksum."""
     columns = COLUMNS[table]
@@ -88,6 +90,7 @@ def inserting(table: str, verb: str = "insert") -> str:
     return f"{verb} into {table} ({', '.join(columns)}, checksum) values ({', '.join(values)}, {checksum})"
 
 
+@cache
 def is_whole(table: str) -> str:
     """Return the SQL of whether a row is as it was written."""
     return f"checksum is {checksum_of(table)}"

@@ -12,7 +12,8 @@ from kio.schema.errors import ErrorCode as Wire
 from coordinator_core.coordinator.timers import Timers
 from coordinator_core.errors import InputError
 from rebalance_kafka.broker.producers import Place
-from rebalance_kafka.broker.store import RESTORE, Store
+from rebalance_kafka.broker.schema import RESTORE
+from rebalance_kafka.broker.store import Store
 from rebalance_kafka.broker.topics import Topics
 from rebalance_kafka.broker.transaction_states import (
     PREPARED,
