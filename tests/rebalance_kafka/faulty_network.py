@@ -1,9 +1,10 @@
 """Real clients write, read and commit through a network with faults. Their history breaks no rule.
 
-    python -m tests.rebalance_kafka.faulty_network [RUNS] [SEED]
+    python -m tests.rebalance_kafka.faulty_network [RUNS] [SEED] [STATEMENT]
 
 The broker is a process of ``rebalance-lab serve``. A seed gives the faults, their order and their times,
 which clients meet in other places each time. When the network is whole again, every client finishes its work.
+The broker's process runs the statement first.
 """
 
 import asyncio
@@ -30,7 +31,7 @@ TOPIC, PARTITIONS = "orders", 2
 RECORDS = 25
 """Records that each producer writes to each partition, and offsets that each group commits."""
 
-FAULT_SECONDS = 2.5
+FAULT_SECONDS = 2.0
 BETWEEN_SECONDS = (0.05, 0.25)
 """The least and the most time between two faults."""
 
@@ -85,8 +86,11 @@ class KafkaPython:
             auto_offset_reset="earliest",
             fetch_max_wait_ms=100,
         )
-        self._consumer.assign([kafka.TopicPartition(TOPIC, n) for n in range(PARTITIONS)])
-        self._place = kafka.TopicPartition(TOPIC, 0)
+        places = [kafka.TopicPartition(TOPIC, n) for n in range(PARTITIONS)]
+        self._consumer.assign(places)
+        for place in places:
+            self._consumer.seek(place, 0)  # not to the committed offset
+        self._place = places[0]
 
     async def produce(self, partition: int, value: bytes) -> int:
         def send() -> int:
@@ -135,7 +139,10 @@ class Aiokafka:
             self._is_started = True
             await self._producer.start()
             await self._consumer.start()
-            self._consumer.assign([AiokafkaPlace(TOPIC, n) for n in range(PARTITIONS)])
+            places = [AiokafkaPlace(TOPIC, n) for n in range(PARTITIONS)]
+            self._consumer.assign(places)
+            for place in places:
+                self._consumer.seek(place, 0)
 
     async def produce(self, partition: int, value: bytes) -> int:
         sent = await self._producer.send_and_wait(TOPIC, value, partition=partition)
@@ -233,8 +240,9 @@ class Result(NamedTuple):
     faults: Counter[str]
 
 
-async def _write(name: str, client: Client, history: History) -> None:
-    for number, partition in product(range(RECORDS), range(PARTITIONS)):
+async def _write(name: str, client: Client, history: History, numbers: range) -> None:
+    """Write records to each partition. aiokafka gives up if it does not get a topic's metadata in time."""
+    for number, partition in product(numbers, range(PARTITIONS)):
         value, began = b"%s %d %d" % (name.encode(), partition, number), history.begin()
         try:
             offset, outcome = await client.produce(partition, value), Outcome.OK
@@ -245,9 +253,9 @@ async def _write(name: str, client: Client, history: History) -> None:
 
 
 async def _commit_and_read(name: str, client: Client, history: History, is_over: asyncio.Event) -> None:
-    """Commit and read until the network is whole, and all records are read: those of all clients."""
+    """Commit and read until the network is whole, and all acknowledged records are read, of all clients."""
     offset, is_last, read = 0, False, set[tuple[int, int]]()
-    while not is_last or len(read) < len(CLIENTS) * RECORDS * PARTITIONS:
+    while not is_last or not read >= history.acknowledged():
         is_last = is_over.is_set()
         offset += 1
         began = history.begin()
@@ -314,14 +322,27 @@ async def _run(seed: int, before: str) -> Result:
                 asyncio.create_task(_commit_and_read(*each, history, over)) for each in clients.items()
             ]
             async with asyncio.timeout(LIMIT_SECONDS):
-                await asyncio.gather(*(_write(*each, history) for each in clients.items()))
+                await asyncio.gather(*(_write(*each, history, range(RECORDS)) for each in clients.items()))
                 faults = await striking
+                late = range(RECORDS, RECORDS + 1)
+                await asyncio.gather(*(_write(*each, history, late) for each in clients.items()))
                 over.set()
                 await asyncio.gather(*reading)
             log = await _log(proxy.broker)
             await asyncio.gather(*(client.close() for client in clients.values()))
     counted = Counter((each.kind.value, each.outcome.value) for each in history.operations)
-    return Result(broken_rules(history.operations, log), counted, faults)
+    return Result([*broken_rules(history.operations, log), *_cannot_write(history)], counted, faults)
+
+
+def _cannot_write(history: History) -> list[str]:
+    """Return the last writes that are not acknowledged: the network was whole."""
+    writes = [each for each in history.operations if each.kind is Kind.PRODUCE]
+    last = {(each.client, each.partition): each for each in writes}
+    return [
+        f"a write without faults has failed: {each}"
+        for each in last.values()
+        if each.outcome is not Outcome.OK
+    ]
 
 
 async def _started(kind: type[Any], address: str) -> Client:
@@ -347,11 +368,11 @@ def run(seed: int, before: str = "pass") -> Result:
             logging.getLogger(name).setLevel(level)
 
 
-def main(runs: int = 20, seed: int = 1) -> int:
+def main(runs: str = "20", seed: str = "1", before: str = "pass") -> int:
     """Print a line for each run, and what is wrong. Return 1 if anything is."""
     status = 0
-    for number in range(seed, seed + runs):
-        result = run(number)
+    for number in range(int(seed), int(seed) + int(runs)):
+        result = run(number, before)
         counted = ", ".join(
             f"{kind} {end} {count}" for (kind, end), count in sorted(result.operations.items())
         )
@@ -363,4 +384,4 @@ def main(runs: int = 20, seed: int = 1) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*map(int, sys.argv[1:])))
+    sys.exit(main(*sys.argv[1:]))

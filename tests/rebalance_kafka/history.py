@@ -62,6 +62,12 @@ class History:
         with self._lock:
             return next(self._moments)
 
+    def acknowledged(self) -> set[tuple[int, int]]:
+        """Return partitions and offsets of the records that are known to be written."""
+        with self._lock:
+            written = [each for each in self.operations if each.kind is Kind.PRODUCE]
+        return {(each.partition, each.offset) for each in written if each.outcome is Outcome.OK}
+
     def end(
         self,
         client: str,

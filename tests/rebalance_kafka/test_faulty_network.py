@@ -1,33 +1,39 @@
 """Real clients behind a faulty network. Longer: ``python -m tests.rebalance_kafka.faulty_network 20``."""
 
+import re
+import subprocess
+import sys
+
 import pytest
 
 from tests.rebalance_kafka.peers import missing
 
 pytestmark = [pytest.mark.peer, pytest.mark.slow]
 
-for kind in ("kafka-python", "aiokafka", "confluent"):
-    if reason := missing(kind):
-        pytest.skip(reason, allow_module_level=True)
-
-from tests.rebalance_kafka import faulty_network  # noqa: E402 (it imports the clients)
-
-FORGETFUL = """import rebalance_kafka.broker.producers as producers
-producers.Producers.repeated = lambda *_: None
-producers.Producers.check = lambda *_: producers.Wire.none
-"""
-"""A broker that does not know which batches it has."""
+FORGETFUL = (
+    "from rebalance_kafka.broker.producers import Producers, Wire"
+    "; Producers.repeated = lambda *_: None; Producers.check = lambda *_: Wire.none"
+)
+"""A statement that makes a broker forget which batches it has."""
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_the_history_of_clients_behind_a_faulty_network_breaks_no_rule(seed):
-    result = faulty_network.run(seed)
-    assert result.broken == []
-    assert result.operations["produce", "ok"] == 3 * faulty_network.RECORDS * faulty_network.PARTITIONS
-    assert result.faults.total() >= 10
+def result(*arguments):
+    """Run in a process of its own: the clients leave sockets behind that they have lost."""
+    for kind in ("kafka-python", "aiokafka", "confluent"):
+        if reason := missing(kind):
+            pytest.skip(reason)
+    command = [sys.executable, "-m", "tests.rebalance_kafka.faulty_network", *arguments]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    return ended.returncode, ended.stdout, ended.stderr
+
+
+def test_the_history_of_clients_behind_a_faulty_network_breaks_no_rule():
+    status, out, err = result("2", "1")
+    assert status == 0, out + err
+    assert len(re.findall(r"seed \d: .* commit ok .* produce ok", out)) == 2
 
 
 def test_a_broker_that_forgets_what_it_has_written_is_found():
-    results = (faulty_network.run(seed, FORGETFUL) for seed in range(1, 4))
-    broken = next((each.broken for each in results if each.broken), [])
-    assert any("a record is there twice" in each for each in broken)
+    """The faults of a seed do not always hit a record on its way: another seed is tried then."""
+    outs = (result("1", str(seed), FORGETFUL)[1] for seed in range(1, 9))
+    assert any("a record is there twice" in out for out in outs)
