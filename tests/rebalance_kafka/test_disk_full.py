@@ -10,6 +10,7 @@ import pytest
 from kio.schema.errors import ErrorCode as Wire
 
 from coordinator_core.coordinator.records import OffsetRecord, StoredOffset
+from coordinator_core.errors import InputError
 from coordinator_core.protocol.error_codes import ErrorCode
 from rebalance_kafka import BackgroundBroker
 from rebalance_kafka.broker.store import FILE, Store
@@ -100,6 +101,32 @@ def test_a_full_disk_refuses_writes_serves_reads_and_is_freed_by_deleting_record
     run(work())
     assert [FULL in message for message in caplog.messages] == [True, False]
     assert caplog.messages[1] == f"{tmp_path / FILE}: writes succeed again"
+
+
+def test_a_topic_is_deleted_on_a_full_disk():
+    async def work():
+        async with broker({"t": 2, "u": 1}) as kafka:
+            line = await Line.to(kafka.address)
+            kafka._node.data.topics.append([("u", 0, batch(LARGE))] * 30)
+            fill(kafka._node.data.store)
+            assert await error_of(line, Api.PRODUCE, 9, **produced()) is Wire.kafka_storage_error
+            assert await error_of(line, Api.DELETE_TOPICS, 5, topic_names=("u",)) is Wire.none
+            assert kafka.topics == {"t": 2}
+            assert await error_of(line, Api.PRODUCE, 9, **produced()) is Wire.none
+            await line.close()
+
+    run(work())
+
+
+def test_a_topic_that_cannot_be_stored_is_an_input_error():
+    async def work():
+        async with broker({"t": 1}) as kafka:
+            kafka._node.data.store._sql.execute("pragma query_only = on")
+            with pytest.raises(InputError, match="readonly"):
+                kafka.create_topics({"u": 1})
+            assert kafka.topics == {"t": 1}
+
+    run(work())
 
 
 def test_retention_frees_a_full_disk():
@@ -193,7 +220,11 @@ def test_a_disk_without_any_space_is_read_opened_again_and_freed(small_disk, siz
             read = topics.read("t", 0, topics.start("t", 0), 10**9, at_least_one=True)
             assert len(read) > size * (end - topics.start("t", 0))
             write()
-            topics.delete_records({("t", 0): end})
+            if turn < 2:
+                topics.delete_records({("t", 0): end})
+            else:
+                topics.delete(["t"])
+                topics.create({"t": 1})
             assert write() > 2
     assert not [message for message in caplog.messages if "damage" in message]
 

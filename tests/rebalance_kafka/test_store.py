@@ -13,7 +13,8 @@ from coordinator_core.coordinator.records import OffsetRecord, StoredOffset
 from coordinator_core.errors import InputError
 from coordinator_core.protocol.error_codes import ErrorCode
 from rebalance_kafka.broker.schema import _TABLES
-from rebalance_kafka.broker.store import FILE, NewBatch, Store
+from rebalance_kafka.broker.store import FILE, Store
+from rebalance_kafka.broker.stored import NewBatch
 from rebalance_kafka.broker.write_ahead import incomplete_write
 
 

@@ -7,7 +7,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from uuid import UUID
 
-from rebalance_kafka.broker.store import BatchHeader, Store, Transaction
+from rebalance_kafka.broker.store import Store
+from rebalance_kafka.broker.stored import BatchHeader, Transaction
 from rebalance_kafka.broker.topic_configs import (
     CLEANUP_POLICY,
     DELETE,

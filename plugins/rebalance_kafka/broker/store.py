@@ -14,7 +14,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any
 from uuid import UUID
 
 from coordinator_core.coordinator.records import Record, compact, decode_record, encode_record
@@ -32,6 +32,7 @@ from rebalance_kafka.broker.schema import (
     is_whole,
     prepare,
 )
+from rebalance_kafka.broker.stored import BatchHeader, Configs, NewBatch, StoredBatch, Transaction
 from rebalance_kafka.broker.write_ahead import incomplete_write
 
 LOG = logging.getLogger(__name__)
@@ -48,66 +49,7 @@ PART_BYTES = 1024 * 1024
 COMPACT_AFTER = 50_000
 """Records between two compactions of the coordinator's log, or as many as the last one kept, if more."""
 
-Configs: TypeAlias = Mapping[str, str]
-"""Values of a topic's configurations by their names."""
-
 _NO_CONFIGS: Mapping[str, Configs] = {}
-
-
-class StoredBatch(NamedTuple):
-    """A record batch in the store."""
-
-    first: int
-    last: int
-    max_timestamp_ms: int
-    data: bytes
-
-
-class BatchHeader(NamedTuple):
-    """A record batch in the store, without its records. ``producer`` is -1 without an idempotent producer."""
-
-    first: int
-    last: int
-    max_timestamp_ms: int
-    producer: int
-    sequence: int
-    size: int
-
-    @property
-    def is_marker(self) -> bool:
-        """Return whether the batch is the marker of a transaction."""
-        return self.producer >= 0 and self.sequence == NO_SEQUENCE
-
-
-NO_SEQUENCE = -1
-"""The sequence of a batch without an idempotent producer, and of the marker of a transaction."""
-
-
-class NewBatch(NamedTuple):
-    """A record batch to write to a partition. ``sequence`` is `NO_SEQUENCE` in a marker."""
-
-    topic: str
-    partition: int
-    first: int
-    last: int
-    max_timestamp_ms: int
-    producer: int
-    epoch: int
-    sequence: int
-    data: bytes
-
-
-class Transaction(NamedTuple):
-    """A transaction on a partition, from its first record to its marker. ``last`` is None while it is open.
-
-    The store has open transactions and aborted ones.
-    """
-
-    topic: str
-    partition: int
-    first: int
-    producer: int
-    last: int | None = None
 
 
 class Store:
