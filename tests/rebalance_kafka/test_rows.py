@@ -57,6 +57,15 @@ def test_a_damaged_row_is_refused_by_its_table_and_names(statement, tmp_path):
             Store(tmp_path)
 
 
+def test_a_damaged_number_of_commits_is_not_taken_over(tmp_path):
+    flip_bits.write(tmp_path).close()
+    noted = (tmp_path / COMMITS).read_bytes()
+    change(tmp_path, "update counters set value = 1000000 where name = 'commits'")
+    with pytest.raises(InputError, match=r"the table counters \(name commits\)"):
+        Store(tmp_path)
+    assert (tmp_path / COMMITS).read_bytes() == noted
+
+
 def test_a_damaged_row_is_deleted_to_start_without_it(tmp_path):
     flip_bits.write(tmp_path).close()
     change(tmp_path, "update batches set data = x'00' where topic = 1 and first = 4")

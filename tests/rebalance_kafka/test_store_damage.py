@@ -327,7 +327,8 @@ def write_number(path, number):
     """Write the number of commits that a store noted last."""
     path.unlink()
     commits = Commits(path)
-    commits.open(number)
+    commits.compare(number)
+    commits.open()
     commits.close()
 
 

@@ -40,8 +40,8 @@ class Commits:
         self._unsynchronised = 0
         self._said = ""
 
-    def open(self, number: int) -> None:
-        """Compare the file with the number that the database has, and continue from that number.
+    def compare(self, number: int) -> None:
+        """Compare the file with the number that the database has. The file stays as it is.
 
         Raises:
             InputError: if the database has fewer commits.
@@ -60,9 +60,17 @@ class Commits:
         if noted is None and (number or data):
             found = "is damaged" if data else "does not exist"
             LOG.warning("%s %s: whether the last writes are missing is not known", self._path, found)
-        self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0))
-        if noted != number:
-            self._write(is_synchronised=True)
+
+    def open(self) -> None:
+        """Continue from the number that the database has.
+
+        Raises:
+            OSError: if the file cannot be opened.
+        """
+        if self._path is None:
+            return
+        self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
+        self._write(is_synchronised=True)
 
     def note(self, number: int) -> None:
         """Note the number of a commit. If the file cannot be written, its number is too low: no error."""

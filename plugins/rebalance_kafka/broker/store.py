@@ -78,8 +78,9 @@ class Store:
             self._sql = connect(self.path)
             try:
                 version = inspect(self._sql, self.path)
-                self._commits.open(self._count("commits") if version > 0 else 0)
+                self._commits.compare(self._count("commits") if version > 0 else 0)
                 prepare(self._sql, self.path, version)
+                self._commits.open()
                 self.topics()
             except BaseException:
                 self.close()
@@ -116,7 +117,7 @@ class Store:
             expected = "a disk that can be read and written, with space"
         elif code == sqlite3.SQLITE_CORRUPT and not isinstance(error, OSError):
             expected = f"a whole SQLite file; {RESTORE}"
-            if "row" in str(error):
+            if str(error).startswith("a damaged row"):
                 expected += ", or delete the row, which loses what it contains"
         return InputError(self.path, str(error), expected)
 
