@@ -1,7 +1,6 @@
 """Our consumer and its connections: silent ones, waiting ones, corrupt records, late topics."""
 
 import asyncio
-from contextlib import suppress
 
 import pytest
 from crc32c import crc32c
@@ -25,62 +24,24 @@ from tests.rebalance_kafka.live import (
     settled,
     values,
 )
+from tests.rebalance_kafka.proxy import Proxy
 from tests.rebalance_kafka.records import GZIP, batch
-
-
-class Curtain:
-    """A proxy before a broker. After a fall its old connections are silent, and new ones work."""
-
-    def __init__(self):
-        self.broker, self.came, self._lines, self._ends = "", 0, [], []
-
-    async def __aenter__(self):
-        self._server = await asyncio.start_server(self._come, "127.0.0.1", 0)
-        self.address = f"127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
-        return self
-
-    async def __aexit__(self, *_):
-        self._server.close()
-        for line in self._lines:
-            line.cancel()
-        await asyncio.gather(*self._lines, return_exceptions=True)
-        for end in self._ends:
-            end.close()
-            with suppress(ConnectionError):
-                await end.wait_closed()
-
-    def fall(self):
-        for line in self._lines:
-            line.cancel()
-
-    async def _come(self, reader, writer):
-        self.came += 1
-        host, port = self.broker.split(":")
-        there, back = await asyncio.open_connection(host, int(port))
-        self._ends += [writer, back]
-        self._lines += [asyncio.create_task(carry(reader, back)), asyncio.create_task(carry(there, writer))]
-
-
-async def carry(reader, writer):
-    with suppress(ConnectionError):
-        while data := await reader.read(65_536):
-            writer.write(data)
 
 
 def test_a_silent_connection_is_replaced():
     """Nothing closes the connection, as with a firewall that forgot it or a host without power."""
 
     async def work():
-        async with Curtain() as curtain, broker({"t": 1}, advertise=curtain.address) as kafka:
-            curtain.broker = kafka.address
-            async with member(curtain.address, settings={"request.timeout.ms": 300}) as consumer:
+        async with Proxy() as proxy, broker({"t": 1}, advertise=proxy.address) as kafka:
+            proxy.broker = kafka.address
+            async with member(proxy.address, settings={"request.timeout.ms": 300}) as consumer:
                 await produce(kafka.address, 0, b"0")
                 assert await values(consumer, 1) == [b"0"]
-                before = curtain.came
-                curtain.fall()
+                before = proxy.came
+                proxy.silence()
                 await produce(kafka.address, 0, b"1")
                 assert await values(consumer, 1) == [b"1"]
-                assert curtain.came > before
+                assert proxy.came > before
 
     run(work())
 

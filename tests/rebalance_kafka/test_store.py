@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from coordinator_core.coordinator.records import OffsetRecord, StoredOffset
 from coordinator_core.errors import InputError
 from coordinator_core.protocol.error_codes import ErrorCode
-from rebalance_kafka.broker.store import _TABLES, FILE, NewBatch, Store
+from rebalance_kafka.broker.schema import _TABLES
+from rebalance_kafka.broker.store import FILE, Store
+from rebalance_kafka.broker.stored import NewBatch
 from rebalance_kafka.broker.write_ahead import incomplete_write
 
 
@@ -157,7 +159,7 @@ def test_a_failed_write_to_the_log_is_an_error_code(store):
     store.append(0, [commit(1)])
     full(store)
     many = [commit(n, partition=n) for n in range(10_000)]
-    assert store.append(0, many) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert store.append(0, many) is ErrorCode.NOT_COORDINATOR
     store._sql.execute("pragma max_page_count = 1000000")
     assert list(store.read(0)) == [commit(1)]
     assert store.append(0, [commit(2)]) is ErrorCode.NONE
@@ -212,9 +214,9 @@ def test_a_second_process_on_the_folder_is_refused(folder):
 def test_a_file_of_another_version_is_refused_and_not_changed(tmp_path):
     Store(tmp_path).close()
     with closing(sqlite3.connect(tmp_path / FILE)) as sql:
-        sql.execute("pragma user_version = 5")
+        sql.execute("pragma user_version = 6")
     for _ in range(2):
-        with pytest.raises(InputError, match="format 5, expected format 4"):
+        with pytest.raises(InputError, match="format 6, expected format 5"):
             Store(tmp_path)
     with closing(sqlite3.connect(tmp_path / FILE, isolation_level=None, timeout=0)) as sql:
         sql.execute("begin exclusive")

@@ -19,13 +19,14 @@ from coordinator_core.errors import InputError
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
 from rebalance_kafka.broker import store as store_module
+from rebalance_kafka.broker.commits import Commits
 from rebalance_kafka.broker.store import FILE, Store
 from rebalance_kafka.broker.topics import Topics
 from rebalance_kafka.broker.transactions import Transactions
 from tests.examples import scaled
 from tests.rebalance_kafka.live import broker
 
-WAL = f"{FILE}-wal"
+WAL, COMMITS = f"{FILE}-wal", f"{FILE}-commits"
 HEADER = 32
 """The bytes of the header of a write-ahead log."""
 SALTED = 12
@@ -76,10 +77,10 @@ def with_flipped(data, bit):
 
 
 def copied_to(to, folder):
-    """Copy the database of a folder and its write-ahead log, as they are, into an empty folder."""
+    """Copy the files of a folder that are read, as they are, into an empty folder."""
     shutil.rmtree(to, ignore_errors=True)
     to.mkdir()
-    for name in (FILE, WAL):
+    for name in (FILE, WAL, COMMITS):
         if (folder / name).exists():
             shutil.copy(folder / name, to / name)
     return to
@@ -163,7 +164,7 @@ def test_a_flipped_bit_of_a_record_is_refused_by_its_row(tmp_path):
             replace(store, 2, with_flipped(record, bit))
             for reading in (store.compact, lambda: store.read(3)):
                 with pytest.raises(
-                    InputError, match=r"broker.sqlite, row 2 of the table log: found a damaged"
+                    InputError, match=r"broker.sqlite, row 2 of the table log, partition 3: found a damaged"
                 ):
                     reading()
         replace(store, 2, record)
@@ -244,20 +245,23 @@ def test_a_flipped_bit_of_a_file_loses_no_offset_in_silence(name, closed, killed
 @given(data=st.data())
 @settings(max_examples=scaled(1_000), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_write_ahead_log_that_ends_anywhere_loses_an_incomplete_write_only(killed, tmp_path, caplog, data):
-    """A process was killed in the middle of a write. SQLite keeps what was written before."""
+    """The number of commits is not known. SQLite keeps what was written before."""
     whole = (killed / WAL).read_bytes()
     cut = data.draw(st.integers(HEADER, len(whole)), label="cut")
     folder = copied_to(tmp_path / "cut", killed)
+    (folder / COMMITS).unlink()
     (folder / WAL).write_bytes(whole[:cut])
     expected, end = rows(folder), max(end for end in write_ends(whole) if end <= cut)
     caplog.clear()
     Store(folder).close()
     assert rows(folder) == (expected or [])
     warning = f"{folder / WAL}: the last write, from byte {end} to {cut}, is incomplete and is dropped"
+    unknown = f"{folder / COMMITS} does not exist: whether the last writes are missing is not known"
+    expected = [] if end <= write_ends(whole)[1] else [unknown]  # the first write creates the tables
     if cut - end >= SALTED:
-        assert caplog.messages == [warning]
+        assert caplog.messages == [*expected, warning]
     elif end == cut:
-        assert caplog.messages == []
+        assert caplog.messages == expected
 
 
 def test_frames_of_an_earlier_write_ahead_log_are_no_damage(tmp_path, caplog):
@@ -287,5 +291,91 @@ def test_damage_of_a_write_ahead_log_names_the_place_and_the_later_writes(killed
         with pytest.raises(InputError, match=message):
             Store(folder)
     (folder / WAL).write_bytes(log[:begin])
+    (folder / COMMITS).unlink()
     with closing(Store(folder)) as store:
         assert len(store.read(HOMES["another"])) == 3 * OFFSETS + 1 - 4
+
+
+# --- the number of commits
+
+
+@given(data=st.data())
+@settings(max_examples=scaled(1_000), suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_write_ahead_log_that_lost_commits_is_refused_wherever_it_ends(killed, tmp_path, data):
+    whole = (killed / WAL).read_bytes()
+    ends = write_ends(whole)
+    cut = data.draw(st.integers(0, ends[-1] - 1), label="cut")
+    folder = copied_to(tmp_path / "cut", killed)
+    (folder / WAL).write_bytes(whole[:cut])
+    lost = sum(end > cut for end in ends[2:])  # the first write creates the tables
+    with pytest.raises(InputError, match=f"the last {lost} are missing, .*delete {COMMITS}, which loses"):
+        Store(folder)
+
+
+def test_a_database_without_its_write_ahead_log_is_refused_until_the_loss_is_accepted(killed, tmp_path):
+    folder = copied_to(tmp_path / "folder", killed)
+    (folder / WAL).unlink()
+    for _ in range(2):
+        with pytest.raises(InputError, match=f"{COMMITS}: found 23 commits, and 0 in the database"):
+            Store(folder)
+    (folder / COMMITS).unlink()
+    with closing(Store(folder)) as store:
+        assert store.topics() == {}
+
+
+def write_number(path, number):
+    """Write the number of commits that a store noted last."""
+    path.unlink()
+    commits = Commits(path)
+    commits.compare(number)
+    commits.open()
+    commits.close()
+
+
+def test_a_write_that_was_never_acknowledged_may_be_missing(killed, tmp_path, caplog):
+    """The process was killed before it noted the commit, or in the middle of it."""
+    log = (killed / WAL).read_bytes()
+    for end in (len(log), len(log) - 100):
+        folder = copied_to(tmp_path / "folder", killed)
+        write_number(folder / COMMITS, 22)
+        (folder / WAL).write_bytes(log[:end])
+        caplog.clear()
+        Store(folder).close()
+    assert len(caplog.messages) == 1
+    assert "is incomplete and is dropped" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "does not exist"),
+        (b"", "does not exist"),
+        (b"short", "is damaged"),
+        (bytes(11) + b"1", "is damaged"),
+    ],
+)
+def test_an_unknown_number_of_commits_is_a_warning_once(content, words, closed, tmp_path, caplog):
+    folder = copied_to(tmp_path / "folder", closed)
+    (folder / COMMITS).unlink()
+    if content is not None:
+        (folder / COMMITS).write_bytes(content)
+    for _ in range(2):
+        assert committed(folder) == COMMITTED
+    assert caplog.messages == [
+        f"{folder / COMMITS} {words}: whether the last writes are missing is not known"
+    ]
+
+
+def test_a_number_of_commits_that_cannot_be_written_is_a_warning_once(tmp_path, caplog, monkeypatch):
+    def fails(*_):
+        raise OSError(5, "Input/output error")
+
+    with closing(Store(tmp_path)) as store:
+        with monkeypatch.context() as broken:
+            broken.setattr("os.write", fails)
+            for offset in (1, 2):
+                assert store.append(3, [commit("g", 1, offset)]) is ErrorCode.NONE
+        assert len(store.read(3)) == 2
+    assert caplog.messages == [
+        f"{tmp_path / COMMITS}: Input/output error, and the number of commits is not noted"
+    ]

@@ -318,8 +318,8 @@ def test_an_error_of_the_store_changes_nothing(bench, producer, monkeypatch):
     bench.add(producer, PLACE)
     with monkeypatch.context() as broken:
         broken.setattr(bench.store, "save_transactional_id", full)
-        assert bench.add(producer, OTHER) is Wire.coordinator_not_available
-        assert bench.end(producer) is Wire.coordinator_not_available
+        assert bench.add(producer, OTHER) is Wire.not_coordinator
+        assert bench.end(producer) is Wire.not_coordinator
         bench.wait(TIMEOUT_MS)
     assert bench.has(producer)
     assert not bench.has(producer, OTHER)

@@ -7,7 +7,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from uuid import UUID
 
-from rebalance_kafka.broker.store import BatchHeader, Store, Transaction
+from rebalance_kafka.broker.store import Store
+from rebalance_kafka.broker.stored import BatchHeader, Transaction
 from rebalance_kafka.broker.topic_configs import (
     CLEANUP_POLICY,
     DELETE,
@@ -47,10 +48,15 @@ class Cleaner:
             for partition in range(count):
                 if self._topics.start(topic, partition) == self._topics.end(topic, partition):
                     continue
-                for _ in self._clean(topic, partition, now_ms):
-                    yield
-                    if self._topics.ids.get(topic) != number:  # deleted, and perhaps created again
-                        break
+                try:
+                    for _ in self._clean(topic, partition, now_ms):
+                        yield
+                        if self._topics.ids.get(topic) != number:  # deleted, and perhaps created again
+                            break
+                except (
+                    sqlite3.Error
+                ) as error:  # what cannot be read stays, and every step leaves whole records
+                    self._store.failed(error)
         self._topics.count_bytes()
 
     def _clean(self, topic: str, partition: int, now_ms: int) -> Iterator[None]:
@@ -184,6 +190,6 @@ class Cleaning:
                 if self._loop.time() >= until:
                     self._timer = self._loop.call_later(SLICE_SECONDS, self._continue)
                     return
-        except sqlite3.Error as error:  # the disk is full, perhaps: every step leaves whole records
+        except sqlite3.Error as error:
             LOG.warning("records are not cleaned: %s", error)
         self._timer = self._loop.call_later(self._every_seconds, self._begin)

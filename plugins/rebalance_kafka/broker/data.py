@@ -1,5 +1,6 @@
 """The topics and records of a broker, as requests read and change them."""
 
+import sqlite3
 from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import UUID
@@ -10,7 +11,7 @@ from rebalance_kafka.access import Access, Operation
 from rebalance_kafka.addresses import Place
 from rebalance_kafka.broker.sessions import Sessions
 from rebalance_kafka.broker.store import Store
-from rebalance_kafka.broker.topics import Topics
+from rebalance_kafka.broker.topics import Appended, Topics
 from rebalance_kafka.broker.transactions import Transactions, TransactionSettings
 from rebalance_kafka.wire.frames import Request
 from rebalance_kafka.wire.messages import Values
@@ -49,6 +50,14 @@ class Data:
         if hasattr(topic, "name"):
             return topic.name, None
         return self.topics.named(topic.topic_id), topic.topic_id
+
+    def unwritten(self, write: Callable[[], object]) -> Appended | None:
+        """Call a function that writes to the store. Return the error of a response, None if it could."""
+        try:
+            write()
+        except sqlite3.Error as error:
+            return Appended(Wire.kafka_storage_error, message=self.store.failed(error))
+        return None
 
     def refusal(self, access: Access, operation: Operation, topic: str, partition: int) -> Wire | None:
         """Return why an operation on a partition is refused, None if it is not."""

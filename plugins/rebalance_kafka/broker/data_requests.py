@@ -1,5 +1,6 @@
 """Requests about topics and records: Metadata, Produce, ListOffsets and similar."""
 
+import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import count
@@ -92,7 +93,7 @@ def _create_missing(data: Data, names: Sequence[str]) -> None:
         if not known and not data.topics.cannot_create(name, data.partitions, beside):
             new[name] = data.partitions
     if new:
-        data.topics.create(new)
+        data.unwritten(lambda: data.topics.create(new))
 
 
 def _described(data: Data, name: str, access: Access) -> Values:
@@ -164,8 +165,10 @@ def _appended(data: Data, request: Request, rows: Sequence[tuple[str | None, Any
     written = [
         (name, row.index, row.records) for name, row in rows if name is not None and not refusals[name]
     ]
-    results = iter(data.topics.append(written, transactions_of=producer_id))
-    return [refusals[name] or next(results) for name, _ in rows]
+    results = list[Appended]()
+    failed = data.unwritten(lambda: results.extend(data.topics.append(written, transactions_of=producer_id)))
+    each = iter([failed] * len(written) if failed else results)
+    return [refusals[name] or next(each) for name, _ in rows]
 
 
 def _cannot_write(request: Request, topic: str | None) -> Appended | None:
@@ -217,12 +220,16 @@ def _listed(
         return {**values, "offset": -1, "leader_epoch": -1}
     if timestamp < 0 and timestamp != NEWEST:
         return {**values, "error_code": Wire.invalid_request, "offset": -1, "leader_epoch": -1}
-    if timestamp == NEWEST:
-        offset, at_ms = data.topics.newest(topic, number, exact=exact)
-    else:
-        offset, at_ms = data.topics.offset_since(topic, number, timestamp, exact=exact)
-        if 0 <= offset < data.topics.start(topic, number):
-            offset = data.topics.start(topic, number)
+    try:
+        if timestamp == NEWEST:
+            offset, at_ms = data.topics.newest(topic, number, exact=exact)
+        else:
+            offset, at_ms = data.topics.offset_since(topic, number, timestamp, exact=exact)
+    except sqlite3.Error as failure:
+        data.store.failed(failure)
+        return {**values, "error_code": Wire.kafka_storage_error, "offset": -1, "leader_epoch": -1}
+    if timestamp != NEWEST and 0 <= offset < data.topics.start(topic, number):
+        offset = data.topics.start(topic, number)
     return {**values, "offset": offset, "timestamp": at_ms} if offset < end else {**values, "offset": -1}
 
 

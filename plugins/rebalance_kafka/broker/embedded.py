@@ -185,7 +185,7 @@ class EmbeddedBroker:
                     self._served,
                     self.access,
                 )
-                store.compact()
+                store.try_to_compact()
             self._server = await self._listening(loop)
         except BaseException:
             self._guard.close()
@@ -285,9 +285,11 @@ class EmbeddedBroker:
         """Create topics, or give them more partitions.
 
         Raises:
-            InputError: if a name or a number of partitions is not allowed.
+            InputError: if a name or a number of partitions is not allowed, or the disk is full.
         """
-        self._create(self._running().data.topics, _checked(topics))
+        data = self._running().data
+        with data.store.errors_named():
+            self._create(data.topics, _checked(topics))
 
     def clean(self, later_ms: int = 0) -> None:
         """Delete and compact records as the configurations of their topics want it.

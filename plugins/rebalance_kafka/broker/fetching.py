@@ -1,5 +1,6 @@
 """Fetch: records from an offset on, with or without a session."""
 
+import sqlite3
 from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
@@ -120,13 +121,27 @@ class Fetch:
         if not start <= wanted.offset <= end:
             return {**row, "error_code": Wire.offset_out_of_range}
         most = min(left, wanted.most_bytes)
-        if most > 0 or first:
-            if self._is_committed:
-                data, aborted = topics.read_committed(topic, number, wanted.offset, most, at_least_one=first)
-                row |= {"records": data, "aborted_transactions": tuple(each._asdict() for each in aborted)}
-            else:
-                row["records"] = topics.read(topic, number, wanted.offset, most, at_least_one=first)
+        try:
+            if most > 0 or first:
+                row |= self._records(topic, number, wanted.offset, most, at_least_one=first)
+        except sqlite3.Error as failure:
+            self._data.store.failed(failure)
+            row["error_code"] = Wire.kafka_storage_error
         return row
+
+    def _records(
+        self, topic: str, number: int, offset: int, most: int, *, at_least_one: bool
+    ) -> dict[str, Any]:
+        """Return the values of a row that has records.
+
+        Raises:
+            sqlite3.Error: if they cannot be read.
+        """
+        topics = self._data.topics
+        if not self._is_committed:
+            return {"records": topics.read(topic, number, offset, most, at_least_one=at_least_one)}
+        data, aborted = topics.read_committed(topic, number, offset, most, at_least_one=at_least_one)
+        return {"records": data, "aborted_transactions": tuple(each._asdict() for each in aborted)}
 
 
 def _wanted(topics: Sequence[Any]) -> dict[Key, Wanted]:

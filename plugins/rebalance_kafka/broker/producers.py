@@ -9,7 +9,8 @@ from typing import NamedTuple, TypeAlias
 
 from kio.schema.errors import ErrorCode as Wire
 
-from rebalance_kafka.broker.store import NO_SEQUENCE, NewBatch, Store, Transaction
+from rebalance_kafka.broker.store import Store
+from rebalance_kafka.broker.stored import NO_SEQUENCE, NewBatch, Transaction
 from rebalance_kafka.wire.batches import Aborted, Batch
 
 REMEMBERED = 5

@@ -2,130 +2,54 @@
 
 Without a folder it is in memory. With a folder, a write is on the disk before any client receives the
 response. Every call that writes is one transaction: a process that dies leaves whole transactions only.
-Damaged files are not opened. A damaged record of the coordinator's log is an error before any is deleted.
+Damaged files are not opened, nor files from which the last writes are missing (`commits`). Every row has a
+checksum, and a damaged one is an error that names it, before any is deleted.
+
+If the disk is full, writes raise errors, and everything can be read. Deleting records frees space in the
+file, and writes succeed again.
 """
 
 import logging
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
-from functools import cache
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import Any
 from uuid import UUID
 
 from coordinator_core.coordinator.records import Record, compact, decode_record, encode_record
 from coordinator_core.errors import InputError
 from coordinator_core.protocol.error_codes import ErrorCode
+from rebalance_kafka.broker.commits import Commits
+from rebalance_kafka.broker.reserve import Reserve
+from rebalance_kafka.broker.schema import (
+    RESTORE,
+    checksum_of,
+    connect,
+    damage,
+    inserting,
+    inspect,
+    is_whole,
+    prepare,
+)
+from rebalance_kafka.broker.stored import BatchHeader, Configs, NewBatch, StoredBatch, Transaction
 from rebalance_kafka.broker.write_ahead import incomplete_write
 
 LOG = logging.getLogger(__name__)
 
 FILE = "broker.sqlite"
+_PRIMARY = 0xFF
+"""The bits of an error code of SQLite that say its kind."""
+_NO_SPACE = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
+"""Errors of writes to a disk that is full, or whose user has no more of it."""
+
+PART_BYTES = 1024 * 1024
+"""Bytes of records that are deleted at a time when the disk is full. Their pages are written once more."""
+
 COMPACT_AFTER = 50_000
 """Records between two compactions of the coordinator's log, or as many as the last one kept, if more."""
 
-RESTORE = "restore the folder from a copy"
-
-_FORMAT = 4
-_TABLES = """
-create table topics (id integer primary key, name text not null unique, partitions integer not null);
-create table batches (
-    topic integer not null, partition integer not null, first integer not null, last integer not null,
-    max_timestamp_ms integer not null, producer integer not null, epoch integer not null,
-    sequence integer not null, data blob not null,
-    primary key (topic, partition, first)
-) without rowid;
-create table log (number integer primary key, partition integer not null, record blob not null);
-create table counters (name text primary key, value integer not null) without rowid;
-"""
-_SINCE_FORMAT_2 = """
-alter table topics add column uuid blob;
-update topics set uuid = randomblob(16);
-create table configs (
-    topic integer not null, name text not null, value text not null, primary key (topic, name)
-) without rowid;
-create table starts (
-    topic integer not null, partition integer not null, first integer not null,
-    primary key (topic, partition)
-) without rowid;
-"""
-_SINCE_FORMAT_3 = """
-create table transactions (
-    topic integer not null, partition integer not null, first integer not null, producer integer not null,
-    last integer,
-    primary key (topic, partition, first)
-) without rowid;
-create table transactional_ids (name text primary key, record blob not null) without rowid;
-"""
-_SINCE_FORMAT_4 = ""
-"""Records of transactional ids have checksums. Those that earlier formats wrote are read without."""
-_SCRIPTS = (_TABLES, _SINCE_FORMAT_2, _SINCE_FORMAT_3, _SINCE_FORMAT_4)
-
-
-Configs: TypeAlias = Mapping[str, str]
-"""Values of a topic's configurations by their names."""
-
 _NO_CONFIGS: Mapping[str, Configs] = {}
-
-
-class StoredBatch(NamedTuple):
-    """A record batch in the store."""
-
-    first: int
-    last: int
-    max_timestamp_ms: int
-    data: bytes
-
-
-_STORED = ", ".join(StoredBatch._fields)
-
-
-class BatchHeader(NamedTuple):
-    """A record batch in the store, without its records. ``producer`` is -1 without an idempotent producer."""
-
-    first: int
-    last: int
-    max_timestamp_ms: int
-    producer: int
-    sequence: int
-    size: int
-
-    @property
-    def is_marker(self) -> bool:
-        """Return whether the batch is the marker of a transaction."""
-        return self.producer >= 0 and self.sequence == NO_SEQUENCE
-
-
-NO_SEQUENCE = -1
-"""The sequence of a batch without an idempotent producer, and of the marker of a transaction."""
-
-
-class NewBatch(NamedTuple):
-    """A record batch to write to a partition. ``sequence`` is `NO_SEQUENCE` in a marker."""
-
-    topic: str
-    partition: int
-    first: int
-    last: int
-    max_timestamp_ms: int
-    producer: int
-    epoch: int
-    sequence: int
-    data: bytes
-
-
-class Transaction(NamedTuple):
-    """A transaction on a partition, from its first record to its marker. ``last`` is None while it is open.
-
-    The store has open transactions and aborted ones.
-    """
-
-    topic: str
-    partition: int
-    first: int
-    producer: int
-    last: int | None = None
 
 
 class Store:
@@ -146,14 +70,22 @@ class Store:
         dropped = incomplete_write(Path(f"{self.path}-wal"))  # SQLite would drop writes after damage, too
         self._ids: dict[str, int] = {}
         self._appended = self._kept = 0
+        self._is_full = False
+        self._said = ""
+        self._commits = Commits(None if folder is None else folder / f"{FILE}-commits")
+        self._reserve = Reserve(None if folder is None else folder / f"{FILE}-reserve")
         with self.errors_named():
-            self._sql = sqlite3.connect(self.path, isolation_level=None, timeout=0)
+            self._sql = connect(self.path)
             try:
-                _prepare(self._sql, self.path)
+                version = inspect(self._sql, self.path)
+                self._commits.compare(self._count("commits") if version > 0 else 0)
+                prepare(self._sql, self.path, version)
+                self._commits.open()
                 self.topics()
             except BaseException:
-                self._sql.close()
+                self.close()
                 raise
+        self._reserve.fill()
         if dropped is not None:
             LOG.warning("%s", dropped)
 
@@ -162,15 +94,37 @@ class Store:
         """Raise errors of SQLite as an `InputError` that names the file."""
         try:
             yield
-        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-            expected = "a broker's data that no other process uses, in a folder to write to"
-            if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) == sqlite3.SQLITE_CORRUPT:
-                expected = f"a whole SQLite file; {RESTORE}"
-            raise InputError(self.path, str(error), expected) from None
+        except (sqlite3.DatabaseError, UnicodeDecodeError, OSError) as error:
+            raise self._named(error) from None
+
+    def failed(self, error: sqlite3.Error) -> str:
+        """Log an error of a call, with the file and what to do, unless it is the same as the last one.
+
+        Return its text without the file, for a client.
+        """
+        named = self._named(error)
+        if str(named) != self._said:
+            self._said = str(named)
+            LOG.warning("%s", named)
+        return str(error)
+
+    def _named(self, error: Exception) -> InputError:
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & _PRIMARY
+        expected = "a broker's data that no other process uses, in a folder to write to"
+        if code == sqlite3.SQLITE_FULL:
+            expected = "space on the disk: delete records or topics, or other files"
+        elif code == sqlite3.SQLITE_IOERR:
+            expected = "a disk that can be read and written, with space"
+        elif code == sqlite3.SQLITE_CORRUPT and not isinstance(error, OSError):
+            expected = f"a whole SQLite file; {RESTORE}"
+            if str(error).startswith("a damaged row"):
+                expected += ", or delete the row, which loses what it contains"
+        return InputError(self.path, str(error), expected)
 
     def close(self) -> None:
         """Close the database, so that another process can use the folder."""
         self._sql.close()
+        self._commits.close()
 
     # --- topics
 
@@ -188,18 +142,32 @@ class Store:
                 " on conflict (name) do update set partitions = excluded.partitions",
                 list(topics.items()),
             )
+            self._sql.executemany(
+                f"update topics set checksum = {checksum_of('topics')} where name = ?",
+                [(topic,) for topic in topics],
+            )
             for topic, own in configs.items():
                 self._write_configs(topic, own)
         self.topics()
 
-    def delete_topics(self, topics: Iterable[str]) -> None:
+    def delete_topics(self, topics: Sequence[str]) -> None:
         """Delete topics, with their records and configurations."""
+        try:
+            self._delete_topics(topics)
+        except sqlite3.OperationalError:
+            if not self._is_full:
+                raise
+            ends = self.ends()
+            self.delete_records({place: end for place, end in ends.items() if place[0] in topics})
+            self._delete_topics(topics)
+        self.topics()
+
+    def _delete_topics(self, topics: Iterable[str]) -> None:
         rows = [(self._ids[topic],) for topic in topics]
         with self._transaction():
             for table in ("batches", "configs", "starts", "transactions"):
                 self._sql.executemany(f"delete from {table} where topic = ?", rows)
             self._sql.executemany("delete from topics where id = ?", rows)
-        self.topics()
 
     def topic_ids(self) -> dict[str, UUID]:
         """Return the id of each topic. A topic that is deleted and created again has another id."""
@@ -227,7 +195,7 @@ class Store:
         (number,) = self._sql.execute("select id from topics where name = ?", (topic,)).fetchone()
         self._sql.execute("delete from configs where topic = ?", (number,))
         rows = [(number, name, value) for name, value in configs.items()]
-        self._sql.executemany("insert into configs values (?, ?, ?)", rows)
+        self._sql.executemany(inserting("configs"), rows)
 
     # --- records
 
@@ -236,7 +204,7 @@ class Store:
         with self._transaction():
             self._append(batches)
             rows = [(self._ids[each.topic], *each[1:]) for each in begun]
-            self._sql.executemany("insert into transactions values (?, ?, ?, ?, ?)", rows)
+            self._sql.executemany(inserting("transactions"), rows)
 
     def end_transaction(self, markers: Sequence[NewBatch], *, committed: bool) -> None:
         """Write the markers of a producer's transaction or, if an error occurs, nothing."""
@@ -248,11 +216,13 @@ class Store:
                 if committed:
                     self._sql.execute(f"delete from transactions {open_one}", place)
                 else:
-                    self._sql.execute(f"update transactions set last = ? {open_one}", (each.first, *place))
+                    checksum = checksum_of("transactions", last="?1")
+                    change = f"update transactions set last = ?1, checksum = {checksum}"
+                    self._sql.execute(f"{change} {open_one}", (each.first, *place))
 
     def _append(self, batches: Iterable[NewBatch]) -> None:
         rows = [(self._ids[batch.topic], *batch[1:]) for batch in batches]
-        self._sql.executemany("insert into batches values (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+        self._sql.executemany(inserting("batches"), rows)
 
     def transactions(self) -> Iterator[Transaction]:
         """Yield the open and the aborted transactions of each partition by their first records."""
@@ -276,18 +246,47 @@ class Store:
         return {(name, partition): first for name, partition, first in rows}
 
     def delete_records(self, starts: Mapping[tuple[str, int], int]) -> None:
-        """Delete the batches of partitions that end before an offset, which is the start from now on."""
+        """Delete the batches of partitions that end before an offset, which is the start from now on.
+
+        If the disk is full, they are deleted in the reserved space, part by part: if an error occurs then,
+        the first ones may be deleted.
+        """
+        try:
+            self._delete_records(starts)
+        except sqlite3.OperationalError:
+            if not self._is_full:
+                raise
+            self._reserve.release()
+            for part in self._parts(starts):
+                self._delete_records(part)
+                self._make_room()
+            self._reserve.fill()
+
+    def _delete_records(self, starts: Mapping[tuple[str, int], int]) -> None:
         rows = [(self._ids[topic], partition, before) for (topic, partition), before in starts.items()]
         with self._transaction():
             for table in ("batches", "transactions"):
                 where = "where topic = ? and partition = ? and last < ?"
                 self._sql.executemany(f"delete from {table} {where}", rows)
-            self._sql.executemany("insert or replace into starts values (?, ?, ?)", rows)
+            self._sql.executemany(inserting("starts", "insert or replace"), rows)
+
+    def _parts(self, starts: Mapping[tuple[str, int], int]) -> Iterator[Mapping[tuple[str, int], int]]:
+        """Yield starts before which about `PART_BYTES` of records end, until there are no more to delete."""
+        for place, before in starts.items():
+            size = 0
+            for last, more in self._select(
+                "last, length(data)", *place, "and last < ? order by first", before
+            ).fetchall():
+                size += more
+                if size >= PART_BYTES:
+                    yield {place: last + 1}
+                    size = 0
+            yield {place: before}
 
     def headers(self, topic: str, partition: int) -> Iterator[BatchHeader]:
-        """Yield the batches of a partition without their records, oldest first."""
+        """Yield the batches of a partition without their records, oldest first. The records are checked."""
         columns = "first, last, max_timestamp_ms, producer, sequence, length(data)"
-        yield from map(BatchHeader._make, self._select(columns, topic, partition, "order by first"))
+        yield from map(BatchHeader._make, self._batches(columns, topic, partition, "order by first"))
 
     def partition_size(self, topic: str, partition: int) -> int:
         """Return the bytes of the batches of a partition."""
@@ -295,8 +294,8 @@ class Store:
 
     def batch(self, topic: str, partition: int, first: int) -> bytes | None:
         """Return the batch that begins at an offset, None if there is none."""
-        row = self._select("data", topic, partition, "and first = ?", first).fetchone()
-        return None if row is None else bytes(row[0])
+        row = next(self._batches("first, data", topic, partition, "and first = ?", first), None)
+        return None if row is None else row[1]
 
     def _select(
         self, columns: str, topic: str, partition: int, rest: str = "", *values: int
@@ -304,6 +303,15 @@ class Store:
         """Select batches of a partition. ``rest``: more conditions, and the order."""
         query = f"select {columns} from batches where topic = ? and partition = ? {rest}"
         return self._sql.execute(query, (self._ids[topic], partition, *values))
+
+    def _batches(
+        self, columns: str, topic: str, partition: int, rest: str, *values: int
+    ) -> Iterator[tuple[Any, ...]]:
+        """Yield columns of batches, ``first`` first. Raise an error at one that is not as it was written."""
+        for found, *row in self._select(f"{is_whole('batches')}, {columns}", topic, partition, rest, *values):
+            if not found:
+                raise damage(self._sql, "batches", (self._ids[topic], partition, row[0]))
+            yield tuple(row)
 
     def replace_batch(
         self, topic: str, partition: int, first: int, data: bytes | None, max_timestamp_ms: int
@@ -315,8 +323,9 @@ class Store:
             if data is None:
                 self._sql.execute(f"delete from batches {where}", place)
             else:
-                values = (data, max_timestamp_ms, *place)
-                self._sql.execute(f"update batches set data = ?, max_timestamp_ms = ? {where}", values)
+                checksum = checksum_of("batches", data="?1", max_timestamp_ms="?2")
+                change = f"update batches set data = ?1, max_timestamp_ms = ?2, checksum = {checksum}"
+                self._sql.execute(f"{change} {where}", (data, max_timestamp_ms, *place))
 
     def size(self) -> int:
         """Return the bytes of all batches."""
@@ -341,28 +350,35 @@ class Store:
         """Yield the batches of a partition, from the batch that contains the offset."""
         row = self._select("max(first)", topic, partition, "and first <= ?", offset).fetchone()
         rest = "and first >= ? order by first"
-        yield from map(StoredBatch._make, self._select(_STORED, topic, partition, rest, row[0] or 0))
+        yield from self._stored(topic, partition, rest, row[0] or 0)
 
     def batch_since(self, topic: str, partition: int, timestamp_ms: int) -> StoredBatch | None:
         """Return the first batch with a record of this time or later."""
         rest = "and max_timestamp_ms >= ? order by first limit 1"
-        row = self._select(_STORED, topic, partition, rest, timestamp_ms).fetchone()
-        return None if row is None else StoredBatch._make(row)
+        return next(self._stored(topic, partition, rest, timestamp_ms), None)
 
     def newest_batch(self, topic: str, partition: int) -> StoredBatch | None:
         """Return the first batch with the largest time of the partition."""
         rest = "order by max_timestamp_ms desc, first limit 1"
-        row = self._select(_STORED, topic, partition, rest).fetchone()
-        return None if row is None else StoredBatch._make(row)
+        return next(self._stored(topic, partition, rest), None)
+
+    def _stored(self, topic: str, partition: int, rest: str, *values: int) -> Iterator[StoredBatch]:
+        columns = ", ".join(StoredBatch._fields)
+        yield from map(StoredBatch._make, self._batches(columns, topic, partition, rest, *values))
 
     def next_producer_id(self) -> int:
         """Return a producer id that has not been used before."""
+        number = self._count("producer", otherwise=-1) + 1
         with self._transaction():
-            self._sql.execute(
-                "insert into counters values ('producer', 0)"
-                " on conflict (name) do update set value = value + 1"
-            )
-        return int(self._sql.execute("select value from counters where name = 'producer'").fetchone()[0])
+            self._set_counter("producer", number)
+        return number
+
+    def _count(self, counter: str, otherwise: int = 0) -> int:
+        found = self._sql.execute("select value from counters where name = ?", (counter,)).fetchone()
+        return otherwise if found is None else int(found[0])
+
+    def _set_counter(self, counter: str, value: int) -> None:
+        self._sql.execute(inserting("counters", "insert or replace"), (counter, value))
 
     # --- transactions
 
@@ -374,24 +390,25 @@ class Store:
     def save_transactional_id(self, name: str, record: bytes) -> None:
         """Replace the record of a transactional id."""
         with self._transaction():
-            self._sql.execute("insert or replace into transactional_ids values (?, ?)", (name, record))
+            self._sql.execute(inserting("transactional_ids", "insert or replace"), (name, record))
 
     # --- the coordinator's log
 
     def append(self, partition: int, records: Iterable[Record]) -> ErrorCode:
-        """Write all of the coordinator's records. If that fails, write none and return a retriable error."""
+        """Write all of the coordinator's records. If that fails, write none and return a retriable error.
+
+        It is the error by which Kafka's coordinator answers if its log has a KAFKA_STORAGE_ERROR.
+        """
         rows = [(partition, encode_record(record)) for record in records]
         try:
             with self._transaction():
                 self._sql.executemany("insert into log (partition, record) values (?, ?)", rows)
-        except sqlite3.Error:
-            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        except sqlite3.Error as error:
+            self.failed(error)
+            return ErrorCode.NOT_COORDINATOR
         self._appended += len(rows)
         if self._appended > max(COMPACT_AFTER, self._kept):
-            try:
-                self.compact()
-            except (sqlite3.Error, InputError) as error:  # the log stays as it is, and is tried again later
-                LOG.warning("the coordinator's log is not compacted: %s", error)
+            self.try_to_compact()
         return ErrorCode.NONE
 
     def logged(self) -> list[int]:
@@ -405,14 +422,23 @@ class Store:
             InputError: if a record is damaged. It names the row.
         """
         query = "select number, cast(record as blob) from log where partition = ? order by number"
-        return [self._decoded(number, data) for number, data in self._sql.execute(query, (partition,))]
+        rows = self._sql.execute(query, (partition,))
+        return [self._decoded(partition, *row) for row in rows]
 
-    def _decoded(self, number: int, data: bytes) -> Record:
+    def _decoded(self, partition: int, number: int, data: bytes) -> Record:
         try:
-            return decode_record(data, f"{self.path}, row {number} of the table log")
+            where = f"{self.path}, row {number} of the table log, partition {partition}"
+            return decode_record(data, where)
         except InputError as error:
             advice = f"{RESTORE}, or delete the row, which loses what it contains"
             raise InputError(error.where, error.found, f"{error.expected}; {advice}") from None
+
+    def try_to_compact(self) -> None:
+        """Compact the coordinator's log. If that fails, it stays as it is, and is compacted later."""
+        try:
+            self.compact()
+        except (sqlite3.Error, InputError) as error:
+            LOG.warning("the coordinator's log is not compacted: %s", error)
 
     def compact(self) -> None:
         """Keep only the newest record of each key.
@@ -422,8 +448,11 @@ class Store:
         """
         self._appended = self._kept = 0
         for partition in self.logged():
-            kept = compact(self.read(partition))
+            records = self.read(partition)
+            kept = compact(records)
             self._kept += len(kept)
+            if len(kept) == len(records):
+                continue
             with self._transaction():
                 self._sql.execute("delete from log where partition = ?", (partition,))
                 self._sql.executemany(
@@ -435,42 +464,26 @@ class Store:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
+        """Write all of a block, and count it, or nothing."""
+        if self._is_full:
+            self._make_room()
+        number = self._commits.number + 1
         self._sql.execute("begin immediate")
         try:
             yield
+            self._set_counter("commits", number)
             self._sql.execute("commit")
-        except BaseException:
+        except BaseException as error:
+            self._is_full = getattr(error, "sqlite_errorcode", 0) & _PRIMARY in _NO_SPACE
             if self._sql.in_transaction:  # SQLite has rolled back already if the disk is full
                 self._sql.execute("rollback")
             raise
+        self._commits.note(number)
+        if self._is_full:
+            self._is_full, self._said = False, ""
+            LOG.warning("%s: writes succeed again", self.path)
 
-
-def _prepare(sql: sqlite3.Connection, path: str) -> None:
-    """Lock the file for this process. Create the tables if the file is new."""
-    sql.execute("pragma locking_mode = exclusive")
-    (version,) = sql.execute("pragma user_version").fetchone()
-    (tables,) = sql.execute("select count(*) from sqlite_master").fetchone()
-    if version == 0 and tables:
-        raise InputError(path, "another program's database", "a broker's data, or no file")
-    if not 0 <= version <= _FORMAT:
-        raise InputError(path, f"format {version}", f"format {_FORMAT}, which this version writes")
-    found = [text for (text,) in sql.execute("pragma quick_check(3)")]
-    if found != ["ok"]:
-        raise InputError(path, f"damage ({', '.join(found)})", f"a whole SQLite file; {RESTORE}")
-    sql.execute("pragma journal_mode = wal")
-    sql.execute("pragma synchronous = full")
-    missing = _SCRIPTS[version:]
-    sql.executescript(f"begin immediate; {' '.join(missing)} pragma user_version = {_FORMAT}; commit;")
-    if _schema(sql) != _expected_schema():
-        raise InputError(path, "other tables (damage)", f"those of format {_FORMAT}; {RESTORE}")
-
-
-def _schema(sql: sqlite3.Connection) -> list[tuple[object, ...]]:
-    return sql.execute("select type, name, tbl_name, sql from sqlite_master order by name").fetchall()
-
-
-@cache
-def _expected_schema() -> list[tuple[object, ...]]:
-    with closing(sqlite3.connect(":memory:")) as sql:
-        sql.executescript(" ".join(_SCRIPTS))
-        return _schema(sql)
+    def _make_room(self) -> None:
+        """Move the write-ahead log into the database, and give its space back to the disk."""
+        with suppress(sqlite3.Error):
+            self._sql.execute("pragma wal_checkpoint(truncate)").fetchall()

@@ -70,13 +70,20 @@ def _create_topics(data: Data, request: Request) -> Values:
             new[topic.name], configs[topic.name] = count, own
         results.append(_result(topic.name, refusal))
     if not request.body.validate_only and new:
-        topics.create(new, configs)
+        _fail(results, data.unwritten(lambda: topics.create(new, configs)))
     for result in results:
         name = result["name"]
         if result["error_code"] is Wire.none:
             result |= {"topic_id": topics.ids.get(name), "num_partitions": new[name], "replication_factor": 1}
             result["configs"] = tuple(_described_configs(configs[name]))
     return {"topics": tuple(results)}
+
+
+def _fail(results: Iterable[dict[str, Any]], failed: Appended | None) -> None:
+    """Note that nothing was written, where there is no other error."""
+    for result in results:
+        if failed is not None and result["error_code"] is Wire.none:
+            result |= {"error_code": failed.error, "error_message": failed.message}
 
 
 def _result(name: str, refusal: Appended | None) -> dict[str, Any]:
@@ -126,7 +133,7 @@ def _cannot_create(
 
 
 def _create_partitions(data: Data, request: Request) -> Values:
-    results: list[Values] = []
+    results: list[dict[str, Any]] = []
     new: dict[str, int] = {}
     more = 0
     for topic in request.body.topics:
@@ -141,7 +148,7 @@ def _create_partitions(data: Data, request: Request) -> Values:
         error = refusal or _NO_ERROR
         results.append({"name": topic.name, "error_code": error.error, "error_message": error.message})
     if new and not request.body.validate_only:
-        data.topics.create(new)
+        _fail(results, data.unwritten(lambda: data.topics.create(new)))
     return {"results": tuple(results)}
 
 
@@ -153,7 +160,7 @@ def _delete_topics(data: Data, request: Request) -> Values:
         wanted = [(name, None) for name in request.body.topic_names]
     names = [topics.named(number) if name is None else name for name, number in wanted]
     times = Counter(name for name in names if name is not None)
-    results: list[Values] = []
+    results: list[dict[str, Any]] = []
     gone: list[str] = []
     for (name, number), found in zip(wanted, names, strict=True):
         error = Wire.none
@@ -173,7 +180,7 @@ def _delete_topics(data: Data, request: Request) -> Values:
             {"name": found, "topic_id": number or topics.ids.get(found or ""), "error_code": error}
         )
     if gone:
-        topics.delete(gone)
+        _fail(results, data.unwritten(lambda: topics.delete(gone)))
     return {"responses": tuple(results)}
 
 
@@ -191,7 +198,9 @@ def _deleted_records(data: Data, access: Access, topic: str, row: Any) -> Values
     before = end if row.offset == TO_THE_END else row.offset
     if not 0 <= before <= end:
         return {**values, "error_code": Wire.offset_out_of_range}
-    topics.delete_records({(topic, number): before})
+    failed = data.unwritten(lambda: topics.delete_records({(topic, number): before}))
+    if failed is not None:
+        return {**values, "error_code": failed.error}
     return {**values, "low_watermark": topics.start(topic, number), "error_code": Wire.none}
 
 
@@ -295,7 +304,7 @@ def _altered(
     changed: Callable[[Mapping[str, str], Any], Mapping[str, str | None] | str],
 ) -> Values:
     """Change topics. ``changed`` returns the new configurations of a resource, or why there are none."""
-    results: list[Values] = []
+    results: list[dict[str, Any]] = []
     new: dict[str, Mapping[str, Any]] = {}
     for resource in request.body.resources:
         name = resource.resource_name
@@ -314,7 +323,7 @@ def _altered(
                 error = Appended(Wire.invalid_config, message=problem)
         results.append(_about(resource, error))
     if new and not request.body.validate_only:
-        data.topics.configure(new)
+        _fail(results, data.unwritten(lambda: data.topics.configure(new)))
     return {"responses": tuple(results)}
 
 

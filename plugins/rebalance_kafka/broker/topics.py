@@ -10,7 +10,8 @@ from kio.schema.errors import ErrorCode as Wire
 
 from coordinator_core.errors import ProtocolError
 from rebalance_kafka.broker.producers import Place, Producers
-from rebalance_kafka.broker.store import NewBatch, Store, StoredBatch, Transaction
+from rebalance_kafka.broker.store import Store
+from rebalance_kafka.broker.stored import NewBatch, StoredBatch, Transaction
 from rebalance_kafka.broker.topic_configs import (
     CLEANUP_POLICY,
     COMPACT,

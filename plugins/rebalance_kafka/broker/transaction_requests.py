@@ -46,7 +46,7 @@ def _next_producer(
     if transactional_id is None:
         if not request.access.some_topic(Operation.WRITE):
             return Wire.cluster_authorization_failed
-        return Producer(data.store.next_producer_id(), 0)
+        return _new_producer(data)
     if not request.access.transactional_id(Operation.WRITE, transactional_id):
         return Wire.transactional_id_authorization_failed
     named = Producer(getattr(body, "producer_id", NO_ID), getattr(body, "producer_epoch", NO_ID))
@@ -55,6 +55,13 @@ def _next_producer(
     return data.transactions.initialize(
         transactional_id, body.transaction_timeout, None if named.producer_id == NO_ID else named, now_ms
     )
+
+
+def _new_producer(data: Data) -> Producer | Wire:
+    """Return a producer without transactions: an error that clients repeat if its id cannot be written."""
+    ids = list[int]()
+    failed = data.unwritten(lambda: ids.append(data.store.next_producer_id()))
+    return Wire.coordinator_not_available if failed else Producer(ids[0], 0)
 
 
 def _add_partitions(data: Data, request: Request, now_ms: int) -> Values:

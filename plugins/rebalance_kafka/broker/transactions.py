@@ -12,7 +12,8 @@ from kio.schema.errors import ErrorCode as Wire
 from coordinator_core.coordinator.timers import Timers
 from coordinator_core.errors import InputError
 from rebalance_kafka.broker.producers import Place
-from rebalance_kafka.broker.store import RESTORE, Store
+from rebalance_kafka.broker.schema import RESTORE
+from rebalance_kafka.broker.store import Store
 from rebalance_kafka.broker.topics import Topics
 from rebalance_kafka.broker.transaction_states import (
     PREPARED,
@@ -129,7 +130,11 @@ class Transactions:
         if not 0 < timeout_ms <= self._max_timeout_ms:
             return Wire.invalid_transaction_timeout
         found = self._records.get(transactional_id)
-        new = initialized(found, transactional_id, timeout_ms, named, self._store.next_producer_id)
+        try:
+            new = initialized(found, transactional_id, timeout_ms, named, self._store.next_producer_id)
+        except sqlite3.Error as failure:
+            self._store.failed(failure)
+            return Wire.not_coordinator
         error = self._write(new, found, now_ms)
         if error is not Wire.none or not isinstance(new, TransactionalId):
             return error
@@ -215,8 +220,8 @@ class Transactions:
         try:
             self._store.save_transactional_id(new.name, data)
         except sqlite3.Error as error:
-            LOG.warning("transaction %s: %s", new.name, error)
-            return Wire.coordinator_not_available
+            self._store.failed(error)
+            return Wire.not_coordinator  # as Kafka's coordinator, if its log has a KAFKA_STORAGE_ERROR
         self._apply(new, len(data))
         if new.state in PREPARED:
             self._complete(new, now_ms)
