@@ -60,7 +60,7 @@ def test_the_table_has_a_row_a_metric_and_a_column_a_strategy(lab, small):
 
 @pytest.mark.slow
 def test_all_metrics_are_shown_by_groups(lab, small):
-    answer = lab("compare", small, "-s", "sticky", "-s", "range", "-j", "1", "--all")
+    answer = lab("compare", small, "-s", "sticky", "-s", "range", "-j", "1", "--seeds", "2", "--all")
     _, rows = table_in(answer)
     assert [row.strip() for row in rows if not row.startswith("  ")] == list(METRIC_GROUPS)
     names = [row.split()[0] for row in rows if row.startswith("  ") and not row.startswith("    ")]
@@ -270,7 +270,7 @@ def test_a_strategy_that_does_not_read_a_varied_setting_is_run_once(lab, small):
 
 @pytest.mark.slow
 def test_a_setting_that_a_strategy_does_not_read_is_null_or_empty(lab, small):
-    options = ["compare", small, "-j", "1", *SESSIONS, "--set", "retry.backoff.ms=50,60", "--format"]
+    options = ["compare", small, "--seed", "4", *SESSIONS, "--set", "retry.backoff.ms=50,60", "--format"]
     found = [
         (entry["strategy"], *entry["settings"].values())
         for entry in json.loads(lab(*options, "json").out)["strategies"]
@@ -346,7 +346,8 @@ def test_several_processes_give_the_figures_of_one(small, tmp_path):
     """And the same traces."""
     done = {}
     for jobs in ("1", "2"):
-        options = ["-s", "range", "-s", "cooperative-sticky", "--format", "json", "--trace", tmp_path / jobs]
+        options = ["-s", "range", "-s", "cooperative-sticky", "--seeds", "4", "--format", "json"]
+        options += ["--trace", tmp_path / jobs]
         done[jobs] = in_a_process("compare", small, "-j", jobs, *options)
         assert (done[jobs].returncode, done[jobs].stderr) == (0, b"")
     assert done["1"].stdout == done["2"].stdout
@@ -408,7 +409,7 @@ def test_a_terminal_that_is_wide_enough_has_one_table_and_one_column_less_has_tw
 
 @pytest.mark.slow
 def test_a_real_terminal_is_as_wide_as_it_says(small):
-    lines = on_a_terminal(50, "compare", small, "-j", "1")
+    lines = on_a_terminal(50, "compare", small, "-j", "1", "--seeds", "2")
     assert max(len(line.rstrip()) for line in lines) <= 50
     assert sum(re.match(r"rounds +\*?\d", line) is not None for line in lines) == 4
     assert not [line for line in lines if "…" in line]
