@@ -108,7 +108,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     from xdist.scheduler import LoadScopeScheduling
 
     config.option.loadscopereorder = False  # the order of the collection: the longest files first
-    by_file = ("",) if config.option.markexpr == "not slow" else SHARING
+    by_file = ("",) if config.option.markexpr.startswith("not slow") else SHARING
 
     class Together(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:

@@ -12,6 +12,16 @@ def scaled(count: int) -> int:
     return max(1, count * settings.default.max_examples // 100)
 
 
+WEEKLY = (pytest.mark.slow, pytest.mark.weekly)
+"""The marks of a test with a sibling in CI that proves the same rule on fewer inputs."""
+
+
+def rest_weekly(values: Iterable[Any], fast: int = 1) -> list[Any]:
+    """Return the values as parameters, of which all but the first run only with the weekly tests."""
+    listed = list(values)
+    return listed[:fast] + [pytest.param(value, marks=WEEKLY) for value in listed[fast:]]
+
+
 def rest_slow(values: Iterable[Any], fast: int = 1) -> list[Any]:
     """Return the values as parameters, of which all but the first are marked slow."""
     listed = list(values)

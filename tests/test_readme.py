@@ -30,6 +30,7 @@ from tests.documents import (
     links,
     name_of,
 )
+from tests.examples import WEEKLY
 from tests.places import ROOT
 from tests.rebalance_lab.cli.commands import figures_of
 
@@ -53,6 +54,9 @@ LONG = (
 )
 """Parts of the commands that take long."""
 
+LONGEST = "-s optimal -s optimal+strict"
+"""The end of a command that differs from another one of its document in its strategies only."""
+
 PLACE = re.compile(r"`((?:assignors|coordinator_core|notebooks|plugins|tests)/[\w./-]*)`")
 
 each_document = pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
@@ -65,7 +69,9 @@ def cases():
             continue
         for command in commands(path):
             marks = [pytest.mark.slow] if any(name in command.line for name in LONG) else []
-            yield pytest.param(command, id=str(command), marks=marks)
+            yield pytest.param(
+                command, id=str(command), marks=WEEKLY if command.line.endswith(LONGEST) else marks
+            )
 
 
 def first_column(path, head):

@@ -12,7 +12,7 @@ from coordinator_core.assigning.problem import build_problem
 from coordinator_core.model import Cluster, GroupSubscription, Partitions, Subscription, TopicInfo
 from tests.assignors.groups import assign, wanted
 from tests.assignors.trying import moved_partitions, relative_loads
-from tests.examples import rest_slow
+from tests.examples import rest_slow, rest_weekly
 
 
 def large_group(seed, members, partitions):
@@ -70,14 +70,14 @@ SIZES = [(12, 80), (30, 320), (60, 800)]
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", rest_slow(SIZES, fast=2))
-@pytest.mark.parametrize("seed", rest_slow(range(5)))
+@pytest.mark.parametrize("seed", rest_weekly(range(5), 2))
 def test_it_is_never_worse_than_the_greedy_answers_it_starts_from(seed, size):
     check(*large_group(seed, *size), "optimal+time_limit=0.1")
     check(*large_group(seed, *size), "optimal+strict+time_limit=0.1")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", rest_slow(range(4)))
+@pytest.mark.parametrize("seed", rest_weekly(range(4), 2))
 def test_nor_where_moves_are_limited(seed):
     cluster, members = large_group(seed, 20, 240)
     total = sum(sum(info.weights) for info in cluster.topics.values())

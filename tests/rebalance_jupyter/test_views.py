@@ -28,7 +28,7 @@ from rebalance_lab.verdicts.tables import as_text
 from tests.places import SCENARIOS
 from tests.rebalance_jupyter.samples import ALONE, NOBODY, SCALE_OUT, TOO_SHORT, ran
 from tests.rebalance_lab.verdicts.compared import comparison_of
-from tests.written import DEVICE, PLACES, check_written
+from tests.written import DEVICE, FILE, PLACES, check_written
 
 
 class Fixed:
@@ -381,8 +381,11 @@ def missing(svg, *, scale):
     raise InputError("PNG", "no module resvg_py", "it installed")
 
 
-@pytest.mark.parametrize("kind", PLACES)
-@pytest.mark.parametrize("save", [RebalanceView.to_svg, RebalanceView.to_png])
+TO_PNG = [(RebalanceView.to_png, kind) for kind in (FILE, DEVICE)]
+"""Both are written by one function, and a PNG takes long to draw."""
+
+
+@pytest.mark.parametrize(("save", "kind"), [*((RebalanceView.to_svg, kind) for kind in PLACES), *TO_PNG])
 def test_pictures_leave_their_place_what_it_is(tmp_path, save, kind):
     made = []
     written = check_written(lambda path: made.append(save(show(ran()), path)), tmp_path / "place" / "x", kind)

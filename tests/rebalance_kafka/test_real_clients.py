@@ -11,6 +11,7 @@ import pytest
 from coordinator_core.assigning.computing import compute_assignment
 from coordinator_core.model import Cluster, GroupSubscription, Subscription
 from coordinator_core.registry.registry import default_registry
+from tests.examples import rest_weekly
 from tests.rebalance_kafka.peers import described, missing, wait_until
 from tests.rebalance_kafka.peers.process import partitions
 from tests.rebalance_kafka.peers.stage import DESCRIBING, GROUP, Stage
@@ -117,7 +118,7 @@ def test_a_group_of_all_kinds_owns_what_the_strategy_gives(stage, kinds, strateg
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("strategy", EAGER_STRATEGIES)
+@pytest.mark.parametrize("strategy", rest_weekly(EAGER_STRATEGIES))
 @pytest.mark.parametrize("kinds", THREE_OF_EACH)
 def test_a_group_of_one_kind_owns_what_the_strategy_gives(stage, kinds, strategy):
     lives_and_leaves(stage, kinds, strategy)

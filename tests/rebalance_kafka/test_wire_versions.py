@@ -164,16 +164,12 @@ def tagged(frame: bytes, header_bytes: int) -> bytes:
     return frame[: header_bytes - 1] + TAGS + frame[header_bytes:-1] + TAGS
 
 
-FLEXIBLE = [
-    (api, version) for api, version in EVERY_VERSION if load_request_schema(api, version).__flexible__
-]
-
-
-@pytest.mark.parametrize(("api", "version"), FLEXIBLE, ids=lambda each: getattr(each, "name", each))
-def test_unknown_tags_of_a_request_are_skipped(api, version):
-    frame = encode_request(api, version, 7, "us", REQUESTS[api])[4:]
-    more = tagged(frame, header_bytes=13)
-    assert decode_request(more, head_of(more)) == decode_request(frame, head_of(frame))
+@pytest.mark.parametrize("api", sorted({api for api, _ in EVERY_VERSION}), ids=lambda api: api.name)
+def test_unknown_tags_of_a_request_are_skipped(api):
+    for version in (v for a, v in EVERY_VERSION if a is api and load_request_schema(api, v).__flexible__):
+        frame = encode_request(api, version, 7, "us", REQUESTS[api])[4:]
+        more = tagged(frame, header_bytes=13)
+        assert decode_request(more, head_of(more)) == decode_request(frame, head_of(frame)), version
 
 
 def test_unknown_tags_of_elements_are_skipped():

@@ -13,6 +13,7 @@ from rebalance_lab.scenarios.families import family_for
 from rebalance_lab.scenarios.scenario import parse_scenario
 from rebalance_lab.verdicts.tables import as_text
 from tests.documents import COMPARISON, assert_prints, commands
+from tests.examples import WEEKLY
 from tests.places import ROOT
 
 FOLDER = ROOT / "coordinator_core" / "families"
@@ -124,8 +125,14 @@ def test_the_group_rests_after_every_event_that_has_a_meaning(kind, column):
     assert trace.ended.group_state in ("Stable", "Settled")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("command", commands(COMPARISON), ids=str)
+def comparisons():
+    """The commands of the comparison. That on a rolling deployment takes longest and shows nothing new."""
+    for command in commands(COMPARISON):
+        marks = WEEKLY if "rolling-deploy" in command.line else [pytest.mark.slow]
+        yield pytest.param(command, id=str(command), marks=marks)
+
+
+@pytest.mark.parametrize("command", list(comparisons()))
 def test_a_comparison_and_its_further_figures_are_those_of_its_command(command, lab, monkeypatch):
     monkeypatch.chdir(ROOT)
     compared = []

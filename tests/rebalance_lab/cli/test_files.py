@@ -178,7 +178,10 @@ ELSEWHERE = {
 
 def writes(path):
     """Whether a module calls what writes a file."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    text = path.read_text()
+    if not re.search(r"open\(|write_|touch|NamedTemporaryFile", text):
+        return False
+    for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Call):
             name = getattr(node.func, "attr", getattr(node.func, "id", ""))
             modes = [

@@ -32,6 +32,12 @@ def history_of(*timed, **options):
     return History(trace_of(*timed, **options))
 
 
+def two_members(*timed, topics=None, **options):
+    return history_of(
+        (0, started("a", "t")), (0, started("b", "t")), *timed, topics=topics or {"t": 4}, **options
+    )
+
+
 def found(*timed, topics=None, **options):
     return found_twice(history_of(*timed, topics=topics or {"t": 4}, **options))
 

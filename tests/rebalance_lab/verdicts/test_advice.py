@@ -420,6 +420,6 @@ def test_findings_that_differ_in_numbers_of_the_seeds_are_counted_once():
         ],
         "config": {"max.poll.interval.ms": "20s"},
     }
-    made = advice_on(parse_scenario(document, where="late"), "range", seeds=6, jobs=1)
+    made = advice_on(parse_scenario(document, where="late"), "range", seeds=2, jobs=1)
     assert len(made.now.findings) == 2
     assert any(text.endswith("(and 1 more finding).") for text in sentences(made))

@@ -322,7 +322,7 @@ def parts_of(stops, first):
     }
 
 
-@settings(max_examples=scaled(4_000))
+@settings(max_examples=scaled(2_000))
 @given(comparisons())
 @example(
     Comparison(
