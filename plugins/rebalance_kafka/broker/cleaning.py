@@ -53,10 +53,8 @@ class Cleaner:
                         yield
                         if self._topics.ids.get(topic) != number:  # deleted, and perhaps created again
                             break
-                except (
-                    sqlite3.Error
-                ) as error:  # what cannot be read stays, and every step leaves whole records
-                    self._store.failed(error)
+                except sqlite3.Error as error:
+                    self._store.failed(error)  # what cannot be read stays: every step leaves whole records
         self._topics.count_bytes()
 
     def _clean(self, topic: str, partition: int, now_ms: int) -> Iterator[None]:

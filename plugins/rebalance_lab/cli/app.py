@@ -43,7 +43,7 @@ _BUILT_IN: Mapping[str, CommandSpec] = {
         "explain": "Run strategies on a scenario, and explain why they differ.",
         "advise": "Try changes to a strategy, and name those that help.",
         "simulate": "Run one strategy, and describe it round by round.",
-        "fuzz": "Try random events, settings and faults until a rule is broken.",
+        "fuzz": "Try random events and faults until a rule is broken.",
         "assign": "Assign partitions to the members of groups, a group a line.",
         "plugins": "List plugins and what they contribute.",
         "schema": "Write the JSON schema of scenarios, for editors.",
