@@ -1,5 +1,6 @@
 """The balance of the last settled assignment, and the moves that balance needs."""
 
+from collections import Counter
 from math import nan
 
 import numpy as np
@@ -57,8 +58,11 @@ def _fewest_between(ledger: Ledger, before: Int32Array, after: Rest) -> int:
     owners = ledger.names(before)
     if _gap(after) == 0:
         return fewest_moves_in_balance(owners, after.sizes, named)
-    partitions = [tp for tp, owner in ledger.names(after.owner).items() if owner in named]
-    return fewest_moves(owners, partitions, named, within)
+    # members without a coordinator may rest with partitions of topics that they have given up
+    owner_of = {tp: m for tp, m in ledger.names(after.owner).items() if tp.topic in named.get(m, ())}
+    counts = Counter(owner_of.values())
+    within = min(counts[m] for m in named), max(counts[m] for m in named)
+    return fewest_moves(owners, list(owner_of), named, within)
 
 
 def _gap(rest: Rest) -> float:
