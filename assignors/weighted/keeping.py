@@ -25,11 +25,15 @@ def keep_under(instance: Instance, level: float, work: Work) -> Int32Array:
 
 
 def settled(instance: Instance, start: Int32Array, work: Work) -> Int32Array:
-    """int32[U]: the assignment without idle members, and with the units that are not at home evened out."""
+    """int32[U]: the assignment without idle members, and with the units that are not at home evened out.
+
+    They are not, if that would take the only unit of a member.
+    """
     owner = start.copy()
     fill_idle(instance, owner)
     away = owner != instance.home
-    return even_out(instance, owner, work, cost=instance.placing, budget=instance.placed(owner), movable=away)
+    even = even_out(instance, owner, work, cost=instance.placing, budget=instance.placed(owner), movable=away)
+    return owner if instance.worth(even).idle > instance.worth(owner).idle else even
 
 
 def _placed_under(instance: Instance, level: float) -> Int32Array:

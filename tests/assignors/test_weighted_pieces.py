@@ -398,6 +398,15 @@ def test_members_keep_their_units_up_to_a_level(instance, share):
         assert owner.tolist() == home.tolist()
 
 
+def test_a_member_does_not_lose_its_only_unit_when_others_are_evened_out():
+    """The 2 goes to the idle second member, though the first one has more room for it."""
+    allowed = [[0, 1], [3], [3], [3], [2], [0, 1, 2], [3]]
+    may = np.array([[member in members for member in range(4)] for members in allowed])
+    weight, home = [1.0, 1.0, 1.0, 1.0, 1.0, 2.0, 1.0], [0, -1, -1, -1, -1, 2, -1]
+    instance = made(weight, home, capacity=[2.0, 1.0, 1.0, 1.0], allowed=may)
+    assert keep_under(instance, instance.bound, Work(1e6)).tolist() == [0, 3, 3, 3, 2, 1, 3]
+
+
 @pytest.mark.parametrize(
     ("weight", "home", "level", "moves"),
     [
