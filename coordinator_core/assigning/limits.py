@@ -16,6 +16,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from multiprocessing import get_context, resource_tracker
 from threading import TIMEOUT_MAX, Lock, Thread, current_thread, main_thread
 from time import monotonic
@@ -185,6 +186,63 @@ class Worker:
         self.process.kill()
         self.process.join()
         self.connection.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """What comes from a process that has ended in place of an answer."""
+
+    how: str
+
+
+class Workers:
+    """Processes that run one target, each with one task at a time.
+
+    A task is a message to a process. A process that has none gets the next; if all have one, another process
+    is started. ``busy``: the processes that have a task, by its number.
+    """
+
+    def __init__(self, target: Callable[..., None], *arguments: Any) -> None:
+        self.busy: dict[int, Worker] = {}
+        self._idle: list[Worker] = []
+        self._target, self._arguments = target, arguments
+
+    def begin(self, number: int, message: object, *, not_in: Worker | None = None) -> None:
+        """Send a task to a process, if wanted to another one than a given one."""
+        worker = next((worker for worker in reversed(self._idle) if worker is not not_in), None)
+        if worker is None:
+            worker = Worker(self._target, *self._arguments)
+        else:
+            self._idle.remove(worker)
+        self.busy[number] = worker
+        with suppress(OSError):  # the process has ended, which the answer reports
+            worker.connection.send(message)
+
+    def answers(self, seconds: float | None) -> Iterator[tuple[int, Any]]:
+        """Yield what comes within a time, None for ever: numbers of tasks with a message, or with `Ended`."""
+        from multiprocessing.connection import wait
+
+        numbers = {worker.connection: number for number, worker in self.busy.items()}
+        for connection in wait(list(numbers), seconds):
+            number = numbers[connection]  # type: ignore[index]
+            try:
+                answer = self.busy[number].connection.recv()
+            except (EOFError, OSError):
+                answer = Ended(self.busy[number].how_it_ended())
+            yield number, answer
+
+    def end(self, number: int, *, kill: bool = False) -> None:
+        """Note that a task is done. Its process is killed, or gets others."""
+        worker = self.busy.pop(number)
+        if kill:
+            worker.kill()
+        else:
+            self._idle.append(worker)
+
+    def close(self) -> None:
+        """End the processes."""
+        for worker in (*self._idle, *self.busy.values()):
+            worker.kill()
 
 
 def _work(connection: "Connection", call: bytes) -> None:

@@ -4,7 +4,7 @@ import secrets
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from hashlib import sha256
 from itertools import chain, count
 from math import inf
@@ -24,13 +24,14 @@ from coordinator_core.registry.registry import Registry, default_registry
 from rebalance_lab.cli import options
 from rebalance_lab.cli.files import check_path, write_whole
 from rebalance_lab.cli.output import ExitStatus, print_hanging, stderr, stdout
-from rebalance_lab.fuzzing.campaign import Found, Plan, Report, examined_document, shrunk
+from rebalance_lab.fuzzing.campaign import Campaign, Found, Tally, shrink_found
 from rebalance_lab.fuzzing.campaign import fuzz as run_fuzz
-from rebalance_lab.fuzzing.checks import ENDS, HANGS, HASH_SEED, INVARIANTS, Failure
-from rebalance_lab.fuzzing.drawing import FAULTS, Document, Range
+from rebalance_lab.fuzzing.checks import ENDS, HANGS, HASH_SEED, INVARIANTS, Defect
+from rebalance_lab.fuzzing.drawing import FAULTS, Document, Range, scenario_of
 from rebalance_lab.scenarios.fields import LAST_SEED
 from rebalance_lab.scenarios.portable import portable_scenario
 from rebalance_lab.scenarios.settings import Setting, is_time, known_settings, parse_config
+from rebalance_lab.verdicts.words import counted
 
 DEFAULT_MINUTES = 1.0
 SHRINKING_SECONDS = 60
@@ -91,7 +92,10 @@ def fuzz(
         bool, typer.Option("--replay", help="Examine the scenarios as they are, with nothing drawn.")
     ] = False,
     jobs: Annotated[int | None, options.jobs_option("one for each core")] = None,
-    timeout: options.TimeoutOption = options.DEFAULT_TIMEOUT,
+    timeout: Annotated[
+        float,
+        typer.Option(min=0, metavar="SECONDS", help="How long one run may take; 0 waits for ever."),
+    ] = options.DEFAULT_TIMEOUT,
 ) -> None:
     """Try random events, settings and faults, and write the smallest scenario that breaks a rule.
 
@@ -101,51 +105,64 @@ def fuzz(
     hash seed.
     """
     registry = default_registry()
-    texts = _strategies(strategies or [], every_family, registry)
+    if corpus is not None:
+        scenarios = [*(scenarios or []), *sorted(corpus.glob("*.yaml"))]
     around = _documents(scenarios or [], registry)
-    if replay:
-        _replay(around, texts, registry)
-        return
+    if replay and not around:
+        raise InputError("--replay", "no scenario", "the file of one")
     check_path(out)
     if seed is not None:
         whole(seed, "--seed", low=0, high=LAST_SEED)
-    kept = _documents(sorted(corpus.glob("*.yaml")), registry) if corpus is not None else []
-    plan = Plan(
-        tuple(texts),
+    campaign = Campaign(
+        tuple(_strategies(strategies or [], every_family, around, registry)),
         secrets.randbelow(2**32) if seed is None else seed,
-        (*around, *kept),
+        tuple(around),
         _faults(faults),
         _ranges(settings or [], registry),
+        replay,
     )
-    report = _run(plan, minutes, runs, jobs, timeout, corpus)
+    tally = _run(campaign, minutes, runs, jobs, timeout, None if replay else corpus)
     if matrix:
-        _print(report.coverage.matrix())
-    _print(_summary(report, plan))
-    if report.found:
-        _give(report.found[0], plan, out, registry)
+        _print(tally.coverage.matrix())
+    _print(_answers(tally, campaign) if replay else _summary(tally, campaign))
+    if tally.found and not replay:
+        _give(tally.found[0], campaign, out, registry)
+    if tally.found:
         raise typer.Exit(int(ExitStatus.SOME_INPUTS_FAILED))
 
 
 # --- what is given
 
 
-def _strategies(texts: Sequence[str], every_family: bool, registry: Registry) -> list[str]:
+def _strategies(
+    texts: Sequence[str], every_family: bool, around: Sequence[Document], registry: Registry
+) -> list[str]:
     """Return the strategies to try. Without any, all assignors under all protocols that take them.
 
+    Of those that are not named one by one, it is those that can run all given scenarios.
+
     Raises:
-        InputError: if a strategy is unknown.
+        InputError: if a strategy is unknown, or none can run the scenarios.
     """
     for text in texts:
         registry.strategy(text)
     if texts and not every_family:
         return list(texts)
-    found = []
+    found, reason = [], ""
     for text in texts or (*registry.assignors(), "cooperative-sticky+static", "cooperative-sticky+delay=20s"):
         for protocol in registry.protocols():
             whole_text = f"{text}+{protocol}"
-            with suppress(InputError):
-                registry.strategy(whole_text)
+            try:
+                strategy = registry.strategy(whole_text)
+                for document in around:
+                    scenario_of(document, strategy, registry)
+            except InputError as error:
+                reason = str(error)
+            else:
                 found.append(whole_text)
+    if not found:
+        what = f"no strategy that can run all of them ({reason})"
+        raise InputError("the scenarios", what, "scenarios of one protocol")
     return found
 
 
@@ -199,19 +216,25 @@ def _number(text: str, setting: Setting, where: str) -> int:
 
 
 def _run(
-    plan: Plan, minutes: float | None, runs: int | None, jobs: int | None, timeout: float, corpus: Path | None
-) -> Report:
-    """Run until the time is over, the runs are done, or something is found."""
+    campaign: Campaign,
+    minutes: float | None,
+    runs: int | None,
+    jobs: int | None,
+    timeout: float,
+    corpus: Path | None,
+) -> Tally:
+    """Run until the time is over, the runs are done, or something is found: all of it, as they are."""
     if minutes is None:
-        minutes = DEFAULT_MINUTES if runs is None else inf
+        minutes = DEFAULT_MINUTES if runs is None and not campaign.as_they_are else inf
     ends = monotonic() + 60 * minutes
     with _line() as line:
 
-        def goes_on(report: Report) -> bool:
-            line(f"{report.runs:,} runs, {len(report.coverage.counts):,} cells reached")
-            return monotonic() < ends and (runs is None or report.begun < runs)
+        def goes_on(tally: Tally) -> bool:
+            line(f"{counted(tally.runs, 'run')}, {counted(len(tally.coverage.counts), 'cell')} reached")
+            return monotonic() < ends and (runs is None or tally.begun < runs)
 
-        return run_fuzz(plan, goes_on=goes_on, jobs=jobs, timeout=timeout, new=_keeper(corpus))
+        most = inf if campaign.as_they_are else 1
+        return run_fuzz(campaign, goes_on=goes_on, most=most, jobs=jobs, timeout=timeout, new=_keeper(corpus))
 
 
 def _keeper(corpus: Path | None) -> Callable[[Document], None]:
@@ -237,55 +260,48 @@ def _line() -> Iterator[Callable[[str], None]]:
         yield status.update
 
 
-def _replay(documents: Sequence[Document], strategies: Sequence[str], registry: Registry) -> None:
-    """Examine scenarios as they are.
-
-    Raises:
-        InputError: if there is none.
-    """
-    if not documents:
-        raise InputError("--replay", "no scenario", "the file of one")
-    failed = False
-    for document in documents:
-        for strategy in strategies:
-            examined = examined_document(document, strategy, registry)
-            about = f"{document['name']}, {strategy}"
-            failure = examined.failure
-            failed = failed or failure is not None
-            _print([f"{about}: {_told(failure) if failure else 'nothing found'}"])
-    if failed:
-        raise typer.Exit(int(ExitStatus.SOME_INPUTS_FAILED))
-
-
 # --- what is found
 
 
-def _summary(report: Report, plan: Plan) -> Iterator[str]:
-    states = {(cell.family, cell.state) for cell in report.coverage.counts}
-    what = "nothing found" if not report.found else f"{len(report.found)} found"
+def _answers(tally: Tally, campaign: Campaign) -> Iterator[str]:
+    """Yield what each scenario has shown with each strategy, as far as they were run."""
+    defects: dict[int, str] = {}
+    for found in tally.found:
+        defects.setdefault(found.number, _told(found.defect))
+    for number in range(tally.begun):
+        name = campaign.around[number // len(campaign.strategies)]["name"]
+        yield f"{name}, {campaign.strategy_of(number)}: {defects.get(number, 'nothing found')}"
+
+
+def _summary(tally: Tally, campaign: Campaign) -> Iterator[str]:
+    cells = tally.coverage.counts
+    states = {(cell.family, cell.state) for cell in cells}
+    what = "nothing found" if not tally.found else f"{len(tally.found)} found"
+    strategies = len(campaign.strategies)
+    of = "1 strategy" if strategies == 1 else f"{strategies} strategies"
+    reached = f"{counted(len(cells), 'cell')} of request, state, member and answer"
     yield (
-        f"{report.runs:,} runs of {len(plan.strategies)} strategies with seed {plan.seed}: {what}; "
-        f"{len(report.coverage.counts):,} cells of request, state, member and answer in {len(states)} states"
+        f"{counted(tally.runs, 'run')} of {of} with seed {campaign.seed}: {what}; {reached} "
+        f"in {counted(len(states), 'state')}"
     )
-    for reason, times in sorted(report.prevented.items(), key=lambda pair: -pair[1])[:_MOST_REASONS]:
+    for reason, times in sorted(tally.prevented.items(), key=lambda pair: -pair[1])[:_MOST_REASONS]:
         yield f"{times:,} of them need not come to rest: {reason}"
 
 
-def _give(found: Found, plan: Plan, out: Path | None, registry: Registry) -> None:
+def _give(found: Found, campaign: Campaign, out: Path | None, registry: Registry) -> None:
     """Shrink what was found, write it, and print how to have it again."""
-    _print([f"{found.strategy}, run {found.number}: {_told(found.failure)}"])
-    if found.failure.check not in (HANGS, ENDS, HASH_SEED):
+    _print([f"{found.strategy}, run {found.number}: {_told(found.defect)}"])
+    if found.defect.check not in (HANGS, ENDS, HASH_SEED):
         ends = monotonic() + SHRINKING_SECONDS
         with _line() as line:
             line("looking for a smaller scenario")
-            found = shrunk(found, registry, lambda: monotonic() < ends)
-    command = f"rebalance-lab fuzz {{}} -s {shlex.quote(found.strategy)} --replay"
-    path = out or _new_path(f"fuzz-{found.failure.check}-{plan.seed}")
-    head = f"# {_told(found.failure)}\n# {found.strategy}, run {found.number} of seed {plan.seed}\n"
+            found = shrink_found(found, registry, lambda: monotonic() < ends)
+    path = out or _new_path(f"fuzz-{found.defect.check}-{campaign.seed}")
+    head = f"# {_told(found.defect)}\n# {found.strategy}, run {found.number} of seed {campaign.seed}\n"
     write_whole(path, (head + _yaml(found.document)).encode())
-    again = command.format(shlex.quote(str(path)))
+    again = f"rebalance-lab fuzz {shlex.quote(str(path))} -s {shlex.quote(found.strategy)} --replay"
     lines = [f"the smallest scenario: {path}", f"again: {again}"]
-    if found.failure.check == INVARIANTS:
+    if found.defect.check == INVARIANTS:
         lines.append(
             f"what happens: rebalance-lab simulate {shlex.quote(str(path))} -s {shlex.quote(found.strategy)}"
         )
@@ -298,8 +314,8 @@ def _print(lines: Iterable[str]) -> None:
         print_hanging(line, console)
 
 
-def _told(failure: Failure) -> str:
-    return f"{failure.check}: {' '.join(failure.detail.split())}"
+def _told(defect: Defect) -> str:
+    return f"{defect.check}: {' '.join(defect.detail.split())}"
 
 
 def _new_path(name: str) -> Path:

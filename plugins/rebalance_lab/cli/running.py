@@ -7,13 +7,12 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
-from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from time import process_time
 from typing import TYPE_CHECKING, Any
 
 from coordinator_core.assigning.combinators import with_deadline
-from coordinator_core.assigning.limits import Worker, available_cores
+from coordinator_core.assigning.limits import Ended, Workers, available_cores
 from coordinator_core.errors import RebalanceLabError
 from coordinator_core.reading.raised import traceback_of
 from coordinator_core.registry.hookspecs import Strategy
@@ -117,12 +116,12 @@ class _Processes:
         self.tasks, self.timeout, self.move = tasks, timeout, move
         self.waiting = deque(range(len(tasks)))
         self.results: dict[int, StrategyRun] = {}
-        self._idle: list[Worker] = []
-        self._busy: dict[Connection, tuple[Worker, int]] = {}
+        self._workers = Workers(_serve, timeout)
+        self.close = self._workers.close
 
     def finish(self, count: int) -> list[StrategyRun]:
         """Do the runs that wait in up to `count` processes, and return the results of all runs."""
-        while self.waiting or self._busy:
+        while self.waiting or self._workers.busy:
             self.proceed(count, None)
         return [self.results[number] for number in range(len(self.tasks))]
 
@@ -131,30 +130,17 @@ class _Processes:
 
         Wait for a report so long; None waits for ever.
         """
-        while self.waiting and len(self._busy) < count:
-            worker = self._idle.pop() if self._idle else Worker(_serve, self.timeout)
+        while self.waiting and len(self._workers.busy) < count:
             number = self.waiting.popleft()
-            self._busy[worker.connection] = worker, number
-            with suppress(OSError):  # the process has ended, which the answer reports
-                worker.connection.send(self.tasks[number])
-        for connection in wait(list(self._busy), seconds):
-            assert isinstance(connection, Connection)
-            worker, number = self._busy[connection]
-            answer = _answer_of(worker, self.tasks[number])
+            self._workers.begin(number, self.tasks[number])
+        for number, answer in self._workers.answers(seconds):
             if isinstance(answer, int):
                 self.move(number, answer)
                 continue
+            if isinstance(answer, Ended):
+                answer = StrategyRun(self.tasks[number].strategy, error=answer.how)
             self.results[number] = answer
-            del self._busy[connection]
-            if answer.error:  # its code may still run in the process
-                worker.kill()
-            else:
-                self._idle.append(worker)
-
-    def close(self) -> None:
-        """End the processes."""
-        for worker in (*self._idle, *(worker for worker, _ in self._busy.values())):
-            worker.kill()
+            self._workers.end(number, kill=bool(answer.error))  # its code may still run in the process
 
 
 def _is_ours(tasks: Sequence[Task]) -> bool:
@@ -193,15 +179,6 @@ def _take_part(processes: _Processes) -> None:
         if run.error:
             return
         done_ms += tasks[number].scenario.duration_ms
-
-
-def _answer_of(worker: Worker, task: Task) -> StrategyRun | int:
-    """Return the result of a run, or the virtual time that it has reached."""
-    try:
-        answer: StrategyRun | int = worker.connection.recv()
-    except (EOFError, OSError):
-        return StrategyRun(task.strategy, error=worker.how_it_ended())
-    return answer
 
 
 def _serve(connection: Any, timeout: float) -> None:

@@ -1,25 +1,23 @@
 """Many runs of random scenarios, on all cores, until one fails or the time is over.
 
 Each run is drawn from the seed and its number, so that it can be had again. The processes that run them are
-watched: code that hangs or ends its process is a failure like others.
+watched: code that hangs or ends its process is a defect like others.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
-from itertools import count as count_from
-from multiprocessing.connection import Connection, wait
 from random import Random
 from time import monotonic
-from typing import Any, Self
+from typing import Any
 
-from coordinator_core.assigning.limits import Worker, available_cores
+from coordinator_core.assigning.limits import Ended, Worker, Workers, available_cores
 from coordinator_core.errors import InputError
 from coordinator_core.registry.registry import Registry, default_registry
-from rebalance_lab.fuzzing.checks import ENDS, HANGS, HASH_SEED, Examined, Failure, examine
+from rebalance_lab.fuzzing.checks import ENDS, HANGS, HASH_SEED, Defect, Examined, examine
 from rebalance_lab.fuzzing.coverage import Coverage
-from rebalance_lab.fuzzing.drawing import FAULTS, Document, Range, draw_document
-from rebalance_lab.fuzzing.shrinking import smallest
+from rebalance_lab.fuzzing.drawing import FAULTS, Document, Range, draw_document, scenario_of
+from rebalance_lab.fuzzing.shrinking import shrink
 from rebalance_lab.scenarios.scenario import parse_scenario
 
 TWICE_EVERY = 25
@@ -29,28 +27,65 @@ _TICK_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """What to run: strategies by their texts, documents to draw around, faults, ranges of settings."""
+class Campaign:
+    """What to run: strategies by their texts, documents to draw around, faults, ranges of settings.
+
+    ``as_they_are``: the documents are run with nothing drawn, each once with each strategy.
+    """
 
     strategies: tuple[str, ...]
     seed: int
     around: tuple[Document, ...] = ()
     faults: tuple[str, ...] = tuple(FAULTS)
     ranges: Mapping[str, Range] = field(default_factory=dict)
+    as_they_are: bool = False
+
+    @property
+    def combinations(self) -> int:
+        """The strategies times the documents to draw around."""
+        return len(self.strategies) * max(1, len(self.around))
+
+    def strategy_of(self, number: int) -> str:
+        """Return the strategy of a run: they take turns."""
+        return self.strategies[number % len(self.strategies)]
+
+    def document_of(self, number: int, registry: Registry, *, aimed: bool = True) -> Document:
+        """Return the document of a run. Equal campaigns and numbers give equal documents, in every process.
+
+        No code of assignors is run if it is not ``aimed`` (see `draw_document`).
+
+        Raises:
+            InputError: if a document to draw around is none of a scenario that the strategy can run.
+        """
+        turn = number // len(self.strategies)
+        around = self.around[turn % len(self.around)] if self.around else None
+        strategy = registry.strategy(self.strategy_of(number))
+        if around is not None and self.as_they_are:
+            scenario_of(around, strategy, registry)
+            return around
+        return draw_document(
+            Random(f"{self.seed}:{number}"),
+            strategy,
+            registry,
+            around=around,
+            faults=self.faults,
+            ranges=self.ranges,
+            aimed=aimed,
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A failure, the strategy, and the smallest document that was found for it."""
+    """A defect, the strategy, and the smallest document that was found for it."""
 
-    failure: Failure
+    defect: Defect
     strategy: str
     document: Document
     number: int
 
 
 @dataclass(slots=True)
-class Report:
+class Tally:
     """What has been done: runs that began and ended, why some need not come to rest, what they reached."""
 
     begun: int = 0
@@ -66,29 +101,7 @@ class Report:
         return self.coverage.add(examined.coverage.counts)
 
 
-def strategy_of(plan: Plan, number: int) -> str:
-    """Return the strategy of a run: they take turns."""
-    return plan.strategies[number % len(plan.strategies)]
-
-
-def document_of(plan: Plan, number: int, registry: Registry, *, aimed: bool = True) -> Document:
-    """Return the document of a run. Equal plans and numbers give equal documents, in every process.
-
-    No code of assignors is run if it is not ``aimed`` (see `draw_document`).
-
-    Raises:
-        InputError: if a document to draw around is none of a scenario that the strategy can run.
-    """
-    around = None
-    if plan.around:
-        around = plan.around[number // len(plan.strategies) % len(plan.around)]
-    random, strategy = Random(f"{plan.seed}:{number}"), registry.strategy(strategy_of(plan, number))
-    return draw_document(
-        random, strategy, registry, around=around, faults=plan.faults, ranges=plan.ranges, aimed=aimed
-    )
-
-
-def examined_document(document: Document, strategy: str, registry: Registry) -> Examined:
+def examine_document(document: Document, strategy: str, registry: Registry) -> Examined:
     """Examine the run of a document.
 
     Raises:
@@ -98,160 +111,144 @@ def examined_document(document: Document, strategy: str, registry: Registry) -> 
     return examine(scenario, registry.strategy(strategy), registry)
 
 
-def shrunk(found: Found, registry: Registry, goes_on: Callable[[], bool]) -> Found:
-    """Return the failure with the smallest document for which the same check fails, as far as it goes on."""
-    last = found.failure
+def shrink_found(found: Found, registry: Registry, goes_on: Callable[[], bool]) -> Found:
+    """Return the defect with the smallest document for which the same check fails, as far as it goes on."""
+    last = found.defect
 
     def fails(document: Document) -> bool:
         nonlocal last
         try:
-            failure = examined_document(document, found.strategy, registry).failure
+            defect = examine_document(document, found.strategy, registry).defect
         except InputError:
             return False
-        if failure is None or failure.check != last.check:
+        if defect is None or defect.check != last.check:
             return False
-        last = failure
+        last = defect
         return True
 
-    document = smallest(found.document, fails, goes_on)
+    document = shrink(found.document, fails, goes_on)
     return Found(last, found.strategy, document, found.number)
 
 
 def fuzz(
-    plan: Plan,
+    campaign: Campaign,
     *,
-    goes_on: Callable[[Report], bool],
-    most: int = 1,
+    goes_on: Callable[[Tally], bool],
+    most: float = 1,
     jobs: int | None = None,
     timeout: float = 60.0,
     new: Callable[[Document], None] = lambda document: None,  # noqa: ARG005
-) -> Report:
-    """Run random scenarios as long as ``goes_on(report)``, until ``most`` failures are found.
+) -> Tally:
+    """Run random scenarios as long as ``goes_on(tally)``, until ``most`` defects are found.
 
-    A failure of the same check and strategy as one before does not count. ``jobs``: the processes, by default
-    one for each core. ``timeout``: the seconds that one run may take. ``new`` is called with each document
-    whose run reached something that no run had reached.
+    ``jobs``: the processes, by default one for each core. ``timeout``: the seconds that one run may take; 0
+    waits for ever. ``new`` is called with each document whose run reached something that no run had reached.
 
     Raises:
         InputError: if a document to draw around is none of a scenario that a strategy can run.
     """
-    report, registry = Report(), default_registry()
-    for number in range(len(plan.strategies) * max(1, len(plan.around))):
-        document_of(plan, number, registry, aimed=False)
-    with _Pool(plan, jobs or available_cores(), timeout) as pool:
-        while len(report.found) < most and (pool.is_busy or goes_on(report)):
-            pool.begin(report, goes_on)
-            for number, document, answer in pool.answers():
-                failure = answer.failure if isinstance(answer, Examined) else answer
-                if failure is not None:
-                    _note(report, Found(failure, strategy_of(plan, number), document, number))
-                report.runs += 1
-                if isinstance(answer, Examined) and report.add(answer):
-                    new(document)
-    return report
+    tally, registry = Tally(), default_registry()
+    for number in range(campaign.combinations):
+        campaign.document_of(number, registry, aimed=False)
 
+    def has_more() -> bool:
+        ends = campaign.as_they_are and tally.begun == campaign.combinations
+        return len(tally.found) < most and not ends and goes_on(tally)
 
-def _note(report: Report, found: Found) -> None:
-    """Note a failure, unless the same check has failed for the strategy before."""
-    known = {(other.failure.check, other.strategy) for other in report.found}
-    if (found.failure.check, found.strategy) not in known:
-        report.found.append(found)
+    with closing(_Pool(campaign, timeout)) as pool:
+        while len(tally.found) < most and (pool.running or pool.again or has_more()):
+            while pool.running < (jobs or available_cores()) and (pool.again or has_more()):
+                tally.begun += pool.begin(tally.begun)
+            for turn, answer in pool.answers():
+                defect = answer.defect if isinstance(answer, Examined) else answer
+                if defect is not None:
+                    strategy = campaign.strategy_of(turn.number)
+                    tally.found.append(Found(defect, strategy, turn.document, turn.number))
+                if turn.first is None:
+                    tally.runs += 1
+                    if isinstance(answer, Examined) and tally.add(answer):
+                        new(turn.document)
+    return tally
 
 
 @dataclass(slots=True)
 class _Turn:
-    """A run of a process, since when, and its document once it is known."""
+    """A run of a process, since when, and its document once it is known.
 
-    worker: Worker
+    ``first``: the digest of the run that it repeats, and the process that did that.
+    """
+
     number: int
     began: float
+    first: tuple[str, Worker] | None
     document: Document = field(default_factory=dict)
 
 
 class _Pool:
-    """Processes that do runs, in the order of their numbers. A run is done again after every so many."""
+    """Processes that do runs. Some are done again: those in ``again``, with what the first one was."""
 
-    def __init__(self, plan: Plan, count: int, timeout: float) -> None:
-        self._plan, self._count, self._timeout = plan, count, timeout
-        self._numbers = count_from(0)
-        self._idle: list[Worker] = []
-        self._busy: dict[Connection, _Turn] = {}
-        self._digests: dict[int, tuple[str, Worker]] = {}
-        """The digests of runs that are to be done again, and the processes that have done them."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for worker in (*self._idle, *(turn.worker for turn in self._busy.values())):
-            worker.kill()
+    def __init__(self, campaign: Campaign, timeout: float) -> None:
+        self.again: dict[int, tuple[str, Worker]] = {}
+        self._campaign, self._timeout = campaign, timeout
+        self._workers = Workers(_serve, campaign)
+        self._turns: dict[int, _Turn] = {}
+        self.close = self._workers.close
 
     @property
-    def is_busy(self) -> bool:
-        """Whether a run has not ended."""
-        return bool(self._busy)
+    def running(self) -> int:
+        """The number of runs that have not ended."""
+        return len(self._turns)
 
-    def begin(self, report: Report, goes_on: Callable[[Report], bool]) -> None:
-        """Begin runs while there are cores for them."""
-        while len(self._busy) < self._count and goes_on(report):
-            again = [
-                n for n, (_, first) in self._digests.items() if self._idle and self._idle[-1] is not first
-            ]
-            number = again[0] if again else next(self._numbers)
-            report.begun += not again
-            worker = self._idle.pop() if self._idle else Worker(_serve, self._plan)
-            self._busy[worker.connection] = _Turn(worker, number, monotonic())
-            with suppress(OSError):  # the process has ended, which the answer reports
-                worker.connection.send(number)
+    def begin(self, number: int) -> bool:
+        """Begin a run that is to be done again, or else that of a number. Return whether it is new."""
+        first = None
+        if self.again:
+            number, first = self.again.popitem()
+        self._turns[number] = _Turn(number, monotonic(), first)
+        self._workers.begin(number, number, not_in=first and first[1])
+        return first is None
 
-    def answers(self) -> Iterator[tuple[int, Document, Examined | Failure]]:
-        """Yield the answers that come within a short time, with the numbers and documents of their runs."""
-        for connection in wait(list(self._busy), _TICK_S):
-            assert isinstance(connection, Connection)
-            turn = self._busy[connection]
-            try:
-                answer: Document | Examined = connection.recv()
-            except (EOFError, OSError):
-                yield self._given_up(turn, ENDS, turn.worker.how_it_ended())
-                continue
-            if not isinstance(answer, Examined):
+    def answers(self) -> Iterator[tuple[_Turn, Examined | Defect]]:
+        """Yield the answers that come within a short time."""
+        for number, answer in self._workers.answers(_TICK_S):
+            turn = self._turns[number]
+            if isinstance(answer, Ended):
+                yield self._given_up(turn, Defect(ENDS, answer.how))
+            elif isinstance(answer, Examined):
+                yield self._done(turn, answer)
+            else:
                 turn.document = answer
-                continue
-            del self._busy[connection]
-            self._idle.append(turn.worker)
-            compared = self._compared(turn.number, answer, turn.worker)
-            if compared is not None:
-                yield turn.number, turn.document, compared
-        for turn in list(self._busy.values()):
-            if monotonic() - turn.began > self._timeout:
-                yield self._given_up(turn, HANGS, f"the run did not end within {self._timeout:g} s")
+        for turn in list(self._turns.values()):
+            if self._timeout and monotonic() - turn.began > self._timeout:
+                yield self._given_up(turn, Defect(HANGS, f"the run did not end within {self._timeout:g} s"))
 
-    def _given_up(self, turn: _Turn, check: str, detail: str) -> tuple[int, Document, Failure]:
+    def _done(self, turn: _Turn, answer: Examined) -> tuple[_Turn, Examined | Defect]:
+        """Return the answer of a run, or a defect if it is another one than the first time."""
+        del self._turns[turn.number]
+        worker = self._workers.busy[turn.number]
+        self._workers.end(turn.number)
+        if turn.first is not None and turn.first[0] != answer.digest:
+            return turn, Defect(HASH_SEED, "two processes have different traces of one run")
+        wanted = self._campaign.as_they_are or turn.number % TWICE_EVERY == 0
+        if turn.first is None and wanted and answer.defect is None:
+            self.again[turn.number] = answer.digest, worker
+        return turn, answer
+
+    def _given_up(self, turn: _Turn, defect: Defect) -> tuple[_Turn, Defect]:
         """End the process of a run. If it has not told its document, that without an aim takes its place."""
-        del self._busy[turn.worker.connection]
-        turn.worker.kill()
-        document = turn.document or document_of(self._plan, turn.number, default_registry(), aimed=False)
-        return turn.number, document, Failure(check, detail)
-
-    def _compared(self, number: int, answer: Examined | Failure, worker: Worker) -> Examined | Failure | None:
-        """Return an answer, or of a run that was done again only a failure: a trace that differs."""
-        if isinstance(answer, Failure) or number % TWICE_EVERY:
-            return answer
-        if number not in self._digests:
-            self._digests[number] = answer.digest, worker
-            return answer
-        digest, _ = self._digests.pop(number)
-        if digest == answer.digest:
-            return None
-        return Failure(HASH_SEED, "two processes have different traces of one run")
+        del self._turns[turn.number]
+        self._workers.end(turn.number, kill=True)
+        if not turn.document:
+            turn.document = self._campaign.document_of(turn.number, default_registry(), aimed=False)
+        return turn, defect
 
 
-def _serve(connection: Any, plan: Plan) -> None:
+def _serve(connection: Any, campaign: Campaign) -> None:
     """Do the runs whose numbers the parent sends, until it closes the connection."""
     registry = default_registry()
     with suppress(EOFError):
         while True:
             number = connection.recv()
-            document = document_of(plan, number, registry)
+            document = campaign.document_of(number, registry)
             connection.send(document)
-            connection.send(examined_document(document, strategy_of(plan, number), registry))
+            connection.send(examine_document(document, campaign.strategy_of(number), registry))

@@ -44,7 +44,7 @@ _COARSE = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class Defect:
     """A check that failed, and what was wrong."""
 
     check: str
@@ -53,12 +53,12 @@ class Failure:
 
 @dataclass(slots=True)
 class Examined:
-    """A run that was examined: the failure or None, the digest of its trace, and what it reached.
+    """A run that was examined: the defect or None, the digest of its trace, and what it reached.
 
     ``prevented``: why the group need not come to rest; "" if it has to.
     """
 
-    failure: Failure | None = None
+    defect: Defect | None = None
     digest: str = ""
     prevented: str = ""
     coverage: Coverage = field(default_factory=Coverage)
@@ -72,17 +72,17 @@ def examine(scenario: Scenario, strategy: Strategy, registry: Registry) -> Exami
     """
     examined = Examined(prevented=prevented_by(scenario, strategy, registry))
     try:
-        examined.failure = next(_failures(scenario, strategy, registry, examined), None)
+        examined.defect = next(_defects(scenario, strategy, registry, examined), None)
     except RebalanceLabError as error:
-        examined.failure = Failure(RAISES, str(error))
+        examined.defect = Defect(RAISES, str(error))
     except Exception as error:
-        examined.failure = Failure(RAISES, f"the program itself: {raised(error)}")
+        examined.defect = Defect(RAISES, f"the program itself: {raised(error)}")
     return examined
 
 
-def _failures(
+def _defects(
     scenario: Scenario, strategy: Strategy, registry: Registry, examined: Examined
-) -> Iterator[Failure]:
+) -> Iterator[Defect]:
     watch = Invariants(registry)
     run = Run(
         scenario, strategy, registry, watch=watch, exchanged=examined.coverage.observer(scenario, watch),
@@ -93,7 +93,7 @@ def _failures(
         run.advance(until_ms)
         if watch.violations:
             first = watch.violations[0]
-            yield Failure(INVARIANTS, str(first))
+            yield Defect(INVARIANTS, str(first))
         generations.append(watch.generation)
     trace = run.finish()
     examined.coverage.close(trace.protocol)
@@ -101,9 +101,9 @@ def _failures(
     ends_well = _has_time_to_settle(scenario, strategy, registry) and not examined.prevented
     if ends_well and (problems := watch.settled()):
         more = f" (and {len(problems) - _MOST_TOLD} more)" if len(problems) > _MOST_TOLD else ""
-        yield Failure(LIVENESS, f"at the end {'; '.join(problems[:_MOST_TOLD])}{more}")
+        yield Defect(LIVENESS, f"at the end {'; '.join(problems[:_MOST_TOLD])}{more}")
     if ends_well and generations[0] != generations[1]:
-        yield Failure(
+        yield Defect(
             SUPERFLUOUS, f"generation {generations[1]} began {QUIET_MS // 1_000} s before the end or later"
         )
     yield from _differences(trace, simulate(scenario, strategy, registry))
@@ -129,15 +129,15 @@ def _has_time_to_settle(scenario: Scenario, strategy: Strategy, registry: Regist
     return scenario.duration_ms - scenario.events[-1].at_ms >= needed_ms
 
 
-def _differences(every: Trace, some: Trace) -> Iterator[Failure]:
+def _differences(every: Trace, some: Trace) -> Iterator[Defect]:
     """Compare the trace with every message with the one in which a group at rest sends none."""
     for one, other in zip_longest(every.events, some.events):
         if one != other:
-            yield Failure(SKIPPING, f"with every message {one}, and without {other}")
+            yield Defect(SKIPPING, f"with every message {one}, and without {other}")
             return
 
 
-def _log_differs(run: Run, scenario: Scenario) -> Iterator[Failure]:
+def _log_differs(run: Run, scenario: Scenario) -> Iterator[Defect]:
     """Compare the coordinator with one that has replayed the log, if the group rests."""
     live, recovered = run.brokers.coordinator(), run.brokers.recovered()
     if live is None or not run.brokers.is_at_rest(run.family.spec.at_rest):
@@ -145,7 +145,7 @@ def _log_differs(run: Run, scenario: Scenario) -> Iterator[Failure]:
     one, other = _stored(live, scenario.name), _stored(recovered, scenario.name)
     for what in one:
         if one[what] != other[what]:
-            yield Failure(
+            yield Defect(
                 RECOVERY, f"{what}: {one[what]} in the coordinator, {other[what]} after a replay of the log"
             )
 
@@ -160,11 +160,11 @@ def _stored(coordinator: Coordinator, group_id: str) -> dict[str, Any]:
     return known | {"offsets": {f"{t}-{n}": stored.offset for (t, n), stored in sorted(offsets.items())}}
 
 
-def _metrics_differ(trace: Trace, registry: Registry) -> Iterator[Failure]:
+def _metrics_differ(trace: Trace, registry: Registry) -> Iterator[Defect]:
     if trace.started.measure_from_ms != 0:
         return
     found = measure(History(trace, registry), registry)
     for name, wanted in reference_metrics(trace, registry.protocol(trace.protocol)).items():
         value = found[name]
         if isnan(value) or not isclose(value, wanted, rel_tol=_COARSE, abs_tol=_COARSE):
-            yield Failure(METRICS, f"{name} is {value:g}, and {wanted:g} by the plain fold of the trace")
+            yield Defect(METRICS, f"{name} is {value:g}, and {wanted:g} by the plain fold of the trace")

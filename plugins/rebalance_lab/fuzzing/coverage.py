@@ -15,7 +15,7 @@ _CONTENT = ("Metadata", "ListOffsets", "Fetch", "FindCoordinator")
 """Requests that every broker answers alike in every state of a group."""
 
 
-class Cell(NamedTuple):
+class CoverageCell(NamedTuple):
     """A request of a kind of member in a state of the group, and the error of its answer."""
 
     family: str
@@ -29,7 +29,7 @@ class Cell(NamedTuple):
 class Coverage:
     """The cells that runs have reached, with how often."""
 
-    counts: Counter[Cell] = field(default_factory=Counter)
+    counts: Counter[CoverageCell] = field(default_factory=Counter)
     _open: list[tuple[str, str, str, Exchange]] = field(default_factory=list)
 
     def observer(self, scenario: Scenario, watch: Invariants) -> Callable[[Exchange], None]:
@@ -50,10 +50,10 @@ class Coverage:
     def close(self, family: str) -> None:
         """Count the exchanges of a run that has ended."""
         for state, request, member, exchange in self._open:
-            self.counts[Cell(family, state, request, member, _answer(exchange))] += 1
+            self.counts[CoverageCell(family, state, request, member, _answer(exchange))] += 1
         self._open.clear()
 
-    def add(self, other: Mapping[Cell, int]) -> int:
+    def add(self, other: Mapping[CoverageCell, int]) -> int:
         """Add what another run has reached, and return how many cells are new."""
         new = sum(cell not in self.counts for cell in other)
         self.counts.update(other)
@@ -74,7 +74,7 @@ class Coverage:
                         yield f"  {request:24} {state:20} {answers}"
 
 
-def _answers(counts: Mapping[Cell, int], cells: Iterable[Cell]) -> str:
+def _answers(counts: Mapping[CoverageCell, int], cells: Iterable[CoverageCell]) -> str:
     totals: Counter[str] = Counter()
     for cell in cells:
         totals[cell.answer] += counts[cell]

@@ -8,6 +8,7 @@ together. An event that the reader of scenarios refuses is left out: a crash of 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from itertools import count as count_from
 from math import exp, log
 from random import Random
 from typing import Any, TypeAlias
@@ -31,9 +32,6 @@ FEATURES = (
     "settings", "sizes",
 )  # fmt: skip
 """What members, topics and settings may have besides names and numbers of partitions."""
-
-CHANGES = ("join", "leave", "subscribe", "add_partitions", "create_topic", "delete_topic")
-"""The events that are no faults."""
 
 _SPANS = ("50ms", "1s", ["0s", "3s"], "4s", "12s")
 _RACKS = ("r1", "r2", "r3")
@@ -85,28 +83,26 @@ class _Drawn:
     names: list[str]
     topics: list[str]
     is_from_nothing: bool = False
-    number: int = 0
-    rolls_until_ms: int = 0
 
     def new_name(self, prefix: str) -> str:
-        """Return a name that the document does not have."""
-        self.number += 1
-        return f"{prefix}{self.number}"
+        """Return a name that no member and no topic has had."""
+        names = (f"{prefix}{number}" for number in count_from(1))
+        return next(name for name in names if name not in self.names and name not in self.topics)
 
 
-Draw: TypeAlias = Callable[[_Drawn, int], Document]
+Draw: TypeAlias = Callable[[_Drawn], Document]
 """Returns an event without its time, which is given."""
 
 
 def _of_member(kind: str) -> Draw:
-    return lambda drawn, _: {kind: drawn.random.choice(drawn.names)}
+    return lambda drawn: {kind: drawn.random.choice(drawn.names)}
 
 
 def _for_a_while(kind: str) -> Draw:
-    return lambda drawn, at_ms: _of_member(kind)(drawn, at_ms) | {"for": drawn.random.choice(_AWAY_MS)}
+    return lambda drawn: _of_member(kind)(drawn) | {"for": drawn.random.choice(_AWAY_MS)}
 
 
-def _roll(drawn: _Drawn, at_ms: int) -> Document:
+def _roll(drawn: _Drawn) -> Document:
     random = drawn.random
     surge = random.choice([0, 0, 1, 2])
     rolling = {
@@ -116,31 +112,30 @@ def _roll(drawn: _Drawn, at_ms: int) -> Document:
         "batch": max(surge, random.choice([1, 1, 2, 3])),
         "surge": surge,
     }
-    drawn.rolls_until_ms = max(drawn.rolls_until_ms, at_ms + longest_rolling_ms(rolling, len(drawn.names)))
     return {"rolling_restart": rolling}
 
 
-def _lag_view(drawn: _Drawn, _at_ms: int) -> Document:
+def _lag_view(drawn: _Drawn) -> Document:
     name = drawn.random.choice(drawn.names)
     return {"lag_view": {"member": name, "by": drawn.random.choice([0, 2_000, 10_000])}}
 
 
-def _join(drawn: _Drawn, _at_ms: int) -> Document:
+def _join(drawn: _Drawn) -> Document:
     name = drawn.new_name("new-")
     drawn.names.append(name)
     return {"join": {"id": name, "topics": _some(drawn.random, drawn.topics)}}
 
 
-def _subscribe(drawn: _Drawn, _at_ms: int) -> Document:
+def _subscribe(drawn: _Drawn) -> Document:
     return {"subscribe": drawn.random.choice(drawn.names), "topics": _some(drawn.random, drawn.topics)}
 
 
-def _add_partitions(drawn: _Drawn, _at_ms: int) -> Document:
+def _add_partitions(drawn: _Drawn) -> Document:
     topic = drawn.random.choice(drawn.topics)
     return {"add_partitions": {topic: _count_of(drawn.document, topic) + drawn.random.choice([1, 2, 5])}}
 
 
-def _create_topic(drawn: _Drawn, _at_ms: int) -> Document:
+def _create_topic(drawn: _Drawn) -> Document:
     name = drawn.new_name("topic-")
     drawn.topics.append(name)
     return {"create_topic": {name: {"partitions": drawn.random.randint(1, 4), "rate": 10}}}
@@ -156,7 +151,7 @@ FAULTS: Mapping[str, Draw | None] = {
     "freeze": _for_a_while("freeze"),
     "cut": _for_a_while("cut"),
     "rolling_restart": _roll,
-    "coordinator_failover": lambda drawn, _: {
+    "coordinator_failover": lambda drawn: {
         "coordinator_failover": {"down": drawn.random.choice([1, 100, 3_000, 12_000])}
     },
     "remove_member": _of_member("remove_member"),
@@ -164,14 +159,15 @@ FAULTS: Mapping[str, Draw | None] = {
 }
 """The faults by name: an event, or None for a condition of the network."""
 
-_CHANGES: Mapping[str, Draw] = {
+CHANGES: Mapping[str, Draw] = {
     "join": _join,
     "leave": _of_member("leave"),
     "subscribe": _subscribe,
     "add_partitions": _add_partitions,
     "create_topic": _create_topic,
-    "delete_topic": lambda drawn, _: {"delete_topic": drawn.random.choice(drawn.topics)},
+    "delete_topic": lambda drawn: {"delete_topic": drawn.random.choice(drawn.topics)},
 }
+"""The events that are no faults, by name."""
 
 
 def draw_document(
@@ -195,20 +191,20 @@ def draw_document(
     """
     features = frozenset(feature for feature in FEATURES if random.random() < 0.4)
     chosen = [name for name in FAULTS if name in faults and random.random() < 0.45]
-    drawn = _begun(random, around, strategy, registry, features)
+    drawn = _members_and_topics(random, around, strategy, registry, features)
     _draw_surroundings(drawn, features, chosen, ranges or {})
-    _opened(drawn.document, strategy, registry)  # an error here is one of what was given
+    scenario_of(drawn.document, strategy, registry)  # an error here is one of what was given
     kinds: dict[str, Draw] = {name: draw for name in chosen if (draw := FAULTS[name]) is not None}
-    kinds |= {name: _CHANGES[name] for name in CHANGES if random.random() < 0.5}
+    kinds |= {name: draw for name, draw in CHANGES.items() if random.random() < 0.5}
     until_ms = _last_ms(drawn.document) + random.choice([20_000, 60_000, 150_000])
     for at_ms in sorted(random.randrange(until_ms) for _ in range(random.randint(1, 9) if kinds else 0)):
         _add(drawn, kinds, at_ms, strategy, registry)
     if random.random() < 0.5 and aimed:
         _aim(drawn, chosen, strategy, registry)
-    return _ended(drawn, strategy, registry)
+    return _with_an_end(drawn, strategy, registry)
 
 
-def _begun(
+def _members_and_topics(
     random: Random,
     around: Document | None,
     strategy: Strategy,
@@ -219,8 +215,10 @@ def _begun(
     if around is not None:
         document = {**around, "seed": random.randrange(2**32), "events": list(around.get("events") or [])}
         document["config"] = dict(around.get("config") or {})
-        names = [name for member in document["members"] for name in _names_of(member)]
-        return _Drawn(random, document, names, list(document["topics"]))
+        joined = [member for event in document["events"] for member in _listed(event.get("join", []))]
+        names = [name for member in (*document["members"], *joined) for name in _names_of(member)]
+        created = [topic for event in document["events"] for topic in event.get("create_topic", ())]
+        return _Drawn(random, document, names, [*document["topics"], *created])
     largest = 30 if "sizes" in features else 8
     topics: dict[str, Document] = {
         name: _topic(random, features, largest) for name in "abc"[: random.randint(1, 3)]
@@ -316,10 +314,10 @@ def _add(
 ) -> None:
     """Add an event of one of the kinds at a time, unless it is refused."""
     names, topics = list(drawn.names), list(drawn.topics)
-    event = {"at": at_ms, **kinds[drawn.random.choice(list(kinds))](drawn, at_ms)}
+    event = {"at": at_ms, **kinds[drawn.random.choice(list(kinds))](drawn)}
     document = {**drawn.document, "events": [*drawn.document["events"], event]}
     try:
-        _opened(document, strategy, registry)
+        scenario_of(document, strategy, registry)
     except InputError:
         drawn.names, drawn.topics = names, topics
     else:
@@ -331,7 +329,7 @@ def _aim(drawn: _Drawn, faults: Collection[str], strategy: Strategy, registry: R
 
     In most moments of a run nothing is under way that a fault could break.
     """
-    scenario = _opened(drawn.document, strategy, registry)
+    scenario = scenario_of(drawn.document, strategy, registry)
     try:
         trace = simulate(scenario, strategy, registry)
     except RebalanceLabError:
@@ -346,17 +344,16 @@ def _aim(drawn: _Drawn, faults: Collection[str], strategy: Strategy, registry: R
             events[number] = {**event, "at": max(0, at_ms)}
             document = {**drawn.document, "events": events}
             try:
-                _opened(document, strategy, registry)
+                scenario_of(document, strategy, registry)
             except InputError:
                 continue
             drawn.document = document
 
 
-def _ended(drawn: _Drawn, strategy: Strategy, registry: Registry) -> Document:
+def _with_an_end(drawn: _Drawn, strategy: Strategy, registry: Registry) -> Document:
     """Return the document with an end of all faults, and the time in which the group has to settle."""
     document = drawn.document
-    rolls_ms = max(drawn.rolls_until_ms, _rolls_until_ms(document, len(drawn.names)))
-    calm_ms = max(_last_ms(document) + 1, rolls_ms)
+    calm_ms = max(_last_ms(document) + 1, _rolls_until_ms(document, len(drawn.names)))
     events = [*document["events"], {"at": calm_ms, "calm": True}]
     late = dict.fromkeys(event["lag_view"]["member"] for event in events if "lag_view" in event)
     events += [{"at": calm_ms, "lag_view": {"member": name, "by": 0}} for name in late]
@@ -373,11 +370,11 @@ def _ended(drawn: _Drawn, strategy: Strategy, registry: Registry) -> Document:
         count = _count_of(document, left[0]) + 1
         events.append({"at": calm_ms + LEARNING_MS, "add_partitions": {left[0]: count}})
     document = {**document, "events": events}
-    settles_ms = settles_in_ms(_opened(document, strategy, registry), strategy, registry)
+    settles_ms = settles_in_ms(scenario_of(document, strategy, registry), strategy, registry)
     return {**document, "duration": calm_ms + 2 * LEARNING_MS + settles_ms + QUIET_MS}
 
 
-def _opened(document: Document, strategy: Strategy, registry: Registry) -> Scenario:
+def scenario_of(document: Document, strategy: Strategy, registry: Registry) -> Scenario:
     """Return the scenario of a document, whatever its duration, if the strategy can run it."""
     whole = {**document, "duration": _last_ms(document) + _AFTER_MS}
     scenario = parse_scenario(whole, where=str(document.get("name", "")), registry=registry)
@@ -421,7 +418,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _last_ms(document: Document) -> int:
-    return max((parse_duration(event["at"], "at") for event in document["events"]), default=0)
+    return max((parse_duration(event["at"], "at") for event in document.get("events") or ()), default=0)
 
 
 def _rolls_until_ms(document: Document, members: int) -> int:

@@ -17,7 +17,7 @@ _PLAIN: Document = {"brokers": 1, "measure": None, "network": None, "description
 _ROUND_MS = (10_000, 1_000, 100)
 
 
-def smallest(
+def shrink(
     document: Document, fails: Callable[[Document], bool], goes_on: Callable[[], bool] = lambda: True
 ) -> Document:
     """Return a document that fails and of which no part can be left out, or the smallest so far.
@@ -25,14 +25,14 @@ def smallest(
     ``fails``: whether a document is one of a scenario and fails in the same way. ``goes_on`` is asked before
     each try.
     """
-    shrunk = True
-    while shrunk:
-        shrunk = False
+    is_smaller = True
+    while is_smaller:
+        is_smaller = False
         for candidate in _candidates(document):
             if not goes_on():
                 return document
             if candidate != document and fails(candidate):
-                document, shrunk = candidate, True
+                document, is_smaller = candidate, True
                 break
     return document
 
@@ -134,18 +134,18 @@ def _sooner(document: Document) -> Iterator[Document]:
     duration_ms = parse_duration(document["duration"], "duration")
     times = [parse_duration(event["at"], "at") for event in document.get("events") or []]
     if times:
-        for less in (times[0], times[0] // 2):
+        for less in (min(times), min(times) // 2):
             if less >= 1_000:
-                yield _moved(document, [at_ms - less for at_ms in times], duration_ms - less)
+                yield _at_times(document, [at_ms - less for at_ms in times], duration_ms - less)
     for step_ms in _ROUND_MS:
         for number, at_ms in enumerate(times):
             if at_ms % step_ms:
                 rounded = at_ms - at_ms % step_ms
-                yield _moved(document, [*times[:number], rounded, *times[number + 1 :]], duration_ms)
+                yield _at_times(document, [*times[:number], rounded, *times[number + 1 :]], duration_ms)
         if duration_ms > step_ms and duration_ms % step_ms:
             yield {**document, "duration": duration_ms - duration_ms % step_ms}
 
 
-def _moved(document: Document, times: Sequence[int], duration_ms: int) -> Document:
+def _at_times(document: Document, times: Sequence[int], duration_ms: int) -> Document:
     events = [{**event, "at": at_ms} for event, at_ms in zip(document["events"], times, strict=True)]
     return {**document, "events": events, "duration": duration_ms}

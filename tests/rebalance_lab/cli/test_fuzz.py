@@ -3,6 +3,7 @@
 import pytest
 import yaml
 
+from coordinator_core.registry.registry import default_registry
 from rebalance_lab.cli import fuzz
 from rebalance_lab.fuzzing.drawing import FAULTS
 from rebalance_lab.scenarios.files import load_scenario
@@ -24,6 +25,20 @@ class Fails:
             return [][0]
         return {member: [] for member in group}
 """
+
+
+REGISTRY = default_registry()
+
+
+@pytest.fixture
+def static(small):
+    """A scenario with static members, which not every protocol has."""
+    document = yaml.safe_load(small.read_text())
+    document["members"] = [{"id": "m", "topics": list(document["topics"]), "instance_id": "one"}]
+    document["events"] = []
+    path = small.with_name("static.yaml")
+    path.write_text(yaml.safe_dump(document))
+    return path
 
 
 @pytest.fixture
@@ -57,6 +72,16 @@ def test_scenarios_that_reach_something_new_are_kept_and_drawn_around_later(lab,
 def test_a_scenario_is_examined_as_it_is_on_request(lab, small):
     answer = lab("fuzz", small, "-s", "range", "--replay")
     assert (answer.status, answer.out) == (0, "small, range: nothing found\n")
+
+
+def test_without_a_strategy_those_are_tried_that_can_run_the_scenarios(lab, static):
+    answer = lab("fuzz", static, "--runs", 1, "--seed", 3, "-j", 1)
+    assert answer.status == 0
+    number = int(answer.out.split("of ")[1].split()[0])
+    assert number == len(fuzz._strategies([], False, fuzz._documents([static], REGISTRY), REGISTRY))
+    tried = fuzz._strategies(["sticky"], True, fuzz._documents([static], REGISTRY), REGISTRY)
+    assert "sticky+classic" in tried
+    assert "sticky+watcher" not in tried
 
 
 @pytest.mark.slow

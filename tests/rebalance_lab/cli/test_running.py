@@ -4,6 +4,7 @@ import signal
 
 import pytest
 
+from coordinator_core.assigning import limits
 from coordinator_core.assigning.limits import Worker
 from coordinator_core.registry.hookspecs import AssignorSpec, MetricSpec, hookimpl
 from coordinator_core.registry.registry import DISTRIBUTION, default_registry, installed_registry
@@ -114,7 +115,7 @@ def test_shared_runs_have_the_results_of_runs_in_one_process(small, monkeypatch)
         started.append(Worker(*arguments))
         return started[-1]
 
-    monkeypatch.setattr(running, "Worker", start)
+    monkeypatch.setattr(limits, "Worker", start)
     shared = run_all(tasks(small, *THREE), jobs=None, timeout=60)
     assert [worker.exit_status(0) for worker in started] == [-signal.SIGKILL]
     assert repr(shared) == repr(run_all(tasks(small, *THREE), jobs=1, timeout=60))  # NaN is not itself

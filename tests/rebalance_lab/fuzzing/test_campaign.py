@@ -8,16 +8,8 @@ import pytest
 
 from coordinator_core.errors import InputError
 from coordinator_core.registry.registry import default_registry
-from rebalance_lab.fuzzing.campaign import (
-    Found,
-    Plan,
-    document_of,
-    examined_document,
-    fuzz,
-    shrunk,
-    strategy_of,
-)
-from rebalance_lab.fuzzing.checks import ENDS, HANGS, INVARIANTS, RAISES
+from rebalance_lab.fuzzing.campaign import Campaign, Found, examine_document, fuzz, shrink_found
+from rebalance_lab.fuzzing.checks import ENDS, HANGS, HASH_SEED, INVARIANTS, RAISES
 from tests.rebalance_lab.cli.commands import PATHS
 from tests.rebalance_lab.fuzzing.planted import PLANTED
 
@@ -34,65 +26,65 @@ GROUP = {
 }
 
 
-def first_found(plan, most):
-    """The first failure of a plan's runs, all in this process."""
+def first_found(campaign, most):
+    """The first defect of a campaign's runs, all in this process."""
     for number in range(most):
-        document, strategy = document_of(plan, number, REGISTRY), strategy_of(plan, number)
-        failure = examined_document(document, strategy, REGISTRY).failure
-        if failure is not None:
-            return Found(failure, strategy, document, number)
+        document, strategy = campaign.document_of(number, REGISTRY), campaign.strategy_of(number)
+        defect = examine_document(document, strategy, REGISTRY).defect
+        if defect is not None:
+            return Found(defect, strategy, document, number)
     return None
 
 
 def ends_after(count):
-    return lambda report: report.begun < count
+    return lambda tally: tally.begun < count
 
 
 @pytest.mark.parametrize("rule", [rule for rule in PLANTED if rule != "generations only grow"])
 def test_an_engine_that_breaks_a_rule_is_found(rule, monkeypatch):
     PLANTED[rule](monkeypatch)
-    found = first_found(Plan(("range", "cooperative-sticky"), 1, around=(GROUP,)), 12)
+    found = first_found(Campaign(("range", "cooperative-sticky"), 1, around=(GROUP,)), 12)
     assert found is not None
-    assert found.failure.check == INVARIANTS
-    assert rule in found.failure.detail
+    assert found.defect.check == INVARIANTS
+    assert rule in found.defect.detail
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [3, 4])
 def test_a_fault_that_needs_a_failover_between_a_sync_and_its_answer_is_found(seed, monkeypatch):
     PLANTED["generations only grow"](monkeypatch)
-    found = first_found(Plan(("range", "cooperative-sticky"), seed, faults=FAILOVERS), 300)
+    found = first_found(Campaign(("range", "cooperative-sticky"), seed, faults=FAILOVERS), 300)
     assert found is not None
-    assert "generations only grow" in found.failure.detail
+    assert "generations only grow" in found.defect.detail
 
 
 def test_what_is_found_is_shrunk_to_what_is_needed(monkeypatch):
     PLANTED["one leader, who is a member"](monkeypatch)
-    smaller = shrunk(first_found(Plan(("range",), 2), 5), REGISTRY, lambda: True)
-    assert smaller.failure.check == INVARIANTS
+    smaller = shrink_found(first_found(Campaign(("range",), 2), 5), REGISTRY, lambda: True)
+    assert smaller.defect.check == INVARIANTS
     assert smaller.document["events"] == []
     assert len(smaller.document["members"]) == len(smaller.document["topics"]) == 1
-    assert examined_document(smaller.document, "range", REGISTRY).failure == smaller.failure
+    assert examine_document(smaller.document, "range", REGISTRY).defect == smaller.defect
 
 
 def test_shrinking_keeps_the_smallest_so_far_when_it_has_to_end(monkeypatch):
     PLANTED["one leader, who is a member"](monkeypatch)
-    found = first_found(Plan(("range",), 2), 5)
-    assert shrunk(found, REGISTRY, lambda: False) == found
+    found = first_found(Campaign(("range",), 2), 5)
+    assert shrink_found(found, REGISTRY, lambda: False) == found
 
 
 def test_nothing_is_found_where_nothing_is_wrong():
-    report = fuzz(Plan(("range", "sticky+reconcile"), 3), goes_on=ends_after(6), jobs=2)
-    assert (report.runs, report.found) == (6, [])
-    assert {cell.family for cell in report.coverage.counts} == {"classic", "reconcile"}
+    tally = fuzz(Campaign(("range", "sticky+reconcile"), 3), goes_on=ends_after(6), jobs=2)
+    assert (tally.runs, tally.found) == (6, [])
+    assert {cell.family for cell in tally.coverage.counts} == {"classic", "reconcile"}
 
 
 IN_ANOTHER_PROCESS = """\
 import json
 from coordinator_core.registry.registry import default_registry
-from rebalance_lab.fuzzing.campaign import Plan, document_of
-plan = Plan(("sticky+static", "watcher"), 8)
-print(json.dumps([document_of(plan, n, default_registry()) for n in range(6)]))
+from rebalance_lab.fuzzing.campaign import Campaign
+campaign = Campaign(("sticky+static", "watcher"), 8)
+print(json.dumps([campaign.document_of(n, default_registry()) for n in range(6)]))
 """
 
 
@@ -128,12 +120,42 @@ class Author:
 def test_an_assignor_that_raises_hangs_or_ends_its_process_is_found(check, tmp_path):
     path = tmp_path / "author.py"
     path.write_text(ASSIGNOR.format(body=AUTHORS[check]))
-    plan = Plan((f"{path}:Author",), 1)
-    report = fuzz(plan, goes_on=ends_after(4), jobs=1, timeout=5)
-    assert report.found[0].failure.check == check
+    campaign = Campaign((f"{path}:Author",), 1)
+    tally = fuzz(campaign, goes_on=ends_after(4), jobs=1, timeout=5)
+    assert tally.found[0].defect.check == check
+
+
+DEPENDS = """\
+class Author:
+    name = "author"
+
+    def assign(self, cluster, group):
+        first, *others = sorted(group, key=hash)
+        every = [(topic, n) for topic in cluster.topics for n in range(cluster.partition_count(topic))]
+        return {first: every} | dict.fromkeys(others, [])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_an_assignor_that_depends_on_the_hash_seed_is_found(jobs, tmp_path):
+    path = tmp_path / "author.py"
+    path.write_text(DEPENDS)
+    many = GROUP | {"members": [{"id": "m", "count": 9, "topics": ["t"]}]}
+    campaign = Campaign((f"{path}:Author",), 1, around=(many,), as_they_are=True)
+    tally = fuzz(campaign, goes_on=lambda _: True, most=9, jobs=jobs)
+    assert [found.defect.check for found in tally.found] == [HASH_SEED]
+    assert tally.runs == 1
+
+
+def test_documents_are_run_as_they_are_once_with_each_strategy():
+    campaign = Campaign(("range", "sticky"), 1, around=(GROUP, GROUP | {"seed": 8}), as_they_are=True)
+    tally = fuzz(campaign, goes_on=lambda _: True, jobs=2)
+    assert (tally.begun, tally.runs, tally.found) == (4, 4, [])
+    assert [campaign.document_of(n, REGISTRY).get("seed") for n in range(4)] == [None, None, 8, 8]
 
 
 def test_a_scenario_that_the_strategy_cannot_run_is_refused():
     static = GROUP | {"members": [{"id": "m", "topics": ["t"], "instance_id": "one"}]}
     with pytest.raises(InputError, match="instance_id"):
-        fuzz(Plan(("watcher",), 1, around=(static,)), goes_on=ends_after(1))
+        fuzz(Campaign(("watcher",), 1, around=(static,)), goes_on=ends_after(1))

@@ -39,8 +39,8 @@ def examined(document=DOCUMENT, strategy="cooperative-sticky"):
 
 
 def check_of(document=DOCUMENT, strategy="cooperative-sticky"):
-    failure = examined(document, strategy).failure
-    return failure and failure.check
+    defect = examined(document, strategy).defect
+    return defect and defect.check
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_a_group_that_is_not_at_rest_in_time_is_found(monkeypatch):
     monkeypatch.setattr(checks, "settles_in_ms", lambda *_: 500)
     late = {"id": "late", **MEMBER, "start_up": ["1400ms", "1401ms"]}
     events = [*DOCUMENT["events"], {"at": "998s", "join": late}]
-    found = examined(DOCUMENT | {"events": events}).failure
+    found = examined(DOCUMENT | {"events": events}).defect
     assert found.check == LIVENESS
     assert "the group is PreparingRebalance" in found.detail
 
@@ -76,7 +76,7 @@ def test_a_round_in_the_quiet_time_is_found(monkeypatch):
 def test_settings_that_prevent_a_rest_are_named_and_it_is_not_asked_for():
     slow = [{"id": "a", **MEMBER, "on_revoked": "25s"}, DOCUMENT["members"][1]]
     found = examined(DOCUMENT | {"members": slow}, "range")
-    assert found.failure is None
+    assert found.defect is None
     assert found.prevented == "callbacks of a take 25000 ms; max.poll.interval.ms is 20000 ms"
 
 
@@ -108,14 +108,14 @@ def test_a_log_that_does_not_have_the_group_is_found(monkeypatch):
 @pytest.mark.parametrize("name", reference.METRICS)
 def test_a_metric_that_differs_from_the_plain_fold_is_found(name, monkeypatch):
     monkeypatch.setattr(checks, "measure", lambda *given: measure(*given) | {name: 4711.0})
-    found = examined().failure
+    found = examined().defect
     assert found.check == METRICS
     assert found.detail.startswith(f"{name} is 4711, and ")
 
 
 def test_an_error_of_the_program_itself_is_found(monkeypatch):
     monkeypatch.setattr(Brokers, "recovered", lambda self: 1 / 0)
-    found = examined().failure
+    found = examined().defect
     assert found.check == RAISES
     assert found.detail.startswith("the program itself: ZeroDivisionError")
 

@@ -51,6 +51,16 @@ def test_what_is_given_is_kept():
     assert GIVEN["events"] == [{"at": "10s", "crash": "c-1"}]
 
 
+@pytest.mark.parametrize("strategy", ["range+static", "watcher"])
+def test_what_was_drawn_can_be_drawn_around_again(strategy):
+    """Members and topics that joined or were created before keep their names, and others get new ones."""
+    for number in range(12):
+        document = drawn(number, strategy)
+        for turn in range(3):
+            document = drawn(100 * turn + number, strategy, around=document)
+        parse_scenario(document, where="drawn", registry=REGISTRY)
+
+
 def test_all_faults_happen_in_some_documents_and_none_in_those_without():
     with_all = [drawn(number, "watcher" if number % 2 else "range") for number in range(60)]
     network = {key for document in with_all for key in document.get("network", ())}

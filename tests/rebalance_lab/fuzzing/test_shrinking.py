@@ -1,6 +1,6 @@
 """The smallest document: what is not needed for a failure is left out."""
 
-from rebalance_lab.fuzzing.shrinking import smallest
+from rebalance_lab.fuzzing.shrinking import shrink
 
 DOCUMENT = {
     "name": "g",
@@ -18,7 +18,7 @@ DOCUMENT = {
 
 
 def test_everything_that_is_not_needed_goes():
-    needed = smallest(
+    needed = shrink(
         DOCUMENT, lambda document: any(event.get("crash") == "m3" for event in document["events"])
     )
     assert needed["events"] == [{"at": 0, "crash": "m3"}]
@@ -34,20 +34,20 @@ def test_what_is_needed_together_stays():
         members = [member for member in document["members"] if "process_rate" in member]
         return len(members) >= 2 and document["topics"].get("a", {"partitions": 0})["partitions"] > 3
 
-    needed = smallest(DOCUMENT, fails)
+    needed = shrink(DOCUMENT, fails)
     assert [set(member) for member in needed["members"]] == [{"id", "topics", "process_rate"}] * 2
     assert needed["topics"] == {"a": {"partitions": 4}}
     assert needed["events"] == []
 
 
 def test_lists_of_a_topic_have_one_element_a_partition():
-    needed = smallest(DOCUMENT, lambda document: "racks" in document["topics"].get("a", ()))
+    needed = shrink(DOCUMENT, lambda document: "racks" in document["topics"].get("a", ()))
     assert needed["topics"]["a"] == {"partitions": 1, "racks": [["r1"]]}
 
 
 def test_nothing_smaller_is_returned_if_nothing_smaller_fails():
-    assert smallest(DOCUMENT, lambda document: document == DOCUMENT) == DOCUMENT
+    assert shrink(DOCUMENT, lambda document: document == DOCUMENT) == DOCUMENT
 
 
 def test_it_ends_whatever_fails():
-    assert smallest(DOCUMENT, lambda document: True)["events"] == []
+    assert shrink(DOCUMENT, lambda document: True)["events"] == []
