@@ -31,6 +31,8 @@ class Core:
     ``generation``: the identity of the consumer in its group; the family's member writes it.
     ``rejoins_at_once``: whether a member that must join again at the end of a round does so in the poll that
     takes over its assignment. Otherwise it does so in the next poll.
+    ``joins_with_calls``: whether a poll that calls the listener about partitions that it gives up joins, too.
+    Otherwise the next poll does, and heartbeats are sent meanwhile.
     ``lateness``: returns how many ms later than after its interval the n-th heartbeat is sent; None: never.
     ``dice``: returns the n-th of the random numbers in [0, 1) of choices that are made again and again; None:
     they come from ``random``.
@@ -49,6 +51,7 @@ class Core:
     callbacks: Callbacks
     source: PositionSource | None
     rejoins_at_once: bool = True
+    joins_with_calls: bool = True
     lateness: Callable[[int], int] | None = None
     dice: Callable[[int], float] | None = None
     generation: Generation = NO_MEMBERSHIP

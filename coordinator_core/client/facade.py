@@ -38,7 +38,7 @@ class Client:
     ``member``: makes the part that takes part in the group, of one protocol family.
     ``positions``: consumes the partitions, if the application does not do so through `poll`.
     ``fetching``: whether to fetch records.
-    ``rejoins_at_once``, ``lateness``, ``dice``: as those of `Core`.
+    ``rejoins_at_once``, ``joins_with_calls``, ``lateness``, ``dice``: as those of `Core`.
     """
 
     def __init__(
@@ -53,6 +53,7 @@ class Client:
         positions: PositionSource | None = None,
         fetching: bool = True,
         rejoins_at_once: bool = True,
+        joins_with_calls: bool = True,
         lateness: Callable[[int], int] | None = None,
         dice: Callable[[int], float] | None = None,
     ) -> None:
@@ -71,6 +72,7 @@ class Client:
             callbacks,
             positions,
             rejoins_at_once,
+            joins_with_calls,
             lateness,
             dice,
         )

@@ -303,7 +303,8 @@ class WorkStopped(_Event, frozen=True):
     """The consumer handles no records of partitions that it owns.
 
     ``why``: ``callback`` while the application's callback runs, ``restore`` while the state of a partition
-    is restored, ``round`` while a client hands out no records during a round or for a moment after it.
+    is restored, ``round`` while a client hands out no records during a round or for a moment after it. The
+    event of a callback has no partitions if the consumer owns none.
     """
 
     client: str
@@ -312,7 +313,7 @@ class WorkStopped(_Event, frozen=True):
 
 
 class WorkStarted(_Event, frozen=True):
-    """The consumer handles records of partitions again, after a `WorkStopped`."""
+    """The consumer handles records of partitions again, after a `WorkStopped`; of none if it owns none."""
 
     client: str
     partitions: PartitionMap

@@ -102,7 +102,7 @@ class Joining:
         """Take over an assignment, prepare, join: as far as possible without a response."""
         if self._takeover.is_due:
             self._takeover.run(now_ms=now_ms)
-            if not self._core.rejoins_at_once:
+            if not (self._core.rejoins_at_once and self._core.joins_with_calls):
                 return
         if not self._can_join(now_ms=now_ms):
             return
@@ -112,10 +112,13 @@ class Joining:
             if self._core.metadata.is_pending:
                 return
         if self._membership.must_prepare:
+            calls = self._preparation.gives_up
             if not self._preparation.run(now_ms=now_ms):
                 return
             self._membership.must_prepare = False
             self._leader.resign()
+            if calls and not self._core.joins_with_calls:
+                return
         node = self._coordinator.node
         if node is not None and self._core.failure is None:
             self._send_join(node, now_ms=now_ms)

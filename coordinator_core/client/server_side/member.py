@@ -99,9 +99,12 @@ class ServerSideMember(SessionMember[ServerSideState]):
         if not self._can_join(now_ms=now_ms):
             return
         if self._membership.must_prepare:
+            calls = self._preparation.gives_up
             if not self._preparation.run(now_ms=now_ms):
                 return
             self._membership.must_prepare = False
+            if calls and not self._core.joins_with_calls:
+                return
         self._join(now_ms=now_ms)
 
     def outlook(self, *, now_ms: int) -> Outlook:

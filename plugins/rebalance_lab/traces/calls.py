@@ -63,7 +63,6 @@ class _Reader:
     """The callbacks that run, as of the last event.
 
     ``_last`` has the last callback of each consumer that runs, ``_called`` those that have not returned.
-    ``_idle`` has those of members without partitions, of which the trace does not have when they return.
     ``_holds`` are the consumers that own partitions, ``_behind`` those without which the last round ended.
     ``_id_of`` has the last id of each consumer, ``_client_of`` the consumers by the ids that the group counts
     on, and ``_gone`` the ids that their consumers have given up. ``_cut_off`` are those without connections,
@@ -75,7 +74,6 @@ class _Reader:
         self._joining = family.members_join
         self._last: dict[str, str] = {}
         self._called: dict[str, str] = {}
-        self._idle: dict[str, str] = {}
         self._id_of: dict[str, str] = {}
         self._client_of: dict[str, str] = {}
         self._gone: set[str] = set()
@@ -137,7 +135,6 @@ class _Reader:
 
     def _returned(self, client: str) -> None:
         self._called.pop(client, None)
-        self._idle.pop(client, None)
 
     def _stand_still(self, event: ev.MemberStopped | ev.ConsumerFailed | ev.MemberPaused) -> None:
         self._last.pop(event.client, None)
@@ -184,7 +181,6 @@ class _Reader:
         if event.called:
             self._returned(event.client)
             if not event.owned:
-                self._idle[event.client] = self._last.get(event.client) or ON_ASSIGNED
                 self._last[event.client] = ON_ASSIGNED
         (self._holds.add if event.owned else self._holds.discard)(event.client)
 
@@ -194,9 +190,8 @@ class _Reader:
 
     def _state_changed(self, event: ev.ClientStateChanged) -> None:
         client = event.client
-        if event.after in self._joining and self._last.get(client) == ON_REVOKED:
-            self._called[client] = ON_REVOKED
-        elif event.after == OUTSIDE and client in self._holds and self._id_of.get(client) in self._client_of:
+        counts = client in self._holds or client in self._called
+        if event.after == OUTSIDE and counts and self._id_of.get(client) in self._client_of:
             self._dropped_out(client)
 
     def _dropped_out(self, client: str) -> None:
@@ -215,8 +210,6 @@ class _Reader:
         call = ""
         if self._id_of.get(client) == event.member_id:  # not an earlier one, of a process that has ended
             call = "" if client in self._cut_off else self._called.get(client, "")
-            if POLLS in event.reason:
-                call = call or self._idle.get(client, "")
         if call and not is_gone and any(part in event.reason for part in _BY_DEADLINES):
             self._note(Outlasted(call, SESSION if "session" in event.reason else POLLS), client)
         is_known = call or is_gone or client not in self._holds

@@ -15,6 +15,8 @@ from rebalance_lab.simulation.process.load import Load
 from rebalance_lab.simulation.process.workers import Work, Worker
 from rebalance_lab.simulation.world.clock import VirtualClock
 
+_CALL = "callback"
+
 
 def drawn(span: Span, random: Random) -> int:
     """Return a duration of a span in milliseconds."""
@@ -48,6 +50,7 @@ class Application:
         self._random, self._clock, self._load = random, clock, load
         self._name, self._emit = worker.name, emit
         self._begun_ms = self._end_ms = self._called_until_ms = -1.0
+        self._is_called = False
         self._in_round = self._has_stopped = self._is_halted = False
         self._halted_ms = self._fetched_ms = 0
         self.following_ms: int | None = None
@@ -61,6 +64,16 @@ class Application:
         self._waiting: dict[TopicPartition, int] = {}
 
     # --- polls
+
+    @property
+    def called_until_ms(self) -> int:
+        """The time at which the last call of the listener returns, or has returned."""
+        return int(self._called_until_ms)
+
+    @property
+    def holds_heartbeats(self) -> bool:
+        """Whether the listener is called, and the client sends no heartbeats before it returns."""
+        return not self.facts.beats_in_calls and self._called_until_ms > self._clock.now_ms
 
     def next_poll_ms(self, *, at_rest: bool = False) -> int:
         """Return when the application polls next: now, unless it is in a callback or handles a batch.
@@ -172,7 +185,7 @@ class Application:
                 self._known = dict.fromkeys(self._client.partitions)
                 self._set_in_round(False)
         if took_ms or refetch_ms:
-            self._call(took_ms + refetch_ms, "callback" if took_ms else "round")
+            self._call(took_ms + refetch_ms, _CALL if took_ms else "round")
         if added:
             self._restore(added, took_ms)
         return took_ms
@@ -198,6 +211,11 @@ class Application:
     def has_work(self) -> bool:
         """Whether there are partitions that it works on, or will when their state is restored."""
         return bool(self._restoring or self._waiting) or self._load.has_partitions(self._worker)
+
+    def gave_up(self, event: ev.Revoked | ev.Lost) -> None:
+        """End the work on partitions that the client has given up."""
+        if self.has_work:
+            self.release(TopicPartition(t, n) for t, numbers in event.partitions.items() for n in numbers)
 
     def release(self, partitions: Iterable[TopicPartition]) -> None:
         """End the work on partitions."""
@@ -267,6 +285,7 @@ class Application:
     def _call(self, took_ms: int, why: str) -> None:
         self._called_until_ms = self._clock.now_ms + took_ms
         self._report_stopped(self._client.partitions, why)
+        self._is_called = self._is_called or why == _CALL
         self._update_work()
         self._clock.after(took_ms, self._called)
 
@@ -279,7 +298,9 @@ class Application:
             return
         self._begun_ms, self._end_ms = self._clock.now_ms, -1.0
         self._update_work()
-        self._report_started(p for p in self._client.partitions if p not in self._restoring)
+        ready = (p for p in self._client.partitions if p not in self._restoring)
+        self._report_started(ready, returned=self._is_called)
+        self._is_called = False
         self._report_stopped(self._restoring, "restore")
 
     def _restore(self, added: Iterable[TopicPartition], after_ms: int) -> None:
@@ -319,12 +340,12 @@ class Application:
 
     def _report_stopped(self, partitions: Iterable[TopicPartition], why: str) -> None:
         listed = partition_map(partitions)
-        if listed:
+        if listed or why == _CALL:
             self._emit(ev.WorkStopped(client=self._name, partitions=listed, why=why))
 
-    def _report_started(self, partitions: Iterable[TopicPartition]) -> None:
+    def _report_started(self, partitions: Iterable[TopicPartition], *, returned: bool = False) -> None:
         listed = partition_map(partitions)
-        if listed:
+        if listed or returned:
             self._emit(ev.WorkStarted(client=self._name, partitions=listed))
 
     def _update_work(self) -> None:

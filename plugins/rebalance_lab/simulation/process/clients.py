@@ -1,11 +1,15 @@
 """What differs between client libraries, as facts.
 
-The facts of `java` follow from the source of Kafka's consumer. The others were measured with the libraries.
+The facts of `java` follow from the source of Kafka's consumer, ``beats_in_calls`` also from a run of its 4.3.
+The others were measured with the libraries.
 """
 
 from dataclasses import dataclass
 from enum import Enum
 
+from msgspec.structs import replace
+
+from coordinator_core.client.config import ClientConfig
 from rebalance_lab.scenarios.application import NONE, Span
 
 
@@ -40,6 +44,8 @@ class ClientFacts:
     - ``heartbeat_late_ms``: how much later than after its interval a heartbeat is sent, drawn for each, so
       that the heartbeats of members that began together drift apart.
     - ``is_cooperative``: the library has cooperative assignors.
+    - ``beats_in_calls``: heartbeats are sent while the listener is called. Otherwise a call that takes longer
+      than the session ends it.
     - ``waits_for_session``: the rebalance timeout is session.timeout.ms. Otherwise it is
       max.poll.interval.ms.
     """
@@ -52,7 +58,13 @@ class ClientFacts:
     fetches_every_ms: int = 0
     heartbeat_late_ms: Span = NONE
     is_cooperative: bool = True
+    beats_in_calls: bool = True
     waits_for_session: bool = False
+
+    def configured(self, config: ClientConfig) -> ClientConfig:
+        """Return a configuration with the timers of the library."""
+        poll_ms = config.session_timeout_ms if self.waits_for_session else config.max_poll_interval_ms
+        return replace(config, max_poll_interval_ms=poll_ms)
 
     @property
     def gains_from_cooperation(self) -> bool:
@@ -65,7 +77,9 @@ CLIENTS = {
     "librdkafka": ClientFacts(
         joins=Joins.UNLESS_CALLED, commits_handed_out=True, fetches_every_ms=1_000, heartbeat_late_ms=(1, 5)
     ),
-    "kafka-python": ClientFacts(records_in_round=False, rejoins_at_once=False, heartbeat_late_ms=(1, 4)),
+    "kafka-python": ClientFacts(
+        records_in_round=False, rejoins_at_once=False, heartbeat_late_ms=(1, 4), beats_in_calls=False
+    ),
     "aiokafka": ClientFacts(
         joins=Joins.IN_BACKGROUND,
         commits_handed_out=True,
@@ -73,6 +87,6 @@ CLIENTS = {
         is_cooperative=False,
         waits_for_session=True,
     ),
-    "rebalance-lab": ClientFacts(heartbeat_late_ms=(0, 3)),
+    "rebalance-lab": ClientFacts(heartbeat_late_ms=(0, 3), beats_in_calls=False),
 }
 """The facts of each `scenarios.application.CLIENTS`."""

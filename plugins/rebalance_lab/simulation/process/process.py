@@ -22,7 +22,7 @@ from rebalance_lab.scenarios.application import NONE
 from rebalance_lab.scenarios.scenario import Member
 from rebalance_lab.simulation.process.application import Application
 from rebalance_lab.simulation.process.batches import Batches
-from rebalance_lab.simulation.process.clients import CLIENTS, ClientFacts, Joins
+from rebalance_lab.simulation.process.clients import CLIENTS, Joins
 from rebalance_lab.simulation.skipping.quiet import Overload
 from rebalance_lab.simulation.skipping.rest import Rest
 from rebalance_lab.simulation.world.clock import Alarm
@@ -32,8 +32,6 @@ from rebalance_lab.simulation.world.kinds import is_success, kind_of
 from rebalance_lab.simulation.world.network import Connection
 from rebalance_lab.simulation.world.world import World
 
-_IN_POLL = Joins.IN_POLL
-
 RESET = "reset"
 """The kind of the message that resets a connection."""
 
@@ -41,17 +39,9 @@ _CHANGES = frozenset((ev.Revoked, ev.Lost, ev.Assigned))
 """The events by which the partitions of a client change."""
 
 POLLS_PER_INTERVAL = 3
-"""The polls of the application per max.poll.interval.ms while the client requests none.
-
-A real application polls after every batch. Here a poll that would do nothing is left out. The last poll
-before a pause happens when the pause begins.
-"""
-
-
-def _as_client(config: ClientConfig, facts: ClientFacts) -> ClientConfig:
-    """Return the configuration with the timers of a client library."""
-    poll_ms = config.session_timeout_ms if facts.waits_for_session else config.max_poll_interval_ms
-    return msgspec.structs.replace(config, max_poll_interval_ms=poll_ms)
+"""The polls of the application per max.poll.interval.ms while the client requests none. A real application
+polls after every batch. Here a poll that would do nothing is left out. The last poll before a pause happens
+when the pause begins."""
 
 
 def ranks(nodes: int) -> int:
@@ -89,7 +79,7 @@ class Process:
         batches = Batches.of(member, config.max_poll_records)
         if started := batches.started(member.id, config.max_poll_interval_ms):
             world.emit(started)
-        config = _as_client(config, facts)
+        config = facts.configured(config)
         self._name, self._rank = name, rank
         last_rank = rank + ranks(world.brokers.places) - 1
         late_ms = facts.heartbeat_late_ms if member.process_rate is not None else NONE
@@ -106,6 +96,7 @@ class Process:
             positions=self,
             fetching=False,
             rejoins_at_once=facts.rejoins_at_once,
+            joins_with_calls=not (facts.beats_in_calls and times.on_revoked[1]),
             lateness=lateness.at,
             dice=choices.at,
         )
@@ -129,13 +120,12 @@ class Process:
         self._close_when_resumed = False
         self._cut = self._subscribed = self._has_pattern = False
         self._connections: dict[tuple[int, bool], Connection] = {}
-        self._connected_ms = -1
+        self._connected_ms = self._last_poll_ms = -1
         self._connected: dict[tuple[int, bool], int] = {}
         self._batches, self._max_poll_interval_ms = batches, config.max_poll_interval_ms
         self._poll_every_ms = max(1, config.max_poll_interval_ms // POLLS_PER_INTERVAL)
         self._deadline = Alarm(world.clock, self._on_deadline, last_rank - 1)
         self._next_poll = Alarm(world.clock, self._poll, last_rank)
-        self._last_poll_ms = -1
         self._rest = Rest(
             world,
             self.client,
@@ -317,7 +307,8 @@ class Process:
         """Return whether the process sends nothing but periodic messages, as long as nothing happens."""
         if self.ended or not self._subscribed or self.client.failure is not None:
             return True
-        if self._stands_still or self.frozen or self._cut or self._unread or self._held:
+        waits = self.frozen or self._cut or self._unread or self._held
+        if self._stands_still or waits or self._application.holds_heartbeats:
             return False
         return self._rest.is_quiet(
             works=bool(self.worker.flows),
@@ -379,6 +370,16 @@ class Process:
         now_ms = self._last_poll_ms = self._clock.now_ms
         self._after(self.client.poll(now_ms=now_ms), polled=not in_background)
 
+    def _continue_poll(self) -> None:
+        """Go on with a poll whose call of the listener has returned, perhaps late as it stood still: join."""
+        left_ms = self._application.called_until_ms - self._clock.now_ms
+        if self.frozen:
+            self._held.append(self._continue_poll)
+        elif left_ms > 0:
+            self._clock.after(left_ms, self._continue_poll)
+        elif not self._stands_still and self.client.wants_poll:
+            self._after(self.client.poll(now_ms=self._clock.now_ms))
+
     def _leave_out_poll(self, next_ms: int, now_ms: int) -> bool:
         """Leave out the next poll, which does nothing or commits. Return whether it is left out."""
         if not self._rest.allows_poll(next_ms, now_ms):
@@ -405,7 +406,7 @@ class Process:
     @property
     def _polls_in_background(self) -> bool:
         """Whether the client does without the application what it does in its next poll."""
-        if self._joins is _IN_POLL:
+        if self._joins is Joins.IN_POLL:
             return False
         return self._joins is Joins.IN_BACKGROUND or not self.client.calls_listener
 
@@ -418,11 +419,15 @@ class Process:
 
     def _next_poll_ms(self) -> int:
         if self._polls_in_background:
-            return self._clock.now_ms
+            return max(self._clock.now_ms, self._application.called_until_ms)
         return self._application.next_poll_ms(at_rest=self.client.is_at_rest)
 
     def _on_deadline(self) -> None:
-        if not (self.ended or self.frozen):
+        if self.ended or self.frozen:
+            return
+        if self._application.holds_heartbeats:
+            self._deadline.set(self._application.called_until_ms)
+        else:
             self._after(self.client.on_deadline(now_ms=self._clock.now_ms))
 
     def _arrived(self, request_id: int, response: Response, exchange: Exchange | None = None) -> None:
@@ -470,6 +475,8 @@ class Process:
                 self._send_all(outcome.sends)
         if self.ended:
             return
+        if called_ms and self.client.wants_poll:
+            self._clock.after(called_ms, self._continue_poll)
         if self.closing and self.client.closed:
             self._end("closed")
             return
@@ -513,8 +520,7 @@ class Process:
     def _send_all(self, sends: Iterable[Send]) -> None:
         if self.frozen:
             self._held.append(lambda: self._send_all(sends))
-            return
-        if self.ended:
+        if self.frozen or self.ended:
             return
         world, brokers, client = self._world, self._world.brokers, self.member.id
         for send in sends:
@@ -540,11 +546,8 @@ class Process:
         for event in events:
             if type(event) in _CHANGES:
                 changes.append(event)
-                if isinstance(event, ev.Revoked | ev.Lost) and self._application.has_work:
-                    given_up = [
-                        TopicPartition(t, n) for t, numbers in event.partitions.items() for n in numbers
-                    ]
-                    self._application.release(given_up)
+                if isinstance(event, ev.Revoked | ev.Lost):
+                    self._application.gave_up(event)
                 self._world.ownership_changed()
             self._world.emit(event)
             if isinstance(event, ev.ConsumerFailed):
