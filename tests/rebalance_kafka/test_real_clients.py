@@ -10,7 +10,9 @@ import pytest
 
 from coordinator_core.assigning.computing import compute_assignment
 from coordinator_core.model import Cluster, GroupSubscription, Subscription
+from coordinator_core.protocol import events as ev
 from coordinator_core.registry.registry import default_registry
+from rebalance_lab.simulation.process.clients import CLIENTS
 from tests.examples import rest_weekly
 from tests.rebalance_kafka.peers import described, missing, wait_until
 from tests.rebalance_kafka.peers.process import partitions
@@ -122,6 +124,32 @@ def test_a_group_of_all_kinds_owns_what_the_strategy_gives(stage, kinds, strateg
 @pytest.mark.parametrize("kinds", THREE_OF_EACH)
 def test_a_group_of_one_kind_owns_what_the_strategy_gives(stage, kinds, strategy):
     lives_and_leaves(stage, kinds, strategy)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kinds", "library"),
+    [
+        pytest.param(*where_there_is(kind, kind).values, name, marks=where_there_is(kind).marks, id=name)
+        for kind, name in (
+            ("kafka-python", "kafka-python"),
+            ("confluent", "librdkafka"),
+            ("rebalance-lab", "rebalance-lab"),
+        )
+    ],
+)
+def test_a_session_expires_in_a_call_if_the_facts_of_the_library_have_no_heartbeats_in_calls(
+    stage, kinds, library
+):
+    """The call takes longer than the session, and less than the rebalance timeout. aiokafka has only one."""
+    options = {"session_timeout_ms": 1_500, "revoke_seconds": 4.0}
+    slow = stage.member(kinds[0], "range", **options)
+    settled_by("range", [slow], stage)
+    quick = stage.member(kinds[1], "range", session_timeout_ms=1_500)
+    wait_until(lambda: quick.membership().owned, what="that the other member owns partitions")
+    events = [line.event for line in stage.broker.trace(GROUP).events]
+    reasons = [event.reason for event in events if isinstance(event, ev.MemberRemoved)]
+    assert reasons == ([] if CLIENTS[library].beats_in_calls else ["session expired"])
 
 
 @pytest.mark.slow

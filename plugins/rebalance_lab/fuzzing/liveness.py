@@ -14,6 +14,7 @@ from coordinator_core.registry.hookspecs import DELAY_OF_SETTINGS, Strategy
 from coordinator_core.registry.registry import Registry
 from rebalance_lab.scenarios.scenario import Member, Scenario
 from rebalance_lab.scenarios.settings import own_settings, setting_in
+from rebalance_lab.simulation.process.clients import CLIENTS
 
 LEARNING_MS = 20_000
 """The least time in which members learn of new partitions, and join a round for them."""
@@ -43,13 +44,7 @@ def settles_in_ms(scenario: Scenario, strategy: Strategy, registry: Registry) ->
         ]
         return int(max([setting_in(settings, name, registry), *own]))
 
-    sessions = [longest("session.timeout.ms")]
-    protocol = registry.protocol(strategy.protocol)
-    sessions += [
-        setting_in(settings, name, registry)
-        for name in own_settings(protocol)
-        if name.endswith("session.timeout.ms")
-    ]
+    sessions = _sessions_ms(settings, strategy, registry)
     round_ms = longest("max.poll.interval.ms")
     delay_ms = strategy.delay_ms or 0
     if delay_ms == DELAY_OF_SETTINGS:
@@ -61,6 +56,13 @@ def settles_in_ms(scenario: Scenario, strategy: Strategy, registry: Registry) ->
     return int(initial_ms + rounds_ms + learning_ms + starting_ms)
 
 
+def _sessions_ms(settings: Mapping[str, Any], strategy: Strategy, registry: Registry) -> list[int]:
+    """Return the timeouts of sessions: that of all members, and those of the protocol."""
+    own = own_settings(registry.protocol(strategy.protocol))
+    names = ("session.timeout.ms", *(name for name in own if name.endswith("session.timeout.ms")))
+    return [setting_in(settings, name, registry) for name in names]
+
+
 def prevented_by(scenario: Scenario, strategy: Strategy, registry: Registry) -> str:
     """Return what may keep the group from ever being at rest with everything owned; "" if nothing does."""
     return next(_obstacles(scenario, strategy, registry), "")
@@ -68,6 +70,7 @@ def prevented_by(scenario: Scenario, strategy: Strategy, registry: Registry) -> 
 
 def _obstacles(scenario: Scenario, strategy: Strategy, registry: Registry) -> Iterator[str]:
     members = list(_members(scenario))
+    session_ms = min(_sessions_ms({**scenario.config, **strategy.settings}, strategy, registry))
     names = own_settings(registry.protocol(strategy.protocol))
     own = {name: setting_in({**scenario.config, **strategy.settings}, name, registry) for name in names}
     subscriptions = {(member.topics, member.pattern) for member in members}
@@ -78,6 +81,10 @@ def _obstacles(scenario: Scenario, strategy: Strategy, registry: Registry) -> It
         settings = {**scenario.config, **member.overrides.config}
         limit_ms = setting_in(settings, "max.poll.interval.ms", registry)
         application = member.application
+        call_ms = max(application.on_revoked[1], application.on_assigned[1])
+        if not CLIENTS[application.client].beats_in_calls and call_ms >= session_ms:
+            silent = f"{member.id} sends no heartbeats in callbacks of {call_ms} ms"
+            yield f"{silent}; its session is {session_ms} ms"
         busy_ms = application.on_revoked[1] + application.on_assigned[1] + application.restore[1]
         batch_ms = busy_ms + _longest_batch_ms(member, setting_in(settings, "max.poll.records", registry))
         if busy_ms >= limit_ms:

@@ -24,6 +24,7 @@ import os
 import queue
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
@@ -49,12 +50,15 @@ class Options:
     session_timeout_ms: int = 6_000
     heartbeat_interval_ms: int = 300
     client_id: str = "peer"
+    revoke_seconds: float = 0.0
+    """How long a call of on_partitions_revoked takes, if there are partitions."""
 
 
 @dataclass
 class Notes:
     """Events and records of a peer's client since the last command that returned them."""
 
+    revoke_seconds: float = 0.0
     consumed: int = 0
     positions: dict[Partition, int] = field(default_factory=dict)
     records: list[tuple[str, int, int, str]] = field(default_factory=list)
@@ -67,7 +71,10 @@ class Notes:
         self.records.append((topic, partition, offset, value.decode()))
 
     def event(self, name: str, partitions: Iterable[Partition]) -> None:
-        self.events.append({"event": name, "partitions": sorted(partitions)})
+        listed = sorted(partitions)
+        self.events.append({"event": name, "partitions": listed})
+        if name == "revoked" and listed:
+            time.sleep(self.revoke_seconds)
 
     def begins_anew(self, partitions: Iterable[Partition]) -> None:
         """Forget positions: the client continues at the committed offsets."""
@@ -149,9 +156,11 @@ def run_member(make: Callable[[Options, Notes], Awaitable[Member]]) -> None:
 
 
 async def _run_member(make: Callable[[Options, Notes], Awaitable[Member]]) -> None:
-    lines, notes = Lines(), Notes()
+    lines = Lines()
+    options = Options(**lines.wait())
+    notes = Notes(options.revoke_seconds)
     try:
-        member = await make(Options(**lines.wait()), notes)
+        member = await make(options, notes)
     except Exception as wrong:
         traceback.print_exc()
         lines.answer(READY, {"error": tell(wrong)})

@@ -80,6 +80,17 @@ def test_settings_that_prevent_a_rest_are_named_and_it_is_not_asked_for():
     assert found.prevented == "callbacks of a take 25000 ms; max.poll.interval.ms is 20000 ms"
 
 
+def test_a_library_without_heartbeats_in_callbacks_that_outlast_the_session_prevents_a_rest():
+    calls = [{"id": "a", **MEMBER, "client": "kafka-python", "on_assigned": "11s"}]
+    found = examined(DOCUMENT | {"members": [*calls, DOCUMENT["members"][1]]}, "range")
+    assert found.defect is None
+    assert found.prevented == "a sends no heartbeats in callbacks of 11000 ms; its session is 10000 ms"
+    assert (
+        examined(DOCUMENT | {"members": [calls[0] | {"client": "java"}, DOCUMENT["members"][1]]}).prevented
+        == ""
+    )
+
+
 def test_long_batches_prevent_a_rest():
     slow = {"id": "a", "topics": ["t"], "process_rate": 1}
     scenario = parse_scenario(DOCUMENT | {"members": [slow], "events": []}, where="test", registry=REGISTRY)
