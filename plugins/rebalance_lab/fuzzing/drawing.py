@@ -76,13 +76,17 @@ _AIMED_AT = (
 
 @dataclass(slots=True)
 class _Drawn:
-    """A document in the making. ``names``: the members, ``topics``: the topics that there have been."""
+    """A document in the making. ``names``: the members, ``topics``: the topics that there have been.
+
+    ``given``: the number of events that stay where they are.
+    """
 
     random: Random
     document: Document
     names: list[str]
     topics: list[str]
     is_from_nothing: bool = False
+    given: int = 0
 
     def new_name(self, prefix: str) -> str:
         """Return a name that no member and no topic has had."""
@@ -120,6 +124,26 @@ def _lag_view(drawn: _Drawn) -> Document:
     return {"lag_view": {"member": name, "by": drawn.random.choice([0, 2_000, 10_000])}}
 
 
+def _cut_partly(drawn: _Drawn) -> Document:
+    """Cut one direction, or one broker, or both."""
+    random, brokers = drawn.random, drawn.document.get("brokers", 1)
+    event = _for_a_while("cut")(drawn) | {"way": random.choice(["both", "requests", "responses"])}
+    return event | ({"broker": random.randrange(brokers)} if random.random() < 0.5 else {})
+
+
+def _slow(drawn: _Drawn) -> Document:
+    random = drawn.random
+    slow: Document = {"by": random.choice([20, 300, 2_500]), "for": random.choice(_AWAY_MS)}
+    if random.random() < 0.5:
+        return {"slow": {"member": random.choice(drawn.names), **slow}}
+    return {"slow": {"broker": random.randrange(drawn.document.get("brokers", 1)), **slow}}
+
+
+def _log_fault(drawn: _Drawn) -> Document:
+    random = drawn.random
+    return {"log_fault": {"for": random.choice([500, 5_000, 20_000]), "by": random.choice([0, 200, 4_000])}}
+
+
 def _join(drawn: _Drawn) -> Document:
     name = drawn.new_name("new-")
     drawn.names.append(name)
@@ -150,10 +174,16 @@ FAULTS: Mapping[str, Draw | None] = {
     "pause": _for_a_while("pause"),
     "freeze": _for_a_while("freeze"),
     "cut": _for_a_while("cut"),
+    "partial_cut": _cut_partly,
+    "slow": _slow,
     "rolling_restart": _roll,
     "coordinator_failover": lambda drawn: {
         "coordinator_failover": {"down": drawn.random.choice([1, 100, 3_000, 12_000])}
     },
+    "failover_in_step": lambda drawn: {
+        "coordinator_failover": {"down": drawn.random.choice([1, 100, 3_000]), "after": "append"}
+    },
+    "log_fault": _log_fault,
     "remove_member": _of_member("remove_member"),
     "lag_view": _lag_view,
 }
@@ -200,7 +230,7 @@ def draw_document(
     for at_ms in sorted(random.randrange(until_ms) for _ in range(random.randint(1, 9) if kinds else 0)):
         _add(drawn, kinds, at_ms, strategy, registry)
     if random.random() < 0.5 and aimed:
-        _aim(drawn, chosen, strategy, registry)
+        _aim(drawn, strategy, registry)
     return _with_an_end(drawn, strategy, registry)
 
 
@@ -218,9 +248,10 @@ def _members_and_topics(
         joined = [member for event in document["events"] for member in _listed(event.get("join", []))]
         names = [name for member in (*document["members"], *joined) for name in _names_of(member)]
         created = [topic for event in document["events"] for topic in event.get("create_topic", ())]
-        return _Drawn(random, document, names, [*document["topics"], *created])
+        topics = [*document["topics"], *created]
+        return _Drawn(random, document, names, topics, given=len(document["events"]))
     largest = 30 if "sizes" in features else 8
-    topics: dict[str, Document] = {
+    drawn_topics: dict[str, Document] = {
         name: _topic(random, features, largest) for name in "abc"[: random.randint(1, 3)]
     }
     count = random.randint(1, 12 if "sizes" in features else 5)
@@ -229,8 +260,8 @@ def _members_and_topics(
         "name": "fuzz",
         "seed": random.randrange(2**32),
         "brokers": random.choice([1, 3]),
-        "topics": topics,
-        "members": [_member(random, name, list(topics), features) for name in names],
+        "topics": drawn_topics,
+        "members": [_member(random, name, list(drawn_topics), features) for name in names],
         "events": [],
         "config": {},
     }
@@ -238,11 +269,11 @@ def _members_and_topics(
     if protocol.servers is not None and random.random() < _ALIKE:
         for member in document["members"]:
             member.pop("topics_pattern", None)
-            member["topics"] = list(topics)
+            member["topics"] = list(drawn_topics)
     if "static" not in protocol.modifiers:
         for member in document["members"]:
             member.pop("instance_id", None)
-    return _Drawn(random, document, names, list(topics), is_from_nothing=True)
+    return _Drawn(random, document, names, list(drawn_topics), is_from_nothing=True)
 
 
 def _topic(random: Random, features: Collection[str], largest: int) -> Document:
@@ -324,8 +355,8 @@ def _add(
         drawn.document = document
 
 
-def _aim(drawn: _Drawn, faults: Collection[str], strategy: Strategy, registry: Registry) -> None:
-    """Move faults to times shortly after something happened in a run of the document.
+def _aim(drawn: _Drawn, strategy: Strategy, registry: Registry) -> None:
+    """Move faults that were drawn to times shortly after something happened in a run of the document.
 
     In most moments of a run nothing is under way that a fault could break.
     """
@@ -338,7 +369,8 @@ def _aim(drawn: _Drawn, faults: Collection[str], strategy: Strategy, registry: R
     if not times:
         return
     for number, event in enumerate(drawn.document["events"]):
-        if faults and any(name in event for name in faults) and drawn.random.random() < 0.7:
+        is_fault = number >= drawn.given and not CHANGES.keys() & event.keys()
+        if is_fault and drawn.random.random() < 0.7:
             at_ms = drawn.random.choice(times) + drawn.random.randrange(-3, 12)
             events = list(drawn.document["events"])
             events[number] = {**event, "at": max(0, at_ms)}

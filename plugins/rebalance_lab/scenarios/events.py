@@ -7,7 +7,7 @@ in `member_events`.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 from msgspec import Meta
@@ -16,7 +16,7 @@ from coordinator_core.errors import InputError
 from coordinator_core.reading.checks import inside, unexpected
 from coordinator_core.registry.hookspecs import ScenarioEventSpec, hookimpl
 from rebalance_lab.scenarios import member_events as of
-from rebalance_lab.scenarios.documents import Document, Schema, Text, Time, about, read, schemas_of
+from rebalance_lab.scenarios.documents import Document, Duration, Schema, Text, Time, about, read, schemas_of
 from rebalance_lab.scenarios.fields import NewTopicFields, Partitions, SubscriptionFields
 from rebalance_lab.scenarios.roster import Roster
 from rebalance_lab.scenarios.scenario import Topic, new_topic
@@ -96,14 +96,34 @@ class DeleteTopic(of.OfNames):
 
 
 class CoordinatorFailover(Document, frozen=True):
-    """The group's coordinator fails. Another broker takes over after ``down_ms``."""
+    """The group's coordinator fails. Another broker takes over after ``down_ms``.
+
+    ``after``: when it fails, at once or in the middle of its next step.
+    """
 
     down_ms: Annotated[Time, about("The time without a coordinator.", schema={"default": "3s"})] = (
         msgspec.field(name="down", default_factory=lambda: Time(3_000))
     )
 
+    after: Annotated[
+        Literal["append"] | None,
+        about("It fails when its next records are in the log, before it answers.", expected="append"),
+    ] = None
+
     def apply(self, stage: Stage) -> None:
-        stage.coordinator_failover(self.down_ms)
+        stage.coordinator_failover(self.down_ms, after_append=self.after is not None)
+
+
+class LogFault(of.Lasting, frozen=True):
+    """Appends to the log of the group are late by ``by_ms`` for a while, or fail if that is 0."""
+
+    by_ms: Annotated[Duration, about("By how much appends are late; by default they fail.")] = msgspec.field(
+        name="by", default_factory=lambda: Duration(0)
+    )
+
+    def apply(self, stage: Stage) -> None:
+        stage.changed("log_fault", "late" if self.by_ms else "fails")
+        stage.log_fault(self.by_ms, self.for_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +201,7 @@ def _kind(
 
 
 def _of_names(kind: type[of.OfNames], text: str, names: type[of.Names] = of.Names) -> ScenarioEventSpec:
-    beside = of.Lasting if issubclass(kind, of.ForAWhile) else Document
+    beside = kind.beside if issubclass(kind, of.ForAWhile) else Document
     return _kind(kind.kind, text, names, kind, beside=beside)
 
 
@@ -195,7 +215,8 @@ def scenario_events() -> Iterable[ScenarioEventSpec]:
         _of_names(of.Restart, "A member starts again: restart: c-2."),
         _of_names(of.Pause, "A member stands still: pause: c-0, for: 70s."),
         _of_names(of.Freeze, "A process stands still, heartbeats too: freeze: c-0, for: 70s."),
-        _of_names(of.Cut, "A member is cut from the brokers: cut: c-0, for: 10s."),
+        _of_names(of.Cut, "A member is cut from brokers: cut: c-0, for: 10s, way: both, broker: 0."),
+        _kind("slow", "A member or broker is slow: slow: {broker: 0, by: 300ms, for: 30s}.", of.Slow),
         _kind(
             "subscribe",
             "A new subscription: subscribe: s1, topics: [orders, payments].",
@@ -233,6 +254,9 @@ def scenario_events() -> Iterable[ScenarioEventSpec]:
             "The coordinator fails, another takes over: coordinator_failover: {down: 3s}.",
             CoordinatorFailover | None,
             lambda failover: failover or CoordinatorFailover(),
+        ),
+        _kind(
+            "log_fault", "The log of the group fails, or is late: log_fault: {by: 2s, for: 20s}.", LogFault
         ),
         _kind("calm", "The network is well from now on: calm: true.", Calming, parse=_calm),
     ]

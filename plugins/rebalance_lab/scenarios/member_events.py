@@ -5,7 +5,7 @@ A name of a member may be a list of names. The place of an error is then that of
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Self, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -20,9 +20,12 @@ from rebalance_lab.scenarios.fields import MOST_MEMBERS, Assignors, Members, Sub
 from rebalance_lab.scenarios.overrides import Overrides
 from rebalance_lab.scenarios.roster import Roster
 from rebalance_lab.scenarios.scenario import Member, new_members, subscription_of
-from rebalance_lab.scenarios.stage import Stage
+from rebalance_lab.scenarios.stage import Passage, Stage
 
 D = TypeVar("D", bound=Document)
+
+Place: TypeAlias = Annotated[int, Meta(ge=0)]
+"""The number of a broker."""
 
 
 class Names(tuple[str, ...]):
@@ -148,8 +151,9 @@ class Lasting(Document, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class ForAWhile(OfNames):
-    """An event that lasts for a time."""
+    """An event that lasts for a time. ``beside`` are the fields beside its names."""
 
+    beside: ClassVar[type[Lasting]] = Lasting
     for_ms: int
 
 
@@ -171,13 +175,58 @@ class Freeze(ForAWhile):
         stage.freeze(name, self.for_ms)
 
 
+class Passing(Lasting, frozen=True):
+    """How long a cut lasts, and what does not pass."""
+
+    way: Annotated[
+        Passage, about("The messages that do not pass.", expected="both, requests or responses")
+    ] = "both"
+    broker: Annotated[Place | None, about("The number of the only broker that is cut off.")] = None
+
+
+@dataclass(frozen=True, slots=True)
 class Cut(ForAWhile):
-    """The network between members and all brokers is cut for a while. The processes continue."""
+    """The network between members and brokers is cut for a while. The processes continue."""
 
     kind = "cut"
+    beside = Passing
+    way: Passage = "both"
+    broker: int | None = None
+
+    def check(self, roster: Roster, where: str, at_ms: int) -> None:
+        OfNames.check(self, roster, where, at_ms)
+        roster.has_broker(self.broker, inside(where, "broker"))
 
     def apply_to(self, stage: Stage, name: str) -> None:
-        stage.cut(name, self.for_ms)
+        if self.way == "both" and self.broker is None:
+            stage.cut(name, self.for_ms)
+        else:
+            stage.block(name, self.for_ms, self.way, self.broker)
+
+
+class Slow(Lasting, frozen=True):
+    """The messages of a member or a broker are late for a while."""
+
+    by_ms: Annotated[Time, about("By how much.", missing="a duration, for example 500ms")] = msgspec.field(
+        name="by"
+    )
+    member: Annotated[Text | None, about("The member that is slow.", expected="a member's id")] = None
+    broker: Annotated[Place | None, about("The number of the broker that is slow.")] = None
+
+    def check(self, roster: Roster, where: str, at_ms: int) -> None:  # noqa: ARG002 - the interface's
+        at = inside(where, "slow")
+        if (self.member is None) is (self.broker is None):
+            found = "neither a member nor a broker" if self.member is None else "a member and a broker"
+            raise InputError(at, found, "one of the two")
+        roster.has_broker(self.broker, inside(at, "broker"))
+        if self.member is not None:
+            roster.has_joined(self.member, inside(at, "member"))
+
+    def apply(self, stage: Stage) -> None:
+        node = self.member if self.member is not None else self.broker
+        assert node is not None
+        stage.changed("slow", node if isinstance(node, str) else f"broker {node}")
+        stage.slow(node, self.by_ms, self.for_ms)
 
 
 @dataclass(frozen=True, slots=True)

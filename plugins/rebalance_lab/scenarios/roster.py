@@ -33,6 +33,7 @@ class Roster:
     topics: dict[str, int]
     duration_ms: int
     surroundings: Surroundings | None = None
+    brokers: int = 1
     running: dict[str, bool] = field(default_factory=dict)
     why_stopped: dict[str, str] = field(default_factory=dict)
     _deleted: dict[str, None] = field(default_factory=dict)
@@ -44,6 +45,17 @@ class Roster:
         """Check the settings and assignors of a member."""
         if self.surroundings is not None:
             self.surroundings.check(overrides, where)
+
+    def has_broker(self, broker: int | None, where: str) -> None:
+        """Check the number of a broker, None if there is none to check.
+
+        Raises:
+            InputError: if there is no such broker.
+        """
+        if broker is not None and broker >= self.brokers:
+            raise InputError(
+                where, str(broker), f"a number below {self.brokers}, the brokers of the scenario"
+            )
 
     def advance(self, at_ms: int) -> None:
         """Make the changes before a time that earlier events have begun."""

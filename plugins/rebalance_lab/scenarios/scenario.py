@@ -159,6 +159,7 @@ def parse_scenario(
         {topic: t.partitions for topic, t in topics.items()},
         duration_ms,
         surroundings=Surroundings(config, registry),
+        brokers=fields.brokers,
     )
     members = _members(fields.members, inside(root, "members"), roster)
     network = fields.network or NetworkFields()

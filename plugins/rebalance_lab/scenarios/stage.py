@@ -1,6 +1,11 @@
 """The verbs that scenario events use, with every message and without."""
 
+from typing import Literal, TypeAlias
+
 from rebalance_lab.scenarios.scenario import Member, Topic
+
+Passage: TypeAlias = Literal["both", "requests", "responses"]
+"""The messages between a consumer and brokers that a cut stops."""
 
 
 class Stage:
@@ -33,11 +38,23 @@ class Stage:
     def cut(self, name: str, for_ms: int) -> None:
         """Disconnect a consumer from all brokers for a while."""
 
+    def block(self, name: str, for_ms: int, way: Passage, broker: int | None) -> None:
+        """Lose a consumer's requests, its responses, or both, to one broker or to all, for a while."""
+
+    def slow(self, node: str | int, by_ms: int, for_ms: int) -> None:
+        """Let the messages of a consumer (its name) or a broker (its number) be late for a while."""
+
+    def log_fault(self, by_ms: int, for_ms: int) -> None:
+        """Let appends to the group's log be late by a time, or fail if it is 0, for a while."""
+
     def calm(self) -> None:
         """End all faults: no loss, no duplicates, no pauses and no cuts from now on."""
 
-    def coordinator_failover(self, down_ms: int) -> None:
-        """Stop the group's coordinator. Another broker takes over after ``down_ms``."""
+    def coordinator_failover(self, down_ms: int, *, after_append: bool = False) -> None:
+        """Stop the group's coordinator. Another broker takes over after ``down_ms``.
+
+        ``after_append``: it fails when its next records are in the log, before it answers.
+        """
 
     def subscribe(self, name: str, topics: tuple[str, ...], pattern: str | None) -> None:
         """Change the subscription of a consumer."""

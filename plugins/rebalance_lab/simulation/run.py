@@ -28,6 +28,7 @@ from coordinator_core.protocol import events as ev
 from coordinator_core.registry.registry import Registry
 from rebalance_lab.scenarios.replicas import topic_infos
 from rebalance_lab.scenarios.scenario import Member, Scenario
+from rebalance_lab.scenarios.stage import Passage
 from rebalance_lab.simulation.gathering import Gathering
 from rebalance_lab.simulation.process.application import drawn
 from rebalance_lab.simulation.process.load import Load
@@ -42,6 +43,7 @@ from rebalance_lab.simulation.world.exchange import Exchange
 from rebalance_lab.simulation.world.host import SimulatedHost
 from rebalance_lab.simulation.world.network import Network
 from rebalance_lab.simulation.world.servers import make_servers
+from rebalance_lab.simulation.world.troubles import Blocked
 from rebalance_lab.simulation.world.world import World
 from rebalance_lab.traces.invariants import Invariants
 from rebalance_lab.traces.trace import Trace
@@ -435,19 +437,45 @@ class Run(Simulation[Process]):
             self.emit(ev.MemberCutOff(client=name) if cut else ev.MemberReconnected(client=name))
             process.set_cut(cut)
 
+    def block(self, name: str, for_ms: int, way: Passage, broker: int | None) -> None:
+        """Lose messages of a consumer in one direction, or from and to one broker."""
+        troubles, blocked = self.network.trouble(), Blocked(name, broker, way)
+        troubles.block(blocked, self.clock.now_ms + for_ms)
+
+        def heal() -> None:
+            if troubles.heals(blocked, self.clock.now_ms):
+                self.changed("heal", name, "cut")
+
+        self.clock.after(for_ms, heal)
+
+    def slow(self, node: str | int, by_ms: int, for_ms: int) -> None:
+        """Let the messages of a consumer or a broker be late for a while."""
+        self.network.trouble().slow(node, by_ms, self.clock.now_ms + for_ms)
+
+    def log_fault(self, by_ms: int, for_ms: int) -> None:
+        """Let appends to the log of the group be late by a time, or fail if it is 0, for a while."""
+        if by_ms:
+            self.brokers.slow_log(by_ms, for_ms)
+        else:
+            self.brokers.fail_log(for_ms)
+
     def calm(self) -> None:
-        """End loss, duplicates, pauses and cuts."""
+        """End all faults of the network and of the log, pauses and cuts."""
         self.network.calm()
+        self.brokers.calm()
         for name, process in self.consumers.items():
             process.paused_until_ms = process.frozen_until_ms = self.clock.now_ms
             self._resume(process)
             self._cut_until[name] = self.clock.now_ms
             self._heal(name)
 
-    def coordinator_failover(self, down_ms: int) -> None:
+    def coordinator_failover(self, down_ms: int, *, after_append: bool = False) -> None:
         """Stop the broker of the group's coordinator. Another broker takes over after ``down_ms``."""
         self.changed("coordinator_failover", f"broker {self.brokers.coordinator_node()}")
-        self.brokers.fail_over(down_ms)
+        if after_append:
+            self.brokers.fail_after_append(down_ms)
+        else:
+            self.brokers.fail_over(down_ms)
 
     def _subscribe(self, consumer: Process, topics: tuple[str, ...], pattern: str | None) -> None:
         """Let a process subscribe to something else."""

@@ -321,13 +321,13 @@ WRONG = {
         event({"coordinator_failover": {"dwon": "3s"}}),
         "events[0].coordinator_failover.dwon",
         "the unknown field 'dwon'",
-        "one of down (did you mean 'down'?)",
+        "one of down, after (did you mean 'down'?)",
     ),
     "a failover as a duration": (
         event({"coordinator_failover": "3s"}),
         "events[0].coordinator_failover",
         "'3s'",
-        "a mapping with down",
+        "a mapping with down, after",
     ),
     # Settings and the network.
     "settings as a list": (changed(config=["a"]), "config", "a list of 1", "a mapping"),

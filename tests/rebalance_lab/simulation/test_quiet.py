@@ -50,7 +50,7 @@ def topics(draw):
 def events(draw, protocol):
     """Anything that may happen to a group of a protocol and its brokers, at most eight times."""
     running, listed = dict.fromkeys(MEMBERS, True), []
-    kinds = ["leave", "crash", "restart", "pause", "freeze", "cut", "subscribe"]
+    kinds = ["leave", "crash", "restart", "pause", "freeze", "cut", "partial cut", "slow", "subscribe"]
     kinds += ["lag_view"] if protocol.servers else []
     kinds += ["remove_member"] if protocol.remove_members else []
     others = {
@@ -59,19 +59,29 @@ def events(draw, protocol):
         "calm": True,
         "create_topic": {"c": {"partitions": 2, "rate": 1}},
         "rolling_restart": {"every": "20s", "down": "5s"},
+        "failover in a step": {"down": "1s", "after": "append"},
+        "log_fault": {"for": "8s"},
+        "late log": {"for": "8s", "by": "3s"},
+        "slow": {"broker": 0, "by": "300ms", "for": "15s"},
     }
+    names = {"failover in a step": "coordinator_failover", "late log": "log_fault"}
     for at in sorted(draw(st.lists(st.integers(0, WHOLE_S * 10), max_size=8))):
         if draw(st.integers(0, 3)) == 0 and others:
             kind = draw(st.sampled_from(sorted(others)))
-            listed.append({"at": at * 100, kind: others[kind]})
+            listed.append({"at": at * 100, names.get(kind, kind): others[kind]})
             if kind in ("add_partitions", "create_topic"):
                 del others[kind]
             continue
         name, kind = draw(st.sampled_from(MEMBERS)), draw(st.sampled_from(kinds))
         event = {"at": at * 100, (kind if running[name] else "restart"): name}
         running[name] = kind not in ("leave", "crash") or not running[name]
+        if "partial cut" in event:
+            event["cut"] = event.pop("partial cut")
+            event |= draw(st.sampled_from([{"way": "requests"}, {"way": "responses"}, {"broker": 0}]))
         if "pause" in event or "freeze" in event or "cut" in event:
             event["for"] = draw(st.sampled_from(["1s", "7s", "15s", "70s"]))
+        if "slow" in event:
+            event["slow"] = {"member": name, "by": draw(st.sampled_from(["20ms", "2s"])), "for": "15s"}
         if "subscribe" in event:
             event["topics"] = draw(st.sampled_from([["a"], ["b"], ["a", "b"]]))
         if "lag_view" in event:

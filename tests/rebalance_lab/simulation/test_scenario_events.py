@@ -46,7 +46,17 @@ def roster():
         ("restart", "c-1", {}, kinds.Restart(("c-1",))),
         ("pause", "c-0", {"for": "70s"}, kinds.Pause(("c-0",), 70_000)),
         ("freeze", "c-0", {"for": "70s"}, kinds.Freeze(("c-0",), 70_000)),
-        ("cut", "c-0", {"for": 1}, kinds.Cut(("c-0",), 1)),
+        ("cut", "c-0", {"for": 1}, kinds.Cut(("c-0",), 1, "both", None)),
+        (
+            "cut",
+            "c-0",
+            {"for": 1, "way": "responses", "broker": 2},
+            kinds.Cut(("c-0",), 1, "responses", 2),
+        ),
+        ("slow", {"member": "c-0", "by": "1s", "for": "5s"}, {}, kinds.Slow(5_000, 1_000, "c-0")),
+        ("slow", {"broker": 2, "by": "1s", "for": "5s"}, {}, kinds.Slow(5_000, 1_000, None, 2)),
+        ("log_fault", {"for": "5s"}, {}, events.LogFault(5_000)),
+        ("log_fault", {"for": "5s", "by": "2s"}, {}, events.LogFault(5_000, 2_000)),
         (
             "subscribe",
             "s1",
@@ -82,13 +92,14 @@ def roster():
         ("coordinator_failover", {"down": "250ms"}, {}, events.CoordinatorFailover(250)),
         ("coordinator_failover", {}, {}, events.CoordinatorFailover(3_000)),
         ("coordinator_failover", None, {}, events.CoordinatorFailover(3_000)),
+        ("coordinator_failover", {"after": "append"}, {}, events.CoordinatorFailover(3_000, "append")),
     ],
 )
 def test_a_kind_is_read_from_the_document(specs, kind, value, extra, parsed):
     assert specs[kind].parse(value, extra, AT) == parsed
 
 
-def test_the_kinds_are_those_of_the_contract_and_cut_and_calm(specs):
+def test_the_kinds_are_those_of_the_contract_and_the_faults_and_calm(specs):
     assert list(specs) == [
         "join",
         "leave",
@@ -97,6 +108,7 @@ def test_the_kinds_are_those_of_the_contract_and_cut_and_calm(specs):
         "pause",
         "freeze",
         "cut",
+        "slow",
         "subscribe",
         "remove_member",
         "lag_view",
@@ -105,6 +117,7 @@ def test_the_kinds_are_those_of_the_contract_and_cut_and_calm(specs):
         "delete_topic",
         "rolling_restart",
         "coordinator_failover",
+        "log_fault",
         "calm",
     ]
 
@@ -127,6 +140,7 @@ VALUES = {
     "pause": "c-0",
     "freeze": "c-0",
     "cut": "c-0",
+    "slow": {"member": "c-0", "by": "1s", "for": "5s"},
     "subscribe": "c-0",
     "remove_member": "c-0",
     "add_partitions": {"orders": 24},
@@ -134,6 +148,7 @@ VALUES = {
     "delete_topic": "orders",
     "rolling_restart": {"every": "20s", "down": "5s"},
     "coordinator_failover": {"down": "3s"},
+    "log_fault": {"for": "3s"},
     "calm": True,
 }
 BESIDE = {
@@ -152,7 +167,7 @@ def test_a_field_that_the_kind_does_not_have_is_refused(specs, kind):
     assert caught.value.found == "the unknown field 'forr'"
 
 
-@pytest.mark.parametrize("kind", ["pause", "freeze", "cut"])
+@pytest.mark.parametrize("kind", ["pause", "freeze"])
 def test_a_field_that_is_close_to_the_one_meant_is_asked_for(specs, kind):
     with pytest.raises(InputError) as caught:
         specs[kind].parse("c-0", {"fro": "5s"}, AT)
@@ -167,6 +182,20 @@ def error_of(roster, event):
     with pytest.raises(InputError) as caught:
         check(roster, event)
     return caught.value.where, caught.value.found
+
+
+@pytest.mark.parametrize(
+    ("event", "where", "found"),
+    [
+        (kinds.Cut(("c-0",), 1, "both", 1), f"{AT}.broker", "1"),
+        (kinds.Slow(1, 1, None, 1), f"{AT}.slow.broker", "1"),
+        (kinds.Slow(1, 1, "c-0", 0), f"{AT}.slow", "a member and a broker"),
+        (kinds.Slow(1, 1), f"{AT}.slow", "neither a member nor a broker"),
+        (kinds.Slow(1, 1, "x"), f"{AT}.slow.member", "'x', which never joined"),
+    ],
+)
+def test_a_fault_of_what_is_not_there_is_refused(roster, event, where, found):
+    assert error_of(roster, event) == (where, found)
 
 
 def test_who_joined_is_there(roster):
@@ -329,7 +358,26 @@ class Recorder:
             kinds.RollingRestart(20, 5, True, 4, 3, ("range",)),
             [("rolling_restart", 20, 5, {"kill": True, "batch": 4, "surge": 3, "assignors": ("range",)})],
         ),
-        ("coordinator_failover", events.CoordinatorFailover(3), [("coordinator_failover", 3)]),
+        (
+            "coordinator_failover",
+            events.CoordinatorFailover(3),
+            [("coordinator_failover", 3, {"after_append": False})],
+        ),
+        (
+            "coordinator_failover",
+            events.CoordinatorFailover(3, "append"),
+            [("coordinator_failover", 3, {"after_append": True})],
+        ),
+        ("log_fault", events.LogFault(9, 3), [("changed", "log_fault", "late"), ("log_fault", 3, 9)]),
+        ("log_fault", events.LogFault(9), [("changed", "log_fault", "fails"), ("log_fault", 0, 9)]),
+        ("slow", kinds.Slow(9, 3, "c-0"), [("changed", "slow", "c-0"), ("slow", "c-0", 3, 9)]),
+        ("slow", kinds.Slow(9, 3, None, 1), [("changed", "slow", "broker 1"), ("slow", 1, 3, 9)]),
+        ("cut", kinds.Cut(("c-0",), 9), [("changed", "cut", "c-0"), ("cut", "c-0", 9)]),
+        (
+            "cut",
+            kinds.Cut(("c-0",), 9, "requests", 1),
+            [("changed", "cut", "c-0"), ("block", "c-0", 9, "requests", 1)],
+        ),
     ],
 )
 def test_a_kind_carries_out_on_a_run_what_it_says(specs, kind, event, told):

@@ -575,6 +575,7 @@ class Process:
             connection = self._connections[node, of_group] = self._world.network.connect(
                 self.member.id,
                 f"{self._name}:{node}:{of_group}:{count}",
+                node=node,
                 rank=self._rank + 4 * node + 2 * of_group,
             )
         return connection

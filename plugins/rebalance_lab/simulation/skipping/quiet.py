@@ -101,6 +101,9 @@ class Quiet:
             until_ms = min(until_ms, cause_ms)
         if until_ms <= soon_ms or not self._brokers.is_at_rest(self._at_rest):
             return
+        troubles = self._network.troubles
+        if self._brokers.has_trouble or not (troubles is None or troubles.are_over(now_ms)):
+            return
         if self._obstacle is not None and not self._obstacle.is_quiet():
             return
         processes = list(self._processes())

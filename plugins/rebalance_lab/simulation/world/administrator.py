@@ -73,7 +73,7 @@ class Administrator:
         api = type(request).__name__.removesuffix("Request")
         self._messages[api] = self._messages.get(api, 0) + 1
         self._connections += 1
-        connection = self._network.connect(NAME, f"{NAME} {self._connections}")
+        connection = self._network.connect(NAME, f"{NAME} {self._connections}", node=node)
 
         self._waiting.append((node, connection, again))
 

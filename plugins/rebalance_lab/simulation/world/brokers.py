@@ -90,6 +90,9 @@ class Brokers:
             m.ListOffsetsRequest: self._offsets,
             m.FetchRequest: lambda _: m.FetchResponse(error=ErrorCode.NONE),
         }
+        self._down_after_append_ms: int | None = None
+        """How long the coordinator is down if it is to fail when it has appended its next records."""
+        self._log_fails_until_ms = self._log_is_late_until_ms = self._log_late_ms = 0
         self._metadata: m.MetadataResponse | None = None
         self._described: dict[tuple[str, ...], m.MetadataResponse] = {}
         """The descriptions of some of the topics in `_metadata`."""
@@ -169,6 +172,41 @@ class Brokers:
         for disconnect in list(self.disconnect):
             disconnect(node)
         self._clock.after(down_ms, lambda: self._take_over(node))
+
+    def fail_after_append(self, down_ms: int) -> None:
+        """Stop the broker of the coordinator when its next records are in the log, before it goes on."""
+        self._down_after_append_ms = down_ms
+
+    def fail_log(self, for_ms: int) -> None:
+        """Refuse all appends for a while."""
+        self._log_fails_until_ms = max(self._log_fails_until_ms, self._clock.now_ms + for_ms)
+
+    def slow_log(self, by_ms: int, for_ms: int) -> None:
+        """Let appends take longer for a while. Of times that overlap, the last one counts."""
+        self._log_late_ms, self._log_is_late_until_ms = by_ms, self._clock.now_ms + for_ms
+        self._set_log_late(by_ms)
+        self._clock.after(for_ms, self._end_slow_log)
+
+    def calm(self) -> None:
+        """End the faults of the log, and one that is to come."""
+        self._down_after_append_ms, self._log_fails_until_ms = None, 0
+        self._log_is_late_until_ms = min(self._log_is_late_until_ms, self._clock.now_ms)
+        self._end_slow_log()
+
+    @property
+    def has_trouble(self) -> bool:
+        """Whether the log has a fault, or the coordinator is about to fail."""
+        arrived_ms = self._log_is_late_until_ms + 2 * self._log_late_ms
+        log = max(self._log_fails_until_ms, arrived_ms) > self._clock.now_ms
+        return log or self._down_after_append_ms is not None
+
+    def _end_slow_log(self) -> None:
+        if self._clock.now_ms >= self._log_is_late_until_ms:
+            self._set_log_late(0)
+
+    def _set_log_late(self, by_ms: int) -> None:
+        for broker in self._brokers:
+            broker.to_replicas.late_ms = by_ms
 
     # --- for groups at rest
 
@@ -314,6 +352,8 @@ class Brokers:
         random = Random(self._random.getrandbits(64))
         broker.coordinator = Coordinator(node, self._config, random, self._parts)
         broker.to_replicas = Way(self._network, f"replicas of broker {node}", rank)
+        is_late = self._clock.now_ms < self._log_is_late_until_ms
+        broker.to_replicas.late_ms = self._log_late_ms if is_late else 0
         return broker
 
     @property
@@ -360,7 +400,17 @@ class Brokers:
     def _appended(self, broker: _Broker, append: Append) -> None:
         if broker.coordinator is None:
             return  # it failed before the replicas had them
-        self._carry_out(broker, self._append(broker.coordinator, append, self._clock.now_ms))
+        now_ms = self._clock.now_ms
+        if now_ms < self._log_fails_until_ms:  # NOT_ENOUGH_REPLICAS of a log, as clients get it
+            error = ErrorCode.COORDINATOR_NOT_AVAILABLE
+            self._carry_out(broker, broker.coordinator.on_appended(append.append_id, error, now_ms=now_ms))
+            return
+        outcome = self._append(broker.coordinator, append, now_ms)
+        if self._down_after_append_ms is not None and append.partition == self._home:
+            down_ms, self._down_after_append_ms = self._down_after_append_ms, None
+            self.fail_over(down_ms)
+            return
+        self._carry_out(broker, outcome)
 
     def _append(self, coordinator: Coordinator, append: Append, now_ms: int) -> Outcome:
         error = self.log.append(append.partition, append.records)

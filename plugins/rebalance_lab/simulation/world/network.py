@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from rebalance_lab.scenarios.scenario import Network as Conditions
 from rebalance_lab.simulation.world.clock import VirtualClock
 from rebalance_lab.simulation.world.dice import Dice, Spread
+from rebalance_lab.simulation.world.troubles import Troubles
 
 CLOSED = "closed"
 """The kind of the message that closes a connection."""
@@ -31,7 +32,7 @@ _NUMBERS = 4
 class Network:
     """The connections between consumers and brokers, and their faults. ``seed`` names its random numbers."""
 
-    __slots__ = ("_conditions", "clock", "cut_off", "has_faults", "margin_ms", "seed")
+    __slots__ = ("_conditions", "clock", "cut_off", "has_faults", "margin_ms", "seed", "troubles")
 
     def __init__(self, clock: VirtualClock, conditions: Conditions, seed: str) -> None:
         self.clock, self.seed = clock, seed
@@ -42,19 +43,30 @@ class Network:
         """The time in which every message under way has arrived."""
         self.cut_off: set[str] = set()
         """The names of consumers that are cut from all brokers."""
+        self.troubles: Troubles | None = None
+        """Faults of parts of the network, None as long as there has been none."""
 
     def calm(self) -> None:
-        """End loss and duplicates."""
+        """End loss, duplicates and troubles."""
         low, high = self._conditions.latency_ms_min, self._conditions.latency_ms_max
         self._conditions, self.has_faults = Conditions(low, high), False
+        if self.troubles is not None:
+            self.troubles.end(self.clock.now_ms)
 
-    def connect(self, client: str, name: str = "", *, rank: int = 0) -> "Connection":
+    def trouble(self) -> Troubles:
+        """Return the faults of parts of the network, to add another one."""
+        if self.troubles is None:
+            self.troubles = Troubles()
+        return self.troubles
+
+    def connect(self, client: str, name: str = "", *, node: int = 0, rank: int = 0) -> "Connection":
         """Return a new connection of a consumer to a broker.
 
         ``name``: the name of the connection, from which its random numbers follow; ``client`` by default.
+        ``node``: the number of the broker.
         ``rank``: the rank on the clock of arrivals at the broker; arrivals at the consumer have the next one.
         """
-        return Connection(self, client, name or client, rank)
+        return Connection(self, client, name or client, node, rank)
 
     def latencies(self, dice: Dice, which: int = _LATENCY) -> Spread:
         """Return the latencies of messages by their number."""
@@ -80,7 +92,10 @@ class Network:
 
 
 class Way:
-    """One direction, maybe of a ``connection``. Messages arrive in the order in which they were sent."""
+    """One direction, maybe of a ``connection``. Messages arrive in the order in which they were sent.
+
+    ``there``: the direction to the broker. ``late_ms``: by how much all messages are late, besides latency.
+    """
 
     __slots__ = (
         "_clock",
@@ -90,18 +105,26 @@ class Way:
         "_name",
         "_network",
         "_rank",
+        "_there",
         "last_ms",
+        "late_ms",
         "sent",
     )
 
     def __init__(
-        self, network: Network, name: str, rank: int, connection: "Connection | None" = None
+        self,
+        network: Network,
+        name: str,
+        rank: int,
+        connection: "Connection | None" = None,
+        *,
+        there: bool = True,
     ) -> None:
         self._network, self._name, self._rank = network, name, rank
-        self._clock, self._connection = network.clock, connection
+        self._clock, self._connection, self._there = network.clock, connection, there
         self._dice: dict[str, Dice] = {}
         self._latencies: dict[str, Spread] = {}
-        self.last_ms = 0
+        self.last_ms = self.late_ms = 0
         self.sent: dict[str, int] = {}
         """The number of messages that were sent, by kind."""
 
@@ -137,7 +160,12 @@ class Way:
             return
         number = self.sent.get(kind, 0)
         self.sent[kind] = number + 1
-        latency_ms = (self._latencies.get(kind) or self.latencies(kind)).at(number)
+        latency_ms = self.late_ms + (self._latencies.get(kind) or self.latencies(kind)).at(number)
+        if network.troubles is not None and connection is not None and not is_safe:
+            client, node, now_ms = connection.client, connection.node, clock.now_ms
+            if network.troubles.lose(client, node, there=self._there, now_ms=now_ms):
+                return
+            latency_ms += network.troubles.late_ms(client, node, now_ms)
         delays: tuple[int, ...] = (latency_ms,)
         if network.has_faults and not is_safe:
             delays = network.delays(latency_ms, self.dice(kind), number)
@@ -167,12 +195,22 @@ class Way:
 class Connection:
     """A connection of one consumer to one broker. When it is closed, its messages under way are lost."""
 
-    __slots__ = ("_cut_off", "back", "client", "is_open", "there", "to_broker", "to_client", "under_way")
+    __slots__ = (
+        "_cut_off",
+        "back",
+        "client",
+        "is_open",
+        "node",
+        "there",
+        "to_broker",
+        "to_client",
+        "under_way",
+    )
 
-    def __init__(self, network: Network, client: str, name: str, rank: int) -> None:
-        self.client = client
+    def __init__(self, network: Network, client: str, name: str, node: int, rank: int) -> None:
+        self.client, self.node = client, node
         self.there = Way(network, f"{name}:there", rank, self)
-        self.back = Way(network, f"{name}:back", rank + 1, self)
+        self.back = Way(network, f"{name}:back", rank + 1, self, there=False)
         self.to_broker, self.to_client = self.there.send, self.back.send
         self._cut_off = network.cut_off
         self.is_open = True
