@@ -33,6 +33,7 @@ class Core:
     takes over its assignment. Otherwise it does so in the next poll.
     ``joins_with_calls``: whether a poll that calls the listener about partitions that it gives up joins, too.
     Otherwise the next poll does, and heartbeats are sent meanwhile.
+    ``rebalance_timeout_ms``: how long a round waits for the member.
     ``lateness``: returns how many ms later than after its interval the n-th heartbeat is sent; None: never.
     ``dice``: returns the n-th of the random numbers in [0, 1) of choices that are made again and again; None:
     they come from ``random``.
@@ -50,6 +51,7 @@ class Core:
     metadata: Metadata
     callbacks: Callbacks
     source: PositionSource | None
+    rebalance_timeout_ms: int
     rejoins_at_once: bool = True
     joins_with_calls: bool = True
     lateness: Callable[[int], int] | None = None

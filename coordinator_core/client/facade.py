@@ -38,6 +38,7 @@ class Client:
     ``member``: makes the part that takes part in the group, of one protocol family.
     ``positions``: consumes the partitions, if the application does not do so through `poll`.
     ``fetching``: whether to fetch records.
+    ``rebalance_timeout_ms``: max.poll.interval.ms if it is None.
     ``rejoins_at_once``, ``joins_with_calls``, ``lateness``, ``dice``: as those of `Core`.
     """
 
@@ -52,6 +53,7 @@ class Client:
         listener: Listener | None = None,
         positions: PositionSource | None = None,
         fetching: bool = True,
+        rebalance_timeout_ms: int | None = None,
         rejoins_at_once: bool = True,
         joins_with_calls: bool = True,
         lateness: Callable[[int], int] | None = None,
@@ -71,6 +73,7 @@ class Client:
             metadata,
             callbacks,
             positions,
+            config.max_poll_interval_ms if rebalance_timeout_ms is None else rebalance_timeout_ms,
             rejoins_at_once,
             joins_with_calls,
             lateness,

@@ -72,7 +72,7 @@ class Preparation:
         """
         self._begun, self._in_flight, self._retry_ms = True, False, now_ms
         self._to_commit, self._leaving = {}, frozenset()
-        self._deadline_ms = now_ms + self._core.config.max_poll_interval_ms
+        self._deadline_ms = now_ms + self._core.rebalance_timeout_ms
         if self._core.generation.is_lost:
             return
         if self._core.config.enable_auto_commit:

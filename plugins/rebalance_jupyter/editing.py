@@ -11,7 +11,18 @@ from coordinator_core.errors import InputError
 from coordinator_core.reading.durations import format_duration, parse_duration
 from rebalance_lab.scenarios.files import read_document
 
-OF_MEMBERS = ("leave", "crash", "restart", "pause", "freeze", "cut", "subscribe", "remove_member", "lag_view")
+OF_MEMBERS = (
+    "leave",
+    "crash",
+    "restart",
+    "pause",
+    "freeze",
+    "cut",
+    "slow",
+    "subscribe",
+    "remove_member",
+    "lag_view",
+)
 """Kinds of events that name a member."""
 KINDS = (
     "join",
@@ -21,6 +32,7 @@ KINDS = (
     "delete_topic",
     "rolling_restart",
     "coordinator_failover",
+    "log_fault",
     "calm",
 )
 _OWN = ("count", "id", "instance_id", "owned")
@@ -134,12 +146,14 @@ def new_event(document: Mapping[str, Any], kind: str, target: str, members: Sequ
     if kind in ("pause", "freeze", "cut"):
         return {kind: target, "for": "30s"}
     made: dict[str, Any] = {
+        "slow": {"member": target, "by": "500ms", "for": "30s"},
         "lag_view": {"member": target, "by": "10s"},
         "add_partitions": {topic: 2 * described["partitions"]},
         "create_topic": {target or _new_name(document): {"partitions": 6}},
         "delete_topic": target or topic,
         "rolling_restart": {"every": "10s", "down": "3s"},
         "coordinator_failover": {"down": "3s"},
+        "log_fault": {"for": "10s"},
         "calm": True,
     }
     return {kind: made.get(kind, target)}

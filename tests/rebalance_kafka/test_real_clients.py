@@ -149,7 +149,7 @@ def test_a_session_expires_in_a_call_if_the_facts_of_the_library_have_no_heartbe
     wait_until(lambda: quick.membership().owned, what="that the other member owns partitions")
     events = [line.event for line in stage.broker.trace(GROUP).events]
     reasons = [event.reason for event in events if isinstance(event, ev.MemberRemoved)]
-    assert reasons == ([] if CLIENTS[library].beats_in_calls else ["session expired"])
+    assert reasons == ([] if CLIENTS[library].beats_in_revoked else ["session expired"])
 
 
 @pytest.mark.slow

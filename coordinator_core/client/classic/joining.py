@@ -166,7 +166,7 @@ class Joining:
         request = JoinGroupRequest(
             group_id=config.group_id,
             session_timeout_ms=config.session_timeout_ms,
-            rebalance_timeout_ms=config.max_poll_interval_ms,
+            rebalance_timeout_ms=self._core.rebalance_timeout_ms,
             member_id=sent.member_id,
             group_instance_id=config.group_instance_id,
             protocol_type=PROTOCOL_TYPE,
@@ -181,7 +181,7 @@ class Joining:
         config, self.phase = self._core.config, phase
         timeout_ms = config.request_timeout_ms
         if phase is _JOIN:
-            timeout_ms = max(config.max_poll_interval_ms + JOIN_SLACK_MS, timeout_ms)
+            timeout_ms = max(self._core.rebalance_timeout_ms + JOIN_SLACK_MS, timeout_ms)
         self._core.requests.send(node, request, completion, now_ms=now_ms, timeout_ms=timeout_ms)
 
     def _subscription_for(self, assignor: Assignor, sent: Generation) -> JoinGroupProtocol:

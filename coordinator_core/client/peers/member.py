@@ -318,7 +318,8 @@ class PeersMember(MemberPart):
         core, before = self._core, self._core.generation
         owned = core.subscriptions.partitions
         try:
-            share = [tp for topic in self._topics for tp in self._share_of(topic)]
+            subscribed = frozenset(core.subscriptions.topics)  # maybe to others than when it looked
+            share = [tp for topic in self._topics if topic in subscribed for tp in self._share_of(topic)]
         except RebalanceLabError as error:
             core.effects.fail(error)
             return

@@ -321,7 +321,7 @@ class ReconcileMember(MemberPart):
             member_epoch=JOINS if core.generation.is_lost else core.generation.number,
             instance_id=config.group_instance_id,
             rack_id=config.client_rack if self._is_full else None,
-            rebalance_timeout_ms=config.max_poll_interval_ms if self._is_full else -1,
+            rebalance_timeout_ms=self._core.rebalance_timeout_ms if self._is_full else -1,
             subscribed_topic_names=subscription.topics if tells else None,
             subscribed_topic_regex=(subscription.pattern or "") if tells else None,
             server_assignor=self._assignor if self._is_full else None,

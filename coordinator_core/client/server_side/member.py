@@ -152,11 +152,11 @@ class ServerSideMember(SessionMember[ServerSideState]):
         request = JoinRequest(
             group_id=config.group_id,
             session_timeout_ms=config.session_timeout_ms,
-            rebalance_timeout_ms=config.max_poll_interval_ms,
+            rebalance_timeout_ms=core.rebalance_timeout_ms,
             topics=self._membership.joined_topics,
             member_id=core.generation.member_id,
         )
-        timeout_ms = config.max_poll_interval_ms + JOIN_SLACK_MS
+        timeout_ms = core.rebalance_timeout_ms + JOIN_SLACK_MS
         core.requests.send(node, request, self._on_join, now_ms=now_ms, timeout_ms=timeout_ms)
 
     def _on_join(self, reply: Reply, now_ms: int) -> None:

@@ -15,6 +15,8 @@ from coordinator_core.registry.registry import Registry
 from rebalance_lab.scenarios.scenario import Member, Scenario
 from rebalance_lab.scenarios.settings import own_settings, setting_in
 from rebalance_lab.simulation.process.clients import CLIENTS
+from rebalance_lab.simulation.world.clock import VirtualClock
+from rebalance_lab.simulation.world.host import SimulatedHost
 
 LEARNING_MS = 20_000
 """The least time in which members learn of new partitions, and join a round for them."""
@@ -77,14 +79,20 @@ def _obstacles(scenario: Scenario, strategy: Strategy, registry: Registry) -> It
     alike = len(subscriptions) < 2 and all(event.kind != "subscribe" for event in scenario.events)
     if registry.protocol(strategy.protocol).servers is not None and not alike:
         yield "members without a coordinator share out all topics, also those that only some subscribe to"
+    if registry.protocol(strategy.protocol).servers is not None and _differs_by_member(strategy, registry):
+        yield "members without a coordinator divide by what each has measured for itself, and need not agree"
     for member in members:
         settings = {**scenario.config, **member.overrides.config}
         limit_ms = setting_in(settings, "max.poll.interval.ms", registry)
         application = member.application
-        call_ms = max(application.on_revoked[1], application.on_assigned[1])
-        if not CLIENTS[application.client].beats_in_calls and call_ms >= session_ms:
-            silent = f"{member.id} sends no heartbeats in callbacks of {call_ms} ms"
-            yield f"{silent}; its session is {session_ms} ms"
+        facts = CLIENTS[application.client]
+        for call_ms, beats in (
+            (application.on_revoked[1], facts.beats_in_revoked and not facts.waits_for_session),
+            (application.on_assigned[1], facts.beats_in_assigned),
+        ):
+            if call_ms >= session_ms and not beats:
+                silent = f"{member.id} is out of its session in callbacks"
+                yield f"{silent}, which take {call_ms} ms; session.timeout.ms is {session_ms} ms"
         busy_ms = application.on_revoked[1] + application.on_assigned[1] + application.restore[1]
         batch_ms = busy_ms + _longest_batch_ms(member, setting_in(settings, "max.poll.records", registry))
         if busy_ms >= limit_ms:
@@ -93,6 +101,11 @@ def _obstacles(scenario: Scenario, strategy: Strategy, registry: Registry) -> It
             yield f"batches of {member.id} take {batch_ms:.0f} ms; max.poll.interval.ms is {limit_ms} ms"
         if RETRIES in own and own[RETRIES] * own[BACKOFF] <= _HANDOVERS * batch_ms:
             yield f"{member.id} takes {batch_ms:.0f} ms to give up partitions; others do not try for so long"
+
+
+def _differs_by_member(strategy: Strategy, registry: Registry) -> bool:
+    """Return whether what the assignor computes depends on more than the group, such as on measured rates."""
+    return not registry.build(strategy, SimulatedHost(VirtualClock(), None, None)).repeats
 
 
 def _longest_batch_ms(member: Member, records: int) -> float:

@@ -28,6 +28,7 @@ EVENTS = {
     "pause": {"pause": "c-1", "for": "70s"},
     "freeze": {"freeze": "c-1", "for": "70s"},
     "cut": {"cut": "c-1", "for": "150s"},
+    "slow": {"slow": {"member": "c-1", "by": "2s", "for": "70s"}},
     "subscribe": {"subscribe": "c-1", "topics": ["t", "u"]},
     "remove_member": {"remove_member": "c-1"},
     "lag_view": {"lag_view": {"member": "c-1", "by": "10s"}},
@@ -36,6 +37,7 @@ EVENTS = {
     "delete_topic": {"delete_topic": "u"},
     "rolling_restart": {"rolling_restart": {"every": "20s", "down": "5s"}},
     "coordinator_failover": {"coordinator_failover": {"down": "3s"}},
+    "log_fault": {"log_fault": {"for": "30s"}},
     "calm": {"calm": True},
 }
 STRATEGIES = {

@@ -84,11 +84,24 @@ def test_a_library_without_heartbeats_in_callbacks_that_outlast_the_session_prev
     calls = [{"id": "a", **MEMBER, "client": "kafka-python", "on_assigned": "11s"}]
     found = examined(DOCUMENT | {"members": [*calls, DOCUMENT["members"][1]]}, "range")
     assert found.defect is None
-    assert found.prevented == "a sends no heartbeats in callbacks of 11000 ms; its session is 10000 ms"
+    assert found.prevented.startswith(
+        "a is out of its session in callbacks, which take 11000 ms; session.timeout"
+    )
     assert (
         examined(DOCUMENT | {"members": [calls[0] | {"client": "java"}, DOCUMENT["members"][1]]}).prevented
         == ""
     )
+
+
+@pytest.mark.parametrize(("strategy", "prevents"), [("optimal+watcher", True), ("range+watcher", False)])
+def test_weights_that_each_member_measures_for_itself_prevent_a_rest_without_a_coordinator(
+    strategy, prevents
+):
+    document = DOCUMENT | {"members": [{"id": "a", "topics": ["t"]}], "events": []}
+    scenario = parse_scenario(document, where="test", registry=REGISTRY)
+    found = prevented_by(scenario, REGISTRY.strategy(strategy), REGISTRY)
+    assert found.startswith("members without a coordinator divide by what each has measured") is prevents
+    assert prevented_by(scenario, REGISTRY.strategy("optimal"), REGISTRY) == ""
 
 
 def test_long_batches_prevent_a_rest():

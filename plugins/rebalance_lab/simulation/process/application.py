@@ -50,7 +50,7 @@ class Application:
         self._random, self._clock, self._load = random, clock, load
         self._name, self._emit = worker.name, emit
         self._begun_ms = self._end_ms = self._called_until_ms = -1.0
-        self._is_called = False
+        self._is_called = self._is_silent = False
         self._in_round = self._has_stopped = self._is_halted = False
         self._halted_ms = self._fetched_ms = 0
         self.following_ms: int | None = None
@@ -73,7 +73,7 @@ class Application:
     @property
     def holds_heartbeats(self) -> bool:
         """Whether the listener is called, and the client sends no heartbeats before it returns."""
-        return not self.facts.beats_in_calls and self._called_until_ms > self._clock.now_ms
+        return self._is_silent and self._called_until_ms > self._clock.now_ms
 
     def next_poll_ms(self, *, at_rest: bool = False) -> int:
         """Return when the application polls next: now, unless it is in a callback or handles a batch.
@@ -169,13 +169,17 @@ class Application:
         """Take over what the client reports, and return how long the calls of the listener take."""
         now_ms = self._clock.now_ms
         took_ms, refetch_ms, added = 0, 0, []
+        if self._called_until_ms <= now_ms:
+            self._is_silent = False
         for event in events:
             kind = type(event)
             if kind is ev.Revoked or kind is ev.Lost:
                 took_ms += drawn(self._times.on_revoked, self._random)
+                self._is_silent = self._is_silent or not self.facts.beats_in_revoked
             elif isinstance(event, ev.Assigned):
                 if event.called:
                     took_ms += drawn(self._times.on_assigned, self._random)
+                    self._is_silent = self._is_silent or not self.facts.beats_in_assigned
                 every_ms = self.facts.fetches_every_ms
                 if event.added:
                     self._fetched_ms = now_ms

@@ -1,13 +1,11 @@
 """What differs between client libraries, as facts.
 
-The facts of `java` follow from the source of Kafka's consumer, ``beats_in_calls`` also from a run of its 4.3.
+The facts of `java` follow from the source of Kafka's consumer, its heartbeats in calls also from runs of 4.3.
 The others were measured with the libraries.
 """
 
 from dataclasses import dataclass
 from enum import Enum
-
-from msgspec.structs import replace
 
 from coordinator_core.client.config import ClientConfig
 from rebalance_lab.scenarios.application import NONE, Span
@@ -44,8 +42,8 @@ class ClientFacts:
     - ``heartbeat_late_ms``: how much later than after its interval a heartbeat is sent, drawn for each, so
       that the heartbeats of members that began together drift apart.
     - ``is_cooperative``: the library has cooperative assignors.
-    - ``beats_in_calls``: heartbeats are sent while the listener is called. Otherwise a call that takes longer
-      than the session ends it.
+    - ``beats_in_revoked``, ``beats_in_assigned``: heartbeats are sent while the listener is called. Otherwise
+      a call that takes longer than the session ends it.
     - ``waits_for_session``: the rebalance timeout is session.timeout.ms. Otherwise it is
       max.poll.interval.ms.
     """
@@ -58,13 +56,13 @@ class ClientFacts:
     fetches_every_ms: int = 0
     heartbeat_late_ms: Span = NONE
     is_cooperative: bool = True
-    beats_in_calls: bool = True
+    beats_in_revoked: bool = True
+    beats_in_assigned: bool = True
     waits_for_session: bool = False
 
-    def configured(self, config: ClientConfig) -> ClientConfig:
-        """Return a configuration with the timers of the library."""
-        poll_ms = config.session_timeout_ms if self.waits_for_session else config.max_poll_interval_ms
-        return replace(config, max_poll_interval_ms=poll_ms)
+    def rebalance_timeout_ms(self, config: ClientConfig) -> int:
+        """Return how long rounds wait for a member."""
+        return config.session_timeout_ms if self.waits_for_session else config.max_poll_interval_ms
 
     @property
     def gains_from_cooperation(self) -> bool:
@@ -78,15 +76,20 @@ CLIENTS = {
         joins=Joins.UNLESS_CALLED, commits_handed_out=True, fetches_every_ms=1_000, heartbeat_late_ms=(1, 5)
     ),
     "kafka-python": ClientFacts(
-        records_in_round=False, rejoins_at_once=False, heartbeat_late_ms=(1, 4), beats_in_calls=False
+        records_in_round=False,
+        rejoins_at_once=False,
+        heartbeat_late_ms=(1, 4),
+        beats_in_revoked=False,
+        beats_in_assigned=False,
     ),
     "aiokafka": ClientFacts(
         joins=Joins.IN_BACKGROUND,
         commits_handed_out=True,
         heartbeat_late_ms=(0, 2),
+        beats_in_assigned=False,
         is_cooperative=False,
         waits_for_session=True,
     ),
-    "rebalance-lab": ClientFacts(heartbeat_late_ms=(0, 3), beats_in_calls=False),
+    "rebalance-lab": ClientFacts(heartbeat_late_ms=(0, 3), beats_in_revoked=False, beats_in_assigned=False),
 }
 """The facts of each `scenarios.application.CLIENTS`."""

@@ -79,7 +79,6 @@ class Process:
         batches = Batches.of(member, config.max_poll_records)
         if started := batches.started(member.id, config.max_poll_interval_ms):
             world.emit(started)
-        config = facts.configured(config)
         self._name, self._rank = name, rank
         last_rank = rank + ranks(world.brokers.places) - 1
         late_ms = facts.heartbeat_late_ms if member.process_rate is not None else NONE
@@ -95,8 +94,9 @@ class Process:
             bootstrap=tuple(bootstrap),
             positions=self,
             fetching=False,
+            rebalance_timeout_ms=facts.rebalance_timeout_ms(config),
             rejoins_at_once=facts.rejoins_at_once,
-            joins_with_calls=not (facts.beats_in_calls and times.on_revoked[1]),
+            joins_with_calls=not (facts.beats_in_revoked and times.on_revoked[1]),
             lateness=lateness.at,
             dice=choices.at,
         )
