@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from coordinator_core.model import TopicPartition
 
-SUITE_VERSION = "1.1"
+SUITE_VERSION = "1.2"
 """Increases with every new or stricter check, so that a report names the suite that was run."""
 
 DEFAULT_EXAMPLES = 50

@@ -32,7 +32,7 @@ def failing():
 def test_a_table_of_all_checks_and_status_0_where_all_pass(passing):
     assert (passing.returncode, passing.stderr) == (0, b"")
     out = passing.stdout.decode()
-    assert out.startswith("range, suite 1.1, 2 groups a check\n")
+    assert out.startswith("range, suite 1.2, 2 groups a check\n")
     assert list(rows(out)) == [check.name for check in CHECKS]
     assert rows(out)["raises"] == ("✓", "An ordinary group is no reason to raise.")
     assert rows(out)["unbalanced"][0] == "-"
@@ -71,7 +71,7 @@ def test_json_has_every_check_with_its_outcome_and_its_group():
     assert done.returncode == 0
     document = json.loads(done.stdout)
     assert document["passed"] is True
-    assert document["suite_version"] == "1.1"
+    assert document["suite_version"] == "1.2"
     assert [each["check"] for each in document["checks"]] == [check.name for check in CHECKS]
     assert {each["outcome"] for each in document["checks"]} == {"passed", "not applicable"}
 

@@ -76,6 +76,7 @@ WRONG = [
         "revokes them before it joins: derive the assignor from coordinator_core.Memory",
     ),
     (wrong.Unbalanced, ["unbalanced", "unbalanced-in-a-group"], "got 2 partitions and"),
+    (wrong.takes_members_for_processes, ["fails-under-faults"], "raised ValueError: somebody is there twice"),
 ]
 
 

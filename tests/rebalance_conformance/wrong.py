@@ -348,6 +348,17 @@ def needs_its_own_user_data(cluster, group):
         (subscription.user_data or b"").decode("utf-8")
 
 
+# --- what only groups with faults show
+
+
+@then_deals
+def takes_members_for_processes(cluster, group):
+    """Fails if a process has come back while its last member is still there."""
+    names = [member.rsplit("-", 5)[0] for member in sorted(group)]
+    if len({*names}) < len(names):
+        raise ValueError(f"somebody is there twice: {', '.join(names)}")
+
+
 # --- what it does over time
 
 

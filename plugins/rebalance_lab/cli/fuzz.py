@@ -24,10 +24,10 @@ from coordinator_core.registry.registry import Registry, default_registry
 from rebalance_lab.cli import options
 from rebalance_lab.cli.files import check_path, write_whole
 from rebalance_lab.cli.output import ExitStatus, print_hanging, stderr, stdout
-from rebalance_lab.fuzzing.campaign import Campaign, Found, Tally, shrink_found
+from rebalance_lab.fuzzing.campaign import Campaign, Found, Tally, shrink_found, under_every_protocol
 from rebalance_lab.fuzzing.campaign import fuzz as run_fuzz
 from rebalance_lab.fuzzing.checks import ENDS, HANGS, HASH_SEED, INVARIANTS, Defect
-from rebalance_lab.fuzzing.drawing import FAULTS, Document, Range, scenario_of
+from rebalance_lab.fuzzing.drawing import FAULTS, Document, Range
 from rebalance_lab.scenarios.fields import LAST_SEED
 from rebalance_lab.scenarios.portable import portable_scenario
 from rebalance_lab.scenarios.settings import Setting, is_time, known_settings, parse_config
@@ -148,21 +148,10 @@ def _strategies(
         registry.strategy(text)
     if texts and not every_family:
         return list(texts)
-    found, reason = [], ""
-    for text in texts or (*registry.assignors(), "cooperative-sticky+static", "cooperative-sticky+delay=20s"):
-        for protocol in registry.protocols():
-            whole_text = f"{text}+{protocol}"
-            try:
-                strategy = registry.strategy(whole_text)
-                for document in around:
-                    scenario_of(document, strategy, registry)
-            except InputError as error:
-                reason = str(error)
-            else:
-                found.append(whole_text)
+    more = texts or (*registry.assignors(), "cooperative-sticky+static", "cooperative-sticky+delay=20s")
+    found = [whole_text for text in more for whole_text in under_every_protocol(text, registry, around)]
     if not found:
-        what = f"no strategy that can run all of them ({reason})"
-        raise InputError("the scenarios", what, "scenarios of one protocol")
+        raise InputError("the scenarios", "no protocol that can run all of them", "scenarios of one protocol")
     return found
 
 

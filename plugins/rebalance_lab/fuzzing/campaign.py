@@ -4,15 +4,16 @@ Each run is drawn from the seed and its number, so that it can be had again. The
 watched: code that hangs or ends its process is a defect like others.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from time import monotonic
 from typing import Any
 
 from coordinator_core.assigning.limits import Ended, Worker, Workers, available_cores
 from coordinator_core.errors import InputError
+from coordinator_core.registry.hookspecs import Strategy
 from coordinator_core.registry.registry import Registry, default_registry
 from rebalance_lab.fuzzing.checks import ENDS, HANGS, HASH_SEED, Defect, Examined, examine
 from rebalance_lab.fuzzing.coverage import Coverage
@@ -101,33 +102,57 @@ class Tally:
         return self.coverage.add(examined.coverage.counts)
 
 
-def examine_document(document: Document, strategy: str, registry: Registry) -> Examined:
+def under_every_protocol(text: str, registry: Registry, documents: Iterable[Document] = ()) -> list[str]:
+    """Return the texts of a strategy under all protocols that take it, and that can run some documents."""
+    found = []
+    for protocol in registry.protocols():
+        with suppress(InputError):
+            strategy = registry.strategy(f"{text}+{protocol}")
+            for document in documents:
+                scenario_of(document, strategy, registry)
+            found.append(strategy.name)
+    return found
+
+
+def examine_document(document: Document, strategy: Strategy, registry: Registry) -> Examined:
     """Examine the run of a document.
 
     Raises:
         InputError: if it is none of a scenario that the strategy can run.
     """
     scenario = parse_scenario(document, where=str(document.get("name", "document")), registry=registry)
-    return examine(scenario, registry.strategy(strategy), registry)
+    return examine(scenario, strategy, registry)
+
+
+def shrink_document(
+    document: Document,
+    defect: Defect,
+    strategy: Strategy,
+    registry: Registry,
+    goes_on: Callable[[], bool],
+) -> tuple[Defect, Document]:
+    """Return the smallest document for which the same check fails, as far as it goes on, with its defect."""
+
+    def fails(smaller: Document) -> bool:
+        nonlocal defect
+        try:
+            found = examine_document(smaller, strategy, registry).defect
+        except InputError:
+            return False
+        if found is None or found.check != defect.check:
+            return False
+        defect = found
+        return True
+
+    smallest = shrink(document, fails, goes_on)
+    return defect, smallest
 
 
 def shrink_found(found: Found, registry: Registry, goes_on: Callable[[], bool]) -> Found:
-    """Return the defect with the smallest document for which the same check fails, as far as it goes on."""
-    last = found.defect
-
-    def fails(document: Document) -> bool:
-        nonlocal last
-        try:
-            defect = examine_document(document, found.strategy, registry).defect
-        except InputError:
-            return False
-        if defect is None or defect.check != last.check:
-            return False
-        last = defect
-        return True
-
-    document = shrink(found.document, fails, goes_on)
-    return Found(last, found.strategy, document, found.number)
+    """Return a defect that was found with the smallest document, as far as it goes on."""
+    strategy = registry.strategy(found.strategy)
+    defect, document = shrink_document(found.document, found.defect, strategy, registry, goes_on)
+    return replace(found, defect=defect, document=document)
 
 
 def fuzz(
@@ -251,4 +276,5 @@ def _serve(connection: Any, campaign: Campaign) -> None:
             number = connection.recv()
             document = campaign.document_of(number, registry)
             connection.send(document)
-            connection.send(examine_document(document, campaign.strategy_of(number), registry))
+            strategy = registry.strategy(campaign.strategy_of(number))
+            connection.send(examine_document(document, strategy, registry))

@@ -23,7 +23,12 @@ class Fails:
     def assign(self, cluster, group):
         if self.generation >= 2:
             return [][0]
-        return {member: [] for member in group}
+        owned = {member: [] for member in group}
+        for topic in cluster.topics:
+            able = [member for member in group.sorted_members() if topic in group[member].topics]
+            for p in range(cluster.partition_count(topic)) if able else ():
+                owned[able[0]].append((topic, p))
+        return owned
 """
 
 

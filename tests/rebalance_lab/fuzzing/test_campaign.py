@@ -30,7 +30,7 @@ def first_found(campaign, most):
     """The first defect of a campaign's runs, all in this process."""
     for number in range(most):
         document, strategy = campaign.document_of(number, REGISTRY), campaign.strategy_of(number)
-        defect = examine_document(document, strategy, REGISTRY).defect
+        defect = examine_document(document, REGISTRY.strategy(strategy), REGISTRY).defect
         if defect is not None:
             return Found(defect, strategy, document, number)
     return None
@@ -64,7 +64,7 @@ def test_what_is_found_is_shrunk_to_what_is_needed(monkeypatch):
     assert smaller.defect.check == INVARIANTS
     assert smaller.document["events"] == []
     assert len(smaller.document["members"]) == len(smaller.document["topics"]) == 1
-    assert examine_document(smaller.document, "range", REGISTRY).defect == smaller.defect
+    assert examine_document(smaller.document, REGISTRY.strategy("range"), REGISTRY).defect == smaller.defect
 
 
 def test_shrinking_keeps_the_smallest_so_far_when_it_has_to_end(monkeypatch):
