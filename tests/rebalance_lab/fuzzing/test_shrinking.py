@@ -45,6 +45,16 @@ def test_lists_of_a_topic_have_one_element_a_partition():
     assert needed["topics"]["a"] == {"partitions": 1, "racks": [["r1"]]}
 
 
+def test_events_happen_as_early_as_they_can():
+    def fails(document):
+        times = [event["at"] for event in document["events"]]
+        return len(times) == 2 and times[1] - times[0] >= 2_000
+
+    later = [{"at": 61_234, "crash": "m1"}, {"at": 65_000, "crash": "m2"}]
+    needed = shrink(DOCUMENT | {"events": later}, fails)
+    assert [event["at"] for event in needed["events"]] == [0, 3_000]
+
+
 def test_nothing_smaller_is_returned_if_nothing_smaller_fails():
     assert shrink(DOCUMENT, lambda document: document == DOCUMENT) == DOCUMENT
 

@@ -86,6 +86,7 @@ class Process:
         choices = Dice(f"{world.network.seed}:{name}:choices")
         self._world, self._clock = world, world.clock
         self._assignors = "/".join(assignor.name for assignor in assignors)
+        self._joins_after_calls = facts.beats_in_revoked and times.on_revoked[1] > 0
         self.client = Client(
             config,
             assignors,
@@ -96,7 +97,7 @@ class Process:
             fetching=False,
             rebalance_timeout_ms=facts.rebalance_timeout_ms(config),
             rejoins_at_once=facts.rejoins_at_once,
-            joins_with_calls=not (facts.beats_in_revoked and times.on_revoked[1]),
+            joins_with_calls=not self._joins_after_calls,
             lateness=lateness.at,
             dice=choices.at,
         )
@@ -254,7 +255,7 @@ class Process:
         for of_group in (True, False):
             connection = self._connections.get((node, of_group))
             if connection is not None:
-                self._reset(node, connection)
+                connection.to_client(self._disconnected, (node, connection), RESET)
 
     def partitions_deleted(self, topic: str) -> None:
         """Receive the answer to a fetch of partitions that are deleted, if the process owns any."""
@@ -475,7 +476,7 @@ class Process:
                 self._send_all(outcome.sends)
         if self.ended:
             return
-        if called_ms and self.client.wants_poll:
+        if called_ms and self._joins_after_calls and self.client.wants_poll:
             self._clock.after(called_ms, self._continue_poll)
         if self.closing and self.client.closed:
             self._end("closed")
@@ -535,7 +536,7 @@ class Process:
             place = node, kind.of_group
             connection = self._connections.get(place) or self._connection(*place)
             if node in brokers.down:
-                self._reset(node, connection)
+                connection.to_client(self._disconnected, (node, connection), RESET)
                 continue
             reply = partial(self._reply, connection, kind.api, may_change, send.request_id, exchange)
             connection.to_broker(brokers.arrived, (request, node, client, reply), kind.api, may_change)
@@ -579,9 +580,6 @@ class Process:
                 rank=self._rank + 4 * node + 2 * of_group,
             )
         return connection
-
-    def _reset(self, node: int, connection: Connection) -> None:
-        connection.to_client(self._disconnected, (node, connection), RESET)
 
     def _set_halted(self) -> None:
         self._application.halt(self.paused or self._cut)
