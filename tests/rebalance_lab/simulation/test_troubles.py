@@ -136,3 +136,21 @@ def test_an_assignment_waits_for_a_late_log():
         )
         took.append(ended - began)
     assert took[1] - took[0] >= 2_000
+
+
+@pytest.mark.parametrize(
+    ("fault", "over_ms"),
+    [
+        ({"log_fault": {"for": "20s"}}, 80_000),
+        ({"log_fault": {"for": "20s", "by": "3s"}}, 86_000),
+        ({"coordinator_failover": {"after": "append"}}, None),
+    ],
+)
+def test_nothing_is_left_out_while_the_log_has_a_fault_or_appends_are_under_way(fault, over_ms):
+    quiet = {"enable.auto.commit": False}
+    run = Run(scenario_of({"at": "60s", **fault}, config=quiet), REGISTRY.strategy("range"), REGISTRY)
+    troubled = []
+    for at_ms in (59_999, 60_000, *([] if over_ms is None else [over_ms - 1, over_ms]), 150_000):
+        run.advance(at_ms)
+        troubled.append(run.brokers.has_trouble)
+    assert troubled == ([False, True, True, False, False] if over_ms is not None else [False, True, True])
