@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from multiprocessing import get_context, resource_tracker
 from threading import TIMEOUT_MAX, Lock, Thread, current_thread, main_thread
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -70,6 +70,23 @@ def outcome_of(call: Callable[[], T]) -> tuple[T] | BaseException:
         return (call(),)
     except BaseException as error:
         return error
+
+
+@contextmanager
+def exits_raise() -> Iterator[None]:
+    """Let `os._exit`, by which code of others would end this process without a word, raise SystemExit."""
+    pid, exit_now = os.getpid(), os._exit
+
+    def raise_exit(status: int) -> NoReturn:
+        if os.getpid() != pid:  # a copy of this process, which ends so
+            exit_now(status)
+        raise SystemExit(status)
+
+    os._exit = raise_exit
+    try:
+        yield
+    finally:
+        os._exit = exit_now
 
 
 class _Series(Thread):

@@ -15,7 +15,7 @@ import typer
 
 from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.assigning.computing import run
-from coordinator_core.assigning.limits import each_within, outcome_of
+from coordinator_core.assigning.limits import each_within, exits_raise, outcome_of
 from coordinator_core.assigning.problem import build_problem
 from coordinator_core.errors import AssignmentError, InputError, RebalanceLabError
 from coordinator_core.model import GroupAssignment
@@ -71,7 +71,7 @@ def assign(
     if assignor is not None:
         make(assignor)
     failed = count = 0
-    with _opened(file) as stream, collecting_rarely():
+    with _opened(file) as stream, collecting_rarely(), exits_raise():
         for batch in _batches(_lines(stream, file)):
             groups = [_group(line, f"line {number}", assignor, make) for number, line in batch]
             for group, outcome in zip(groups, _outcomes(groups, timeout), strict=True):

@@ -12,7 +12,7 @@ from time import process_time
 from typing import TYPE_CHECKING, Any
 
 from coordinator_core.assigning.combinators import with_deadline
-from coordinator_core.assigning.limits import Ended, Workers, available_cores
+from coordinator_core.assigning.limits import Ended, Workers, available_cores, exits_raise
 from coordinator_core.errors import RebalanceLabError
 from coordinator_core.reading.raised import traceback_of
 from coordinator_core.registry.hookspecs import Strategy
@@ -68,7 +68,8 @@ def run_all(
     """
     with _bars(tasks, progress) as bars, closing(_Processes(tasks, timeout, bars.move)) as processes:
         if jobs == 1 or (len(tasks) == 1 and _is_ours(tasks)):
-            return [_run(task, timeout, partial(bars.move, i)) for i, task in enumerate(tasks)]
+            with exits_raise():
+                return [_run(task, timeout, partial(bars.move, i)) for i, task in enumerate(tasks)]
         if jobs is None:
             _take_part(processes)
         return processes.finish(jobs or available_cores())
@@ -101,7 +102,7 @@ def run_one(
     ``watch`` and ``exchanged`` observe the run.
     """
     task = Task(scenario, strategy, every_message=every_message)
-    with _bars([task]) as bars:
+    with _bars([task]) as bars, exits_raise():
         move = partial(bars.move, 0)
         return _run(task, timeout, move, watch=watch, exchanged=exchanged)
 

@@ -1,5 +1,6 @@
 """Calls with a limit: what they return and raise comes through; one that hangs is left behind."""
 
+import os
 import signal
 import sys
 import threading
@@ -9,7 +10,7 @@ from math import inf
 
 import pytest
 
-from coordinator_core.assigning.limits import CAN_COPY, Worker, each_within, within
+from coordinator_core.assigning.limits import CAN_COPY, Worker, each_within, exits_raise, within
 
 NEVER = 0.02
 """Seconds; the calls that are too late here wait until they are let go."""
@@ -198,3 +199,16 @@ def test_a_copy_that_ends_without_an_answer_is_described(copied):
     with pytest.raises(EOFError):
         worker.connection.recv()
     assert worker.how_it_ended().startswith("its process ended with status 3 ")
+
+
+# --- exits without a word
+
+
+def test_an_exit_raises_in_this_process_and_ends_a_copy(copied):
+    exits = os._exit
+    with exits_raise():
+        with pytest.raises(SystemExit, match="3"):
+            os._exit(3)
+        if CAN_COPY:
+            assert copied(lambda connection: os._exit(4)).exit_status(60) == 4
+    assert os._exit is exits

@@ -295,6 +295,7 @@ def test_an_assignor_that_says_nothing_has_no_report_even_where_the_line_had_one
 # --- assignors that fail
 
 AUTHORS = """
+import os
 import sys
 import threading
 
@@ -312,6 +313,8 @@ def only_small(cluster, group):
     wrong = sorted(group)[2]
     if wrong == "exits":
         sys.exit(3)
+    if wrong == "leaves":
+        os._exit(4)
     if wrong == "hangs":
         NEVER.wait()
     if wrong == "raises":
@@ -346,6 +349,7 @@ def group_with(third, **more):
     [
         ("raises", "raised KeyError: 'oops'"),
         ("exits", "raised SystemExit: 3"),
+        ("leaves", "raised SystemExit: 4"),
         ("hangs", "no answer within 1 s"),
         ("makes-it-up", "there is no member 'raises'; there is no member 'nobody'"),
     ],

@@ -308,6 +308,15 @@ def test_a_process_that_dies_in_the_only_run_is_told_as_well(small, authors):
     assert "its process ended with status 9" in line
 
 
+@pytest.mark.parametrize("command", [("compare", "-j", 1), ("simulate",), ("explain",), ("advise",)], ids=str)
+def test_code_that_ends_this_process_without_a_word_is_an_error_like_others(lab, small, authors, command):
+    first, *options = command
+    answer = lab(first, small, "-s", f"{authors}:DiesWithItsProcess", *options)
+    assert (answer.status, answer.out) == (1, "")
+    (line,) = answer.err.splitlines()
+    assert "raised SystemExit: 9" in line
+
+
 @pytest.mark.parametrize("command", ["compare", "simulate", "explain", "advise"])
 def test_a_seed_has_the_limits_of_a_scenario(lab, small, command):
     answer = lab(command, small, "-s", "range", "--seed", "9223372036854775808")
