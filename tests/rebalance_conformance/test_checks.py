@@ -76,6 +76,10 @@ WRONG = [
         "revokes them before it joins: derive the assignor from coordinator_core.Memory",
     ),
     (wrong.Unbalanced, ["unbalanced", "unbalanced-in-a-group"], "got 2 partitions and"),
+    (wrong.TwoMore, ["unbalanced-in-a-group"], "owned 2 partitions and"),
+    (wrong.TakesFromOwner, ["fails-in-a-group"], "a rule of the protocol was broken"),
+    (wrong.BelievesAllClaims, ["invalid-after-rebalances"], "went to "),
+    (wrong.BelievesOldClaims, ["invalid-after-rebalances"], "went to "),
     (wrong.takes_members_for_processes, ["fails-under-faults"], "raised ValueError: somebody is there twice"),
 ]
 

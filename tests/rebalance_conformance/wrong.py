@@ -453,6 +453,44 @@ class Unbalanced:
         return deal(cluster, group, group.subscribers, first)
 
 
+class TwoMore(Unbalanced):
+    """Where all have the same number, the first member takes one of the last."""
+
+    def assign(self, cluster, group):
+        given = dealt(cluster, group)
+        members = sorted(given)
+        alike = len({len(got) for got in given.values()}) == 1 < len(members)
+        if alike and given[members[-1]] and len({s.topics for s in group.values()}) == 1:
+            given[members[0]].append(given[members[-1]].pop())
+        return given
+
+
+class BelievesAllClaims(Cooperative):
+    """Of members that claim one partition in the same generation, all keep it."""
+
+    def all_keep(self, generations):
+        return len({*generations}) == 1
+
+    def assign(self, cluster, group):
+        given = {member: list(got) for member, got in super().assign(cluster, group).items()}
+        claims = {}
+        for member, subscription in group.items():
+            for tp in subscription.owned:
+                claims.setdefault(tp, []).append(member)
+        for tp, members in claims.items():
+            if len(members) > 1 and self.all_keep([group[member].generation for member in members]):
+                for member in members:
+                    given[member] += [] if tp in given[member] else [tp]
+        return given
+
+
+class BelievesOldClaims(BelievesAllClaims):
+    """Of members that claim one partition in different generations, all keep it."""
+
+    def all_keep(self, generations):
+        return len({*generations}) > 1
+
+
 class Slow:
     """Dealt at once, but the clock says that it took so many steps of a millisecond."""
 
