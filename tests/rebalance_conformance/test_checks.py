@@ -12,6 +12,8 @@ EXAMPLES = 25
 
 VALIDITY = tuple(check.name for check in CHECKS[:7])
 ORDINARY = VALIDITY[2:]
+MOST = tuple(check.name for check in CHECKS if check.name != "fails-under-faults")
+"""All but the one that takes most of the time, and does what ``fuzz`` is tested with."""
 
 WRONG = [
     (wrong.fails_for_three_members, ["raises", "assigned-twice"], "raised ValueError: three is a crowd"),
@@ -78,8 +80,8 @@ WRONG = [
     (wrong.Unbalanced, ["unbalanced", "unbalanced-in-a-group"], "got 2 partitions and"),
     (wrong.TwoMore, ["unbalanced-in-a-group"], "owned 2 partitions and"),
     (wrong.TakesFromOwner, ["fails-in-a-group"], "a rule of the protocol was broken"),
-    (wrong.BelievesAllClaims, ["invalid-after-rebalances"], "went to "),
-    (wrong.BelievesOldClaims, ["invalid-after-rebalances"], "went to "),
+    (wrong.BelievesAllClaims, ["assigned-twice", "invalid-after-rebalances"], "went to "),
+    (wrong.BelievesOldClaims, ["assigned-twice", "invalid-after-rebalances"], "went to "),
     (wrong.takes_members_for_processes, ["fails-under-faults"], "raised ValueError: somebody is there twice"),
 ]
 
@@ -117,7 +119,7 @@ def test_what_is_wrong_in_an_answer_has_one_name(assignor, checks, said):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_the_built_in_assignors_pass_all_checks(name):
-    report = check_assignor(name, examples=12)
+    report = check_assignor(name, checks=MOST, examples=12)
     assert report.failures == ()
     assert not [each for each in report.results if each.outcome is Outcome.NOT_RUN]
 
@@ -128,7 +130,7 @@ def test_the_built_in_assignors_pass_all_checks(name):
     [wrong.dealt, wrong.Cooperative, wrong.throws_dice_from_a_seed, wrong.KeepsWhatIsRemembered],
 )
 def test_what_the_wrong_ones_are_made_of_is_right(assignor):
-    assert failures(assignor, examples=10) == {}
+    assert failures(assignor, MOST, examples=10) == {}
 
 
 # --- growth, by a clock that the assignor moves

@@ -475,7 +475,7 @@ class BelievesAllClaims(Cooperative):
         given = {member: list(got) for member, got in super().assign(cluster, group).items()}
         claims = {}
         for member, subscription in group.items():
-            for tp in subscription.owned:
+            for tp in [tp for tp in subscription.owned if tp[0] in subscription.topics]:
                 claims.setdefault(tp, []).append(member)
         for tp, members in claims.items():
             if len(members) > 1 and self.all_keep([group[member].generation for member in members]):

@@ -13,7 +13,7 @@ from coordinator_core.reading.raised import raised
 from coordinator_core.registry.hookspecs import Strategy
 from coordinator_core.registry.registry import Registry
 from rebalance_lab.fuzzing.coverage import Coverage
-from rebalance_lab.fuzzing.liveness import LEARNING_MS, QUIET_MS, prevented_by, settles_in_ms
+from rebalance_lab.fuzzing.liveness import LEARNING_MS, QUIET_MS, learns_in_ms, prevented_by, settles_in_ms
 from rebalance_lab.fuzzing.reference import reference_metrics
 from rebalance_lab.scenarios.scenario import Scenario
 from rebalance_lab.simulation.run import Run, simulate
@@ -123,8 +123,11 @@ def _has_time_to_settle(scenario: Scenario, strategy: Strategy, registry: Regist
     views = {e.arguments.member: e.arguments.by_ms for e in scenario.events if e.kind == "lag_view"}
     if any(views.values()) or set(after) - _AFTER_CALM:
         return False
-    if registry.protocol(strategy.protocol).servers is not None and "join" not in after:
-        return False
+    if registry.protocol(strategy.protocol).servers is not None:
+        calm_ms = max(event.at_ms for event in scenario.events if event.kind == "calm")
+        learnt_ms = calm_ms + learns_in_ms(scenario, strategy, registry)
+        if not any(event.kind == "join" and event.at_ms >= learnt_ms for event in scenario.events):
+            return False
     needed_ms = settles_in_ms(scenario, strategy, registry) + QUIET_MS + LEARNING_MS
     return scenario.duration_ms - scenario.events[-1].at_ms >= needed_ms
 

@@ -18,7 +18,13 @@ from coordinator_core.protocol import events as ev
 from coordinator_core.reading.durations import parse_duration
 from coordinator_core.registry.hookspecs import Strategy
 from coordinator_core.registry.registry import Registry
-from rebalance_lab.fuzzing.liveness import LEARNING_MS, QUIET_MS, longest_rolling_ms, settles_in_ms
+from rebalance_lab.fuzzing.liveness import (
+    LEARNING_MS,
+    QUIET_MS,
+    learns_in_ms,
+    longest_rolling_ms,
+    settles_in_ms,
+)
 from rebalance_lab.scenarios.application import CLIENTS
 from rebalance_lab.scenarios.families import family_for
 from rebalance_lab.scenarios.scenario import Scenario, parse_scenario
@@ -390,20 +396,21 @@ def _with_an_end(drawn: _Drawn, strategy: Strategy, registry: Registry) -> Docum
     late = dict.fromkeys(event["lag_view"]["member"] for event in events if "lag_view" in event)
     events += [{"at": calm_ms, "lag_view": {"member": name, "by": 0}} for name in late]
     left = _topics_left(events, list(document["topics"]))
+    learnt_ms = calm_ms + learns_in_ms(scenario_of(document, strategy, registry), strategy, registry)
     first = document["members"][0]
     own = [topic for topic in first.get("topics", ()) if topic in left]
     if registry.protocol(strategy.protocol).servers is not None and (own or "topics_pattern" in first):
         # a notice that was lost does not come again: members without a coordinator learn it with the next one
         subscription = {"topics": own} if own else {"topics_pattern": first["topics_pattern"]}
         joins = {"id": drawn.new_name("last-"), **subscription}
-        events.append({"at": calm_ms + LEARNING_MS, "join": joins})
+        events.append({"at": learnt_ms, "join": joins})
     if left and (strategy.static or any("instance_id" in member for member in document["members"])):
         # a leader that comes back and skips the assignment takes the cluster as it finds it (KIP-814)
         count = _count_of(document, left[0]) + 1
-        events.append({"at": calm_ms + LEARNING_MS, "add_partitions": {left[0]: count}})
+        events.append({"at": learnt_ms, "add_partitions": {left[0]: count}})
     document = {**document, "events": events}
     settles_ms = settles_in_ms(scenario_of(document, strategy, registry), strategy, registry)
-    return {**document, "duration": calm_ms + 2 * LEARNING_MS + settles_ms + QUIET_MS}
+    return {**document, "duration": learnt_ms + LEARNING_MS + settles_ms + QUIET_MS}
 
 
 def scenario_of(document: Document, strategy: Strategy, registry: Registry) -> Scenario:

@@ -5,6 +5,7 @@ cooperative protocol, each with a member that ends a batch first, after sessions
 """
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from math import sqrt
 from typing import Any
 
@@ -39,13 +40,7 @@ _DEVIATIONS = 5
 def settles_in_ms(scenario: Scenario, strategy: Strategy, registry: Registry) -> int:
     """Return the time after the last fault in which a group comes to rest with everything owned."""
     settings = {**scenario.config, **strategy.settings}
-
-    def longest(name: str) -> int:
-        own = [
-            member.overrides.config[name] for member in _members(scenario) if name in member.overrides.config
-        ]
-        return int(max([setting_in(settings, name, registry), *own]))
-
+    longest = partial(_longest, scenario, strategy, registry)
     sessions = _sessions_ms(settings, strategy, registry)
     round_ms = longest("max.poll.interval.ms")
     delay_ms = strategy.delay_ms or 0
@@ -56,6 +51,23 @@ def settles_in_ms(scenario: Scenario, strategy: Strategy, registry: Registry) ->
     starting_ms = max((member.application.start_up[1] for member in _members(scenario)), default=0)
     rounds_ms = _ROUNDS * round_ms + 3 * max(sessions) + 3 * delay_ms
     return int(initial_ms + rounds_ms + learning_ms + starting_ms)
+
+
+def learns_in_ms(scenario: Scenario, strategy: Strategy, registry: Registry) -> int:
+    """Return the time after the last fault from which on members learn of a change in time.
+
+    Members without a coordinator try to take over partitions for some seconds only. Until a request that was
+    lost has timed out, its sender may not have given them up.
+    """
+    if registry.protocol(strategy.protocol).servers is None:
+        return LEARNING_MS
+    return LEARNING_MS + _longest(scenario, strategy, registry, "request.timeout.ms")
+
+
+def _longest(scenario: Scenario, strategy: Strategy, registry: Registry, name: str) -> int:
+    """Return the largest value of a setting, of all members."""
+    own = [member.overrides.config[name] for member in _members(scenario) if name in member.overrides.config]
+    return int(max([setting_in({**scenario.config, **strategy.settings}, name, registry), *own]))
 
 
 def _sessions_ms(settings: Mapping[str, Any], strategy: Strategy, registry: Registry) -> list[int]:

@@ -6,7 +6,7 @@ import pytest
 
 from coordinator_core.registry.registry import default_registry
 from rebalance_lab.fuzzing.drawing import FAULTS, draw_document
-from rebalance_lab.fuzzing.liveness import QUIET_MS, settles_in_ms
+from rebalance_lab.fuzzing.liveness import LEARNING_MS, QUIET_MS, settles_in_ms
 from rebalance_lab.scenarios.scenario import parse_scenario
 
 REGISTRY = default_registry()
@@ -38,6 +38,16 @@ def test_every_document_is_a_scenario_with_time_to_settle_at_its_end(strategy):
         (calm,) = [event for event in scenario.events if event.kind == "calm"]
         settles_ms = settles_in_ms(scenario, REGISTRY.strategy(strategy), REGISTRY)
         assert scenario.duration_ms - calm.at_ms > settles_ms + QUIET_MS
+
+
+def test_without_a_coordinator_somebody_joins_when_requests_that_were_lost_have_timed_out():
+    """Before, their senders may not have given up partitions, for which others try some seconds only."""
+    for number in range(8):
+        scenario = parse_scenario(drawn(number, "watcher"), where="drawn", registry=REGISTRY)
+        (calm,) = [event for event in scenario.events if event.kind == "calm"]
+        last = [event for event in scenario.events if event.kind == "join"][-1]
+        timeout_ms = scenario.config.get("request.timeout.ms", 30_000)
+        assert last.at_ms - calm.at_ms == LEARNING_MS + timeout_ms
 
 
 def test_what_is_given_is_kept():
