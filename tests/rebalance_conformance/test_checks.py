@@ -80,7 +80,6 @@ WRONG = [
     (wrong.Unbalanced, ["unbalanced", "unbalanced-in-a-group"], "got 2 partitions and"),
     (wrong.TwoMore, ["unbalanced-in-a-group"], "owned 2 partitions and"),
     (wrong.TakesFromOwner, ["fails-in-a-group"], "a rule of the protocol was broken"),
-    (wrong.BelievesAllClaims, ["assigned-twice", "invalid-after-rebalances"], "went to "),
     (wrong.BelievesOldClaims, ["assigned-twice", "invalid-after-rebalances"], "went to "),
     (wrong.takes_members_for_processes, ["fails-under-faults"], "raised ValueError: somebody is there twice"),
 ]

@@ -465,11 +465,8 @@ class TwoMore(Unbalanced):
         return given
 
 
-class BelievesAllClaims(Cooperative):
-    """Of members that claim one partition in the same generation, all keep it."""
-
-    def all_keep(self, generations):
-        return len({*generations}) == 1
+class BelievesOldClaims(Cooperative):
+    """Of members that claim one partition in different generations, all keep it."""
 
     def assign(self, cluster, group):
         given = {member: list(got) for member, got in super().assign(cluster, group).items()}
@@ -478,17 +475,10 @@ class BelievesAllClaims(Cooperative):
             for tp in [tp for tp in subscription.owned if tp[0] in subscription.topics]:
                 claims.setdefault(tp, []).append(member)
         for tp, members in claims.items():
-            if len(members) > 1 and self.all_keep([group[member].generation for member in members]):
+            if len({group[member].generation for member in members}) > 1:
                 for member in members:
                     given[member] += [] if tp in given[member] else [tp]
         return given
-
-
-class BelievesOldClaims(BelievesAllClaims):
-    """Of members that claim one partition in different generations, all keep it."""
-
-    def all_keep(self, generations):
-        return len({*generations}) > 1
 
 
 class Slow:
