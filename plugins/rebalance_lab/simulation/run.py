@@ -342,7 +342,8 @@ class Run(Simulation[Process]):
 
     def _join(self, consumer: Process, before: Process | None) -> None:  # noqa: ARG002 - the interface's
         """Let a process subscribe after the time that it takes to start."""
-        self.clock.after(drawn(consumer.member.application.start_up, self._starting), consumer.started_up)
+        start_ms = drawn(consumer.member.application.start_up, self._starting)
+        self.clock.after(start_ms, lambda: consumer.do(consumer.started_up))
 
     def _go_on(self, member: Member) -> None:
         """Start a process in the middle of its membership and of its heartbeat interval."""
@@ -476,6 +477,10 @@ class Run(Simulation[Process]):
             self.brokers.fail_after_append(down_ms)
         else:
             self.brokers.fail_over(down_ms)
+
+    def _when_it_runs(self, consumer: Process, action: Callable[[], None]) -> None:
+        """Let a process do something, a frozen one after the responses that came meanwhile."""
+        consumer.do(action)
 
     def _subscribe(self, consumer: Process, topics: tuple[str, ...], pattern: str | None) -> None:
         """Let a process subscribe to something else."""

@@ -285,11 +285,18 @@ class Simulation(Stage, ABC, Generic[C]):
         self.start(member)
 
     def subscribe(self, name: str, topics: tuple[str, ...], pattern: str | None) -> None:
-        """Change the subscription of a running consumer."""
+        """Change the subscription of a running consumer, of a frozen one when it continues."""
         consumer = self._running(name)
         if consumer is not None:
-            subscribed = list(self.topics_of(topics, pattern))
-            self.emit(ev.SubscriptionChanged(client=name, topics=subscribed))
+            self._when_it_runs(consumer, lambda: self._resubscribe(consumer, name, topics, pattern))
+
+    def _when_it_runs(self, consumer: C, action: Callable[[], None]) -> None:  # noqa: ARG002
+        """Let a process do something now, or when it continues."""
+        action()
+
+    def _resubscribe(self, consumer: C, name: str, topics: tuple[str, ...], pattern: str | None) -> None:
+        if not consumer.ended:
+            self.emit(ev.SubscriptionChanged(client=name, topics=list(self.topics_of(topics, pattern))))
             self._patterns[name] = pattern
             self._subscribe(consumer, topics, pattern)
 

@@ -156,9 +156,7 @@ class Process:
 
     def started_up(self) -> None:
         """Subscribe as the member does, unless a scenario event has changed the subscription meanwhile."""
-        if self.frozen:
-            self._held.append(self.started_up)
-        elif not (self.ended or self.closing or self._subscribed):
+        if not (self.ended or self.closing or self._subscribed):
             self.subscribe(self.member.topics, self.member.pattern)
 
     def resume_membership(self, group: RunningGroup, *, last_response_ms: int) -> None:
@@ -171,14 +169,18 @@ class Process:
         )
         self._next_poll.set(self._clock.now_ms)
 
+    def do(self, action: Callable[[], None]) -> None:
+        """Do something now, or when a freeze has ended."""
+        if self.frozen:
+            self._held.append(action)
+        else:
+            action()
+
     def subscribe(self, topics: Iterable[str], pattern: str | None) -> None:
-        """Subscribe, at the start or later, but not before a freeze has ended.
+        """Subscribe, at the start or later.
 
         A consumer that changes from topics to a pattern, or back, unsubscribes first: it leaves the group.
         """
-        if self.frozen:
-            self._held.append(lambda: self.subscribe(topics, pattern))
-            return
         now_ms = self._clock.now_ms
         if self._subscribed and self._has_pattern is not (pattern is not None):
             self._after(self.client.unsubscribe(now_ms=now_ms))
