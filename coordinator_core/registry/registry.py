@@ -234,6 +234,8 @@ class Registry(Catalog):
                 )
                 LOG.debug("plugin %s of %s %s", point.name, distribution, version)
             except (Exception, SystemExit) as error:  # a module may raise anything while it is imported
+                if isinstance(error.__cause__, KeyboardInterrupt):  # Python 3.11 wraps it in __set_name__
+                    raise error.__cause__ from None
                 reason = f"cannot be imported from {point.value!r}: {raised(error)}"
                 if isinstance(error, PluginError):
                     reason = f"{error.hook}: {error.reason}"

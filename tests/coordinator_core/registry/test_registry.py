@@ -253,6 +253,16 @@ def test_a_plugin_that_cannot_be_imported_is_put_down_and_the_others_are_loaded(
     assert "no_such_module_here" in registry.failures[0].reason
 
 
+def test_an_interrupt_that_python_has_wrapped_is_no_failure_of_a_plugin(tmp_path, monkeypatch):
+    """What is raised in __set_name__ is the cause of a RuntimeError until Python 3.12."""
+    (tmp_path / "zz_interrupted.py").write_text("raise RuntimeError('wrapped') from KeyboardInterrupt()\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    registry = Registry()
+    with pytest.raises(KeyboardInterrupt):
+        registry.load([EntryPoint("zz", "zz_interrupted", "rebalance_lab")])
+    assert registry.failures == ()
+
+
 def test_entry_points_are_loaded_in_sorted_order_whatever_order_they_come_in(module):
     def metric():
         return hookimpl(lambda: [MetricSpec("m", "1", lambda history: 0.0)])
