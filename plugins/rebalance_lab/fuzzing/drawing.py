@@ -254,10 +254,10 @@ def _members_and_topics(
         joined = [member for event in document["events"] for member in _listed(event.get("join", []))]
         names = [name for member in (*document["members"], *joined) for name in _names_of(member)]
         created = [topic for event in document["events"] for topic in event.get("create_topic", ())]
-        topics = [*document["topics"], *created]
-        return _Drawn(random, document, names, topics, given=len(document["events"]))
+        given = len(document["events"])
+        return _Drawn(random, document, names, [*document["topics"], *created], given=given)
     largest = 30 if "sizes" in features else 8
-    drawn_topics: dict[str, Document] = {
+    topics: dict[str, Document] = {
         name: _topic(random, features, largest) for name in "abc"[: random.randint(1, 3)]
     }
     count = random.randint(1, 12 if "sizes" in features else 5)
@@ -266,8 +266,8 @@ def _members_and_topics(
         "name": "fuzz",
         "seed": random.randrange(2**32),
         "brokers": random.choice([1, 3]),
-        "topics": drawn_topics,
-        "members": [_member(random, name, list(drawn_topics), features) for name in names],
+        "topics": topics,
+        "members": [_member(random, name, list(topics), features) for name in names],
         "events": [],
         "config": {},
     }
@@ -275,11 +275,11 @@ def _members_and_topics(
     if protocol.servers is not None and random.random() < _ALIKE:
         for member in document["members"]:
             member.pop("topics_pattern", None)
-            member["topics"] = list(drawn_topics)
+            member["topics"] = list(topics)
     if "static" not in protocol.modifiers:
         for member in document["members"]:
             member.pop("instance_id", None)
-    return _Drawn(random, document, names, list(drawn_topics), is_from_nothing=True)
+    return _Drawn(random, document, names, list(topics), is_from_nothing=True)
 
 
 def _topic(random: Random, features: Collection[str], largest: int) -> Document:

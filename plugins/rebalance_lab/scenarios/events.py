@@ -128,7 +128,7 @@ class LogFault(of.Lasting, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Calm:
-    """All faults end: loss, duplicates, pauses and cuts."""
+    """All faults of the network and of the log end, pauses and freezes."""
 
     def apply(self, stage: Stage) -> None:
         stage.changed("calm", "network")

@@ -24,8 +24,8 @@ from rebalance_lab.scenarios.stage import Passage, Stage
 
 D = TypeVar("D", bound=Document)
 
-Place: TypeAlias = Annotated[int, Meta(ge=0)]
-"""The number of a broker."""
+BrokerNumber: TypeAlias = Annotated[int, Meta(ge=0)]
+"""The number of a broker, from 0."""
 
 
 class Names(tuple[str, ...]):
@@ -181,7 +181,7 @@ class Passing(Lasting, frozen=True):
     way: Annotated[
         Passage, about("The messages that do not pass.", expected="both, requests or responses")
     ] = "both"
-    broker: Annotated[Place | None, about("The number of the only broker that is cut off.")] = None
+    broker: Annotated[BrokerNumber | None, about("The number of the only broker that is cut off.")] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +211,7 @@ class Slow(Lasting, frozen=True):
         name="by"
     )
     member: Annotated[Text | None, about("The member that is slow.", expected="a member's id")] = None
-    broker: Annotated[Place | None, about("The number of the broker that is slow.")] = None
+    broker: Annotated[BrokerNumber | None, about("The number of the broker that is slow.")] = None
 
     def check(self, roster: Roster, where: str, at_ms: int) -> None:  # noqa: ARG002 - the interface's
         at = inside(where, "slow")

@@ -48,7 +48,7 @@ class Stage:
         """Let appends to the group's log be late by a time, or fail if it is 0, for a while."""
 
     def calm(self) -> None:
-        """End all faults: no loss, no duplicates, no pauses and no cuts from now on."""
+        """End all faults of the network and of the log, pauses and freezes."""
 
     def coordinator_failover(self, down_ms: int, *, after_append: bool = False) -> None:
         """Stop the group's coordinator. Another broker takes over after ``down_ms``.

@@ -51,11 +51,7 @@ class Calls:
 
 
 def calls_of(trace: Trace, family: ProtocolSpec) -> Calls:
-    """Return the members that dropped out because they were late.
-
-    A consumer that has given up partitions to join a round, and is about to send its request, is in the
-    callback of that: one that is sent at once is answered, and its member not removed for its session.
-    """
+    """Return the members that dropped out because they were late."""
     return _Reader(family).read(trace)
 
 

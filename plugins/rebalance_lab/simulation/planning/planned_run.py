@@ -283,7 +283,7 @@ class PlannedRun(Simulation[PlannedConsumer], Generic[O_co]):
         elif self._waiting:
             self._rebalance()
 
-    def coordinator_failover(self, down_ms: int, *, after_append: bool = False) -> None:  # noqa: ARG002  # noqa: ARG002 - the interface's
+    def coordinator_failover(self, down_ms: int, *, after_append: bool = False) -> None:  # noqa: ARG002
         """Record the change. The group outlives its coordinator, and no round follows."""
         self.changed("coordinator_failover", "broker")
 

@@ -184,14 +184,11 @@ class Brokers:
     def slow_log(self, by_ms: int, for_ms: int) -> None:
         """Let appends take longer for a while. Of times that overlap, the last one counts."""
         self._log_late_ms, self._log_is_late_until_ms = by_ms, self._clock.now_ms + for_ms
-        self._set_log_late(by_ms)
-        self._clock.after(for_ms, self._end_slow_log)
 
     def calm(self) -> None:
         """End the faults of the log, and one that is to come."""
         self._down_after_append_ms, self._log_fails_until_ms = None, 0
         self._log_is_late_until_ms = min(self._log_is_late_until_ms, self._clock.now_ms)
-        self._end_slow_log()
 
     @property
     def has_trouble(self) -> bool:
@@ -199,14 +196,6 @@ class Brokers:
         arrived_ms = self._log_is_late_until_ms + 2 * self._log_late_ms
         log = max(self._log_fails_until_ms, arrived_ms) > self._clock.now_ms
         return log or self._down_after_append_ms is not None
-
-    def _end_slow_log(self) -> None:
-        if self._clock.now_ms >= self._log_is_late_until_ms:
-            self._set_log_late(0)
-
-    def _set_log_late(self, by_ms: int) -> None:
-        for broker in self._brokers:
-            broker.to_replicas.late_ms = by_ms
 
     # --- for groups at rest
 
@@ -352,8 +341,6 @@ class Brokers:
         random = Random(self._random.getrandbits(64))
         broker.coordinator = Coordinator(node, self._config, random, self._parts)
         broker.to_replicas = Way(self._network, f"replicas of broker {node}", rank)
-        is_late = self._clock.now_ms < self._log_is_late_until_ms
-        broker.to_replicas.late_ms = self._log_late_ms if is_late else 0
         return broker
 
     @property
@@ -395,6 +382,8 @@ class Brokers:
         """Append the records when the replicas have them, after a round trip, in order."""
         commits = isinstance(append.records, CommittedOffsets)
         kind = f"commits of {client}" if commits else ""
+        is_late = self._clock.now_ms < self._log_is_late_until_ms
+        broker.to_replicas.late_ms = self._log_late_ms if is_late else 0
         broker.to_replicas.send(self._appended, (broker, append), kind, is_cause=not commits, is_safe=True)
 
     def _appended(self, broker: _Broker, append: Append) -> None:
