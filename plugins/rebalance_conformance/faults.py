@@ -1,5 +1,6 @@
 """A check of random groups with faults, under every protocol that takes the assignor."""
 
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 from itertools import chain, repeat
@@ -8,7 +9,7 @@ from random import Random
 from coordinator_core.errors import InputError
 from coordinator_core.registry.hookspecs import Strategy
 from coordinator_core.registry.registry import Registry, default_registry
-from rebalance_conformance.search import Bench, Check, FaultError
+from rebalance_conformance.search import Bench, Check, FaultError, Listener
 from rebalance_conformance.subject import Subject
 from rebalance_lab.fuzzing.campaign import examine_document, shrink_document, under_every_protocol
 from rebalance_lab.fuzzing.drawing import draw_document
@@ -38,10 +39,11 @@ def _run(bench: Bench) -> None:
         for strategy in strategies:
             random = Random(f"check:{number}:{strategy.protocol}")
             document = draw_document(random, strategy, registry, faults=_FAULTS, aimed=False)
+            bench.listener.running()
             defect = examine_document(document, strategy, registry).defect
             if defect is not None:
                 tries = chain([True] * MOST_TRIES, repeat(False))
-                goes_on = partial(next, tries)
+                goes_on = partial(_next, tries, bench.listener)
                 defect, smallest = shrink_document(document, defect, strategy, registry, goes_on)
                 raise FaultError(f"as {strategy.name}: {defect.check}: {defect.detail}", scenario=smallest)
 
@@ -49,6 +51,12 @@ def _run(bench: Bench) -> None:
 fails_under_faults = Check(
     "fails-under-faults", _run, "Random groups with faults break no rule, under any protocol."
 )
+
+
+def _next(tries: Iterator[bool], listener: Listener) -> bool:
+    """Return whether another smaller scenario may be tried, and tell the listener."""
+    listener.running()
+    return next(tries)
 
 
 def _strategies(subject: Subject, registry: Registry) -> list[Strategy]:

@@ -42,6 +42,9 @@ class NotRunError(Exception):
 class Listener:
     """Receives the progress of a check, to report a group on which it hangs."""
 
+    def running(self) -> None:
+        """A run of a scenario is about to begin. A limit of time applies to each of them."""
+
     def trying(self, case: Case) -> None:
         """The assignor is about to receive this group."""
 

@@ -32,9 +32,9 @@ def check_assignor(
     class, a function of (cluster, group), a factory without arguments, or an object. ``checks``: only these.
     ``expected_failed_checks``: name -> reason; if such a check passes, its result is a failure.
     ``examples``: groups per check. ``clock`` measures the growth. Processor time does not count other work of
-    a busy machine. ``limit_s``: a check that takes longer fails. The checks run in a copy of this process
-    then, where the platform has copies. In a notebook the limit is `NOTEBOOK_LIMIT_S` by default, and a line
-    shows the progress.
+    a busy machine. ``limit_s``: a check that takes longer fails; in a check of scenarios the limit applies to
+    each run. The checks run in a copy of this process then, where the platform has copies. In a notebook the
+    limit is `NOTEBOOK_LIMIT_S` by default, and a line shows the progress.
 
     Raises:
         InputError: if the name of a check or of the assignor is unknown.

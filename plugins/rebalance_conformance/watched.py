@@ -30,6 +30,9 @@ class _Reporter(Listener):
         self._connection, self._subject = connection, subject
         self.check: Check | None = None
 
+    def running(self) -> None:
+        self._connection.send(("running", ""))
+
     def trying(self, case: Case) -> None:
         self._connection.send(("trying", (line_of(self._subject, case), size_of(case))))
 
@@ -48,8 +51,8 @@ def results_in_time(
 ) -> Iterator[Result]:
     """Yield the result of each check. A check without a result after `seconds` fails.
 
-    After three of them, the other checks are not run. Unless the process is a copy of this one, it must be
-    possible to pickle the subject.
+    In a check that runs scenarios, the limit applies to each run. After three such checks, the others are
+    not run. Unless the process is a copy of this one, it must be possible to pickle the subject.
     """
     start = Worker.copied if copied else Worker
     left, stopped = list(checks), 0
@@ -76,7 +79,7 @@ def _next_result(check: Check, worker: Worker, seconds: float) -> tuple[Result, 
         except (EOFError, ConnectionError):
             reason = f"it ended the process it ran in (status {worker.exit_status()})"
             return _stopped(check, reason, tried), False
-        if kind == "begun":
+        if kind in ("begun", "running"):
             until, wait = time.monotonic() + seconds, seconds
         elif kind == "trying":
             tried = message

@@ -2,14 +2,18 @@
 
 import json
 import time
+from types import SimpleNamespace
 
 import pytest
 
+from coordinator_core.registry.registry import default_registry
 from rebalance_conformance.checking import as_expected, checks_named
 from rebalance_conformance.results import Outcome
+from rebalance_conformance.search import Bench, Listener
 from rebalance_conformance.subject import subject_of
 from rebalance_conformance.suite import check_assignor
-from rebalance_conformance.watched import MOST_STOPPED, results_in_time
+from rebalance_conformance.watched import MOST_STOPPED, STARTUP_SECONDS, _next_result, results_in_time
+from rebalance_lab.fuzzing.campaign import under_every_protocol
 from tests.rebalance_conformance import wrong
 
 
@@ -112,3 +116,21 @@ def test_what_an_assignor_prints_goes_where_errors_go(check, capfd):
     found = in_time(wrong.Talks, [check])
     assert found[check].outcome is Outcome.PASSED
     assert capfd.readouterr().out == ""
+
+
+def test_the_limit_of_a_check_that_runs_scenarios_applies_to_each_run():
+    """On a machine that is busy, all of its runs take longer than any sensible limit."""
+    told = []
+
+    class Counts(Listener):
+        def running(self):
+            told.append("running")
+
+    (faults,) = checks_named(["fails-under-faults"])
+    faults.run(Bench(subject_of("sticky"), 1, time.process_time, Counts()))
+    assert len(told) == len(under_every_protocol("sticky", default_registry()))
+    answers = iter([("begun", ""), ("running", ""), ("result", "passed")])
+    limits = []
+    connection = SimpleNamespace(poll=lambda limit: limits.append(limit) or True, recv=lambda: next(answers))
+    assert _next_result(faults, SimpleNamespace(connection=connection), 9000.0) == ("passed", True)
+    assert [limit > STARTUP_SECONDS for limit in limits] == [False, True, True]
