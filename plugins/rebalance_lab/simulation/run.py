@@ -11,6 +11,7 @@ its own, so that the numbers of one concern do not depend on another.
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
+from functools import partial
 from math import inf
 from random import Random
 from typing import Any
@@ -333,7 +334,7 @@ class Run(Simulation[Process]):
             self._stream(f"client {self._starts}"),
             part=self.family.member(self._nodes),
             bootstrap=range(self.scenario.brokers),
-            habits=self._stream(f"application {self._starts}"),
+            habits=partial(self._stream, f"application {self._starts}"),
             name=f"process {self._starts}",
             rank=self._starts * ranks(self.brokers.places),
         )

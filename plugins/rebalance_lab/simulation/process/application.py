@@ -1,6 +1,7 @@
 """The application around a client: when it polls, and on which partitions it works."""
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 from random import Random
 
 from coordinator_core.client.facade import Client
@@ -38,7 +39,7 @@ class Application:
         times: Times,
         batches: Batches,
         facts: ClientFacts,
-        random: Random,
+        habits: Callable[[], Random],
         *,
         clock: VirtualClock,
         load: Load,
@@ -47,7 +48,7 @@ class Application:
         self.facts = facts
         self._client, self._worker, self._times, self._batches = client, worker, times, batches
         self._has_batches = bool(batches.mean_ms)
-        self._random, self._clock, self._load = random, clock, load
+        self._habits, self._clock, self._load = habits, clock, load
         self._name, self._emit = worker.name, emit
         self._begun_ms = self._end_ms = self._called_until_ms = -1.0
         self._is_called = self._is_silent = False
@@ -93,6 +94,14 @@ class Application:
             work = self._load.work(self._worker, now_ms=now_ms)
             self._end_ms = self._drawn_end_ms(now_ms, self._begun_ms, work)
         return int(self._end_ms)
+
+    @cached_property
+    def _random(self) -> Random:
+        """The random numbers, made when they are wanted: most applications of large groups draw none."""
+        return self._habits()
+
+    def _drawn(self, span: Span) -> int:
+        return span[0] if span[0] == span[1] else drawn(span, self._random)
 
     def _drawn_end_ms(self, at_ms: int, begun_ms: float, work: Work) -> int:
         """Draw the end of the batch that is under way at a time, after the last known poll."""
@@ -174,11 +183,11 @@ class Application:
         for event in events:
             kind = type(event)
             if kind is ev.Revoked or kind is ev.Lost:
-                took_ms += drawn(self._times.on_revoked, self._random)
+                took_ms += self._drawn(self._times.on_revoked)
                 self._is_silent = self._is_silent or not self.facts.beats_in_revoked
             elif isinstance(event, ev.Assigned):
                 if event.called:
-                    took_ms += drawn(self._times.on_assigned, self._random)
+                    took_ms += self._drawn(self._times.on_assigned)
                     self._is_silent = self._is_silent or not self.facts.beats_in_assigned
                 every_ms = self.facts.fetches_every_ms
                 if event.added:
@@ -263,7 +272,7 @@ class Application:
     def shut_down(self, action: Callable[[], None]) -> None:
         """Stop after the batch under way, and run an action when the application has shut down."""
         wait_ms = self.next_poll_ms() - self._clock.now_ms
-        shut_down_ms = drawn(self._times.shut_down, self._random)
+        shut_down_ms = self._drawn(self._times.shut_down)
         if wait_ms:
             self._clock.after(wait_ms, lambda: self._shut_down(shut_down_ms, action))
         else:
@@ -310,7 +319,7 @@ class Application:
     def _restore(self, added: Iterable[TopicPartition], after_ms: int) -> None:
         begins_ms = after_ms + (self._halted_ms if self._is_halted else self._clock.now_ms)
         for partition in added:
-            took_ms = drawn(self._times.restore, self._random)
+            took_ms = self._drawn(self._times.restore)
             if took_ms:
                 self._restoring[partition] = begins_ms + took_ms
         if not after_ms:

@@ -65,11 +65,11 @@ class Process:
         *,
         part: MakeMember,
         bootstrap: Sequence[int],
-        habits: Random,
+        habits: Callable[[], Random],
         name: str,
         rank: int,
     ) -> None:
-        """``habits`` has the random numbers of the application.
+        """``habits`` makes the random numbers of the application.
 
         ``name`` is a name that no other process has. ``rank`` is the first of the ranks that the process has
         on the clock: `ranks` of them.

@@ -24,6 +24,9 @@ CLOSED = "closed"
 LATENCIES = 4
 """A message is under way for less than this many times the largest latency."""
 
+FEW = 4
+"""So many latencies of a kind are drawn one by one: most kinds of a connection have no more messages."""
+
 _LOSS, _TWICE, _LATENCY, _LATENCY_OF_COPY = range(4)
 _NUMBERS = 4
 """The random numbers of each message."""
@@ -100,7 +103,6 @@ class Way:
     __slots__ = (
         "_clock",
         "_connection",
-        "_dice",
         "_latencies",
         "_name",
         "_network",
@@ -122,7 +124,6 @@ class Way:
     ) -> None:
         self._network, self._name, self._rank = network, name, rank
         self._clock, self._connection, self._there = network.clock, connection, there
-        self._dice: dict[str, Dice] = {}
         self._latencies: dict[str, Spread] = {}
         self.last_ms = self.late_ms = 0
         self.sent: dict[str, int] = {}
@@ -130,17 +131,16 @@ class Way:
 
     def dice(self, kind: str) -> Dice:
         """Return the random numbers of the messages of a kind."""
-        dice = self._dice.get(kind)
-        if dice is None:
-            dice = self._dice[kind] = Dice(f"{self._network.seed}:{self._name}:{kind}")
-        return dice
+        return Dice(f"{self._network.seed}:{self._name}:{kind}")
 
-    def latencies(self, kind: str) -> Spread:
-        """Return the latencies of the messages of a kind."""
+    def latency_ms(self, kind: str, number: int) -> int:
+        """Return the latency of a message of a kind."""
         latencies = self._latencies.get(kind)
         if latencies is None:
-            latencies = self._latencies[kind] = self._network.latencies(self.dice(kind))
-        return latencies
+            latencies = self._network.latencies(self.dice(kind))
+            if number >= FEW:
+                self._latencies[kind] = latencies
+        return latencies.at(number)
 
     def send(
         self,
@@ -160,7 +160,7 @@ class Way:
             return
         number = self.sent.get(kind, 0)
         self.sent[kind] = number + 1
-        latency_ms = self.late_ms + (self._latencies.get(kind) or self.latencies(kind)).at(number)
+        latency_ms = self.late_ms + self.latency_ms(kind, number)
         if network.troubles is not None and connection is not None and not is_safe:
             client, node, now_ms = connection.client, connection.node, clock.now_ms
             if network.troubles.lose(client, node, there=self._there, now_ms=now_ms):
@@ -189,7 +189,7 @@ class Way:
 
     def last_latency_ms(self, kind: str) -> int:
         """Return the latency of the last message of a kind."""
-        return self.latencies(kind).at(self.sent[kind] - 1)
+        return self.latency_ms(kind, self.sent[kind] - 1)
 
 
 class Connection:
