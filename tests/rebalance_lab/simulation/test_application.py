@@ -1,5 +1,6 @@
 """The application around a client: its polls decide when rounds end, and what stands still meanwhile."""
 
+from random import Random
 from types import SimpleNamespace
 
 import pytest
@@ -284,7 +285,7 @@ def test_batches_after_a_known_end_begin_there():
         None,
         SimpleNamespace(mean_ms=1.0, end_ms=end_ms),
         CLIENTS["librdkafka"],
-        None,
+        Random,
         clock=clock,
         load=SimpleNamespace(work=lambda worker, now_ms: None, set_working=lambda *_, now_ms: None),
         emit=None,
