@@ -13,15 +13,20 @@ from typing import Annotated, TypeAlias
 import typer
 
 from coordinator_core import default_registry
-from tests.calibration.cells import MODELS, ORDER, STRATEGIES, Cell, cells, document_of
+from coordinator_core.registry.registry import Registry
+from tests.calibration.cells import MODELS, ORDER, STRATEGIES, Cell, cells
 from tests.calibration.figures import Figures, figures
-from tests.calibration.lines import observed_in
+from tests.calibration.lines import Observed, observed_in
 from tests.calibration.observed import trace_of
 from tests.calibration.predicted import SEEDS, predicted
 from tests.calibration.real import run
 from tests.calibration.table import markdown, rows, text
+from tests.rebalance_kafka.peers.jvm import client_version
 
 MEASURED = Path(__file__).parent / "measured.json"
+NAMES = {"kip848": "uniform-848+reconcile"}
+"""Strategies that files of others call by another name."""
+
 STAGGER_SECONDS = 0.8
 """The groups that run at the same time do not start and change at the same time."""
 
@@ -39,6 +44,9 @@ def main(
     at_once: Annotated[int, typer.Option(min=1, help="Groups of real clients at the same time.")] = 5,
     seeds: Annotated[int, typer.Option(min=1)] = SEEDS,
     data: Annotated[Path, typer.Option(help="The real figures.")] = MEASURED,
+    add: Annotated[
+        list[Path] | None, typer.Option("--add", help="Figures of members that others ran. Can be repeated.")
+    ] = None,
     keep: Annotated[Path | None, typer.Option(help="A folder for the logs of the clients.")] = None,
     logs: Annotated[Path | None, typer.Option(help="Compute the real figures from logs of --keep.")] = None,
     csv: Annotated[Path | None, typer.Option(help="Write the table as CSV.")] = None,
@@ -55,6 +63,8 @@ def main(
         for cell, one in found:
             real.setdefault(cell, []).append(one)
             write(data, real)
+    for file in add or ():
+        real |= read(file)
     table = rows(
         {cell: real[cell] for cell in chosen if cell in real},
         {cell: predicted(cell, seeds) for cell in chosen if cell in real},
@@ -80,8 +90,12 @@ def kept(logs: Path, chosen: list[Cell]) -> Found:
     registry = default_registry()
     for cell in chosen:
         for folder in sorted(logs.glob(f"{_name(cell)}-[0-9]*")):
-            observed = observed_in(folder, document_of(cell.scenario))
-            yield cell, figures(trace_of(observed, cell.scenario, cell.strategy), registry)
+            yield cell, _figures(cell, observed_in(folder, cell.document), registry)
+
+
+def _figures(cell: Cell, observed: Observed, registry: Registry) -> Figures:
+    trace = trace_of(observed, cell.scenario, cell.strategy)
+    return figures(trace, registry, after_start=cell.is_reconciled)
 
 
 def _name(cell: Cell) -> str:
@@ -101,8 +115,8 @@ def measured(chosen: list[Cell], repetitions: int, at_once: int, keep: Path | No
             if keep is not None:
                 place = keep / f"{_name(cell)}-{seed}"
                 place.mkdir(parents=True)
-            observed = run(document_of(cell.scenario), cell.client, cell.strategy, place, seed=seed)
-        found = figures(trace_of(observed, cell.scenario, cell.strategy), registry)
+            observed = run(cell.document, cell.client, cell.strategy, place, seed=seed)
+        found = _figures(cell, observed, registry)
         typer.echo(f"{cell} {seed}: {found}", err=True)
         return cell, found
 
@@ -116,7 +130,9 @@ def read(path: Path) -> dict[Cell, list[Figures]]:
         return {}
     kept = json.loads(path.read_text(encoding="utf-8"))
     return {
-        Cell(entry["scenario"], entry["client"], entry["strategy"]): [Figures(*run) for run in entry["runs"]]
+        Cell(entry["scenario"], entry["client"], NAMES.get(entry["strategy"], entry["strategy"])): [
+            Figures(*run) for run in entry["runs"]
+        ]
         for entry in kept["cells"]
     }
 
@@ -128,7 +144,7 @@ def write(path: Path, real: dict[Cell, list[Figures]]) -> None:
     lines = ",\n  ".join(json.dumps({**cell._asdict(), "runs": real[cell]}) for cell in ordered)
     head = {
         "made_by": "python -m tests.calibration --measure",
-        "versions": {package: version(package) for package in PACKAGES},
+        "versions": {**{package: version(package) for package in PACKAGES}, "java": client_version()},
         "figures": Figures._fields,
     }
     path.write_text(f'{json.dumps(head)[:-1]}, "cells": [\n  {lines}\n]}}\n', encoding="utf-8")

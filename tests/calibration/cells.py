@@ -22,18 +22,37 @@ MODELS = {
     "kafka-python": "kafka-python",
     "aiokafka": "aiokafka",
     "librdkafka": "librdkafka",
+    "java": "java",
     "rebalance-lab": "rebalance-lab",
 }
 """Each client, and the ``client`` that stands for it in a scenario."""
 
-STRATEGIES = ("range", "cooperative-sticky")
+STRATEGIES = ("range", "cooperative-sticky", "uniform-848+reconcile")
 ONLY_EAGER = ("aiokafka",)
+ONLY_CLASSIC = ("kafka-python", "aiokafka")
+OF_BROKER = ("session.timeout.ms", "heartbeat.interval.ms")
+"""Settings that the brokers have for the groups which they reconcile, as ``group.consumer.*``."""
 
 
 class Cell(NamedTuple):
     scenario: str
     client: str
     strategy: str
+
+    @property
+    def is_reconciled(self) -> bool:
+        """Whether the coordinator moves partitions one by one, as KIP-848 says."""
+        return self.strategy.endswith("+reconcile")
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The document of the scenario, with the settings where this protocol has them."""
+        document = document_of(self.scenario)
+        if self.is_reconciled:
+            config = document["config"]
+            moved = {f"group.consumer.{name}": config.pop(name) for name in OF_BROKER}
+            document["config"] = {**config, **moved}
+        return document
 
     def __str__(self) -> str:
         return f"{self.scenario} {self.client} {self.strategy}"
@@ -46,8 +65,13 @@ def cells(
     for scenario in scenarios:
         for client in clients:
             for strategy in strategies:
-                if client not in ONLY_EAGER or strategy == "range":
-                    yield Cell(scenario, client, strategy)
+                cell = Cell(scenario, client, strategy)
+                if cell.is_reconciled:
+                    goes = client not in ONLY_CLASSIC
+                else:
+                    goes = client not in ONLY_EAGER or strategy == "range"
+                if goes:
+                    yield cell
 
 
 def document_of(scenario: str) -> dict[str, Any]:

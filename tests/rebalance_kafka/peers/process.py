@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeAlias
 
 from tests.places import NODE_MODULES, ROOT, node_modules
+from tests.rebalance_kafka.peers.jvm import missing_java
 
 HERE = Path(__file__).parent
 SECONDS = 120.0
@@ -52,6 +53,8 @@ class PeerError(AssertionError):
 def missing(kind: str) -> str | None:
     """Return why a kind of peer cannot run here, None if it can."""
     client = kind.removesuffix("-tool")
+    if kind == "java":
+        return missing_java()
     if client not in NODE_PACKAGES:
         module = PYTHON_MODULES[kind]
         return None if find_spec(module) else f"there is no Python module {module}"
