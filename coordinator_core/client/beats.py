@@ -65,6 +65,10 @@ class Beats:
         late_ms = 0 if self._lateness is None else self._lateness(self.number)
         self.due_ms = at_ms + self.interval_ms + late_ms
 
+    def hasten(self, by_ms: int) -> None:
+        """Let the next heartbeat be due by a time."""
+        self.due_ms = min(self.due_ms, by_ms)
+
     def back_off(self, *, now_ms: int) -> None:
         """Let the next heartbeat be due after retry.backoff.ms."""
         self.due_ms = now_ms + self._backoff_ms

@@ -33,6 +33,12 @@ class Core:
     takes over its assignment. Otherwise it does so in the next poll.
     ``joins_with_calls``: whether a poll that calls the listener about partitions that it gives up joins, too.
     Otherwise the next poll does, and heartbeats are sent meanwhile.
+    ``calls_apart``: whether a member that the coordinator reconciles commits in one poll, is told in the next
+    one what it gives up, and in the one after what it owns. Otherwise one poll does all of it, as far as no
+    commit is in flight.
+    ``commits_in_rounds``: whether auto-commit commits before partitions are given up, not only at intervals.
+    ``first_beat_ms``: how long after a cooperative round in which it gave up nothing a member sends its first
+    heartbeat; 0: after the interval, as after other rounds.
     ``rebalance_timeout_ms``: how long a round waits for the member.
     ``lateness``: returns how many ms later than after its interval the n-th heartbeat is sent; None: never.
     ``dice``: returns the n-th of the random numbers in [0, 1) of choices that are made again and again; None:
@@ -54,6 +60,9 @@ class Core:
     rebalance_timeout_ms: int
     rejoins_at_once: bool = True
     joins_with_calls: bool = True
+    calls_apart: bool = False
+    commits_in_rounds: bool = True
+    first_beat_ms: int = 0
     lateness: Callable[[int], int] | None = None
     dice: Callable[[int], float] | None = None
     generation: Generation = NO_MEMBERSHIP

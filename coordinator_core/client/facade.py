@@ -39,7 +39,8 @@ class Client:
     ``positions``: consumes the partitions, if the application does not do so through `poll`.
     ``fetching``: whether to fetch records.
     ``rebalance_timeout_ms``: max.poll.interval.ms if it is None.
-    ``rejoins_at_once``, ``joins_with_calls``, ``lateness``, ``dice``: as those of `Core`.
+    ``rejoins_at_once``, ``joins_with_calls``, ``calls_apart``, ``commits_in_rounds``,
+    ``first_beat_ms``, ``lateness``, ``dice``: as those of `Core`.
     """
 
     def __init__(
@@ -56,6 +57,9 @@ class Client:
         rebalance_timeout_ms: int | None = None,
         rejoins_at_once: bool = True,
         joins_with_calls: bool = True,
+        calls_apart: bool = False,
+        commits_in_rounds: bool = True,
+        first_beat_ms: int = 0,
         lateness: Callable[[int], int] | None = None,
         dice: Callable[[int], float] | None = None,
     ) -> None:
@@ -76,6 +80,9 @@ class Client:
             config.max_poll_interval_ms if rebalance_timeout_ms is None else rebalance_timeout_ms,
             rejoins_at_once,
             joins_with_calls,
+            calls_apart,
+            commits_in_rounds,
+            first_beat_ms,
             lateness,
             dice,
         )

@@ -23,6 +23,7 @@ MODELS = {
     "aiokafka": "aiokafka",
     "librdkafka": "librdkafka",
     "java": "java",
+    "franz-go": "franz-go",
     "rebalance-lab": "rebalance-lab",
 }
 """Each client, and the ``client`` that stands for it in a scenario."""

@@ -86,7 +86,7 @@ class Takeover:
             self._membership.request_rejoin("the assignment does not match the subscription")
             return
         self._follow(assigned.topics)
-        self._apply(generation, assigned)
+        self._apply(generation, assigned, now_ms=now_ms)
         assignor = self._assignors[generation.protocol or ""]
         after_ms = assignor.rejoin_after_ms(assigned.user_data)
         self._membership.rejoin_at_ms = NEVER if after_ms is None else now_ms + after_ms
@@ -120,12 +120,14 @@ class Takeover:
             core.subscriptions.match(added | frozenset(core.subscriptions.topics))
             core.metadata.request_update()
 
-    def _apply(self, generation: Generation, assigned: _Decoded) -> None:
+    def _apply(self, generation: Generation, assigned: _Decoded, *, now_ms: int) -> None:
         """Revoke, call the assignor, assign, call the listener, in this order (PITFALLS C-52)."""
         owned = self._core.subscriptions.partitions
         kept = frozenset(assigned.listed)
         revoked = sorted(tp for tp in owned if tp not in kept)
         added = [tp for tp in assigned.listed if tp not in owned]
+        if self._protocol is RebalanceProtocol.COOPERATIVE and not revoked and self._core.first_beat_ms:
+            self._beats.hasten(now_ms + self._core.first_beat_ms)
         if self._protocol is RebalanceProtocol.COOPERATIVE and revoked:
             self._core.give_up(revoked)
             self._membership.request_rejoin(f"it gave up partitions: {len(revoked)}")

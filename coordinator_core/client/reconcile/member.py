@@ -95,6 +95,8 @@ class ReconcileMember(MemberPart):
         self._is_full = True
         """Whether the next heartbeat has all fields: the coordinator may not know them."""
         self._must_report = False
+        self._takes_over = False
+        """Whether partitions were given up, and the next poll takes over others."""
         self._attempt = 0
         """The number of memberships so far. Responses to an earlier one are ignored."""
         self.beats = Beats(core, interval_ms)
@@ -268,7 +270,7 @@ class ReconcileMember(MemberPart):
         if not is_known or pattern is not known_pattern:
             self._compared = assigned, topics, owned, pattern
             self._differs = self._wanted() != owned.keys()
-        return self._differs or self._preparation.has_begun
+        return self._differs or self._takes_over or self._preparation.has_begun
 
     def _wanted(self) -> set[TopicPartition]:
         allowed = {
@@ -282,14 +284,20 @@ class ReconcileMember(MemberPart):
         return self._core.subscriptions.partitions.keys() - self._wanted()
 
     def _reconcile(self, *, now_ms: int) -> None:
-        """Give up partitions, after a commit, then take over others."""
+        """Give up partitions, after a commit, then take over others, maybe in a later poll."""
         core, subscriptions = self._core, self._core.subscriptions
-        if self._preparation.has_begun or self._unwanted():
+        prepares = self._preparation.has_begun or core.calls_apart or bool(self._unwanted())
+        if prepares and not self._takes_over:
             before = frozenset(subscriptions.partitions)
             if not self._preparation.run(now_ms=now_ms) or core.generation.is_lost:
                 return
             # What was given up may be assigned again by a later response only.
-            self._assigned -= before - subscriptions.partitions.keys()
+            given_up = before - subscriptions.partitions.keys()
+            self._assigned -= given_up
+            self._takes_over = core.calls_apart and bool(given_up)
+            if self._takes_over:
+                return
+        self._takes_over = False
         owned = sorted(self._wanted())
         added = [tp for tp in owned if tp not in subscriptions.partitions]
         subscriptions.assign_by_group(owned)
@@ -385,6 +393,7 @@ class ReconcileMember(MemberPart):
         self._core.generation = NO_MEMBERSHIP
         self._assigned, self._taken_epoch = frozenset(), -1
         self._is_full, self._must_report, self.beats.is_waiting = True, False, False
+        self._takes_over = False
         self._attempt += 1
         self._move_to(ReconcileState.UNJOINED)
 

@@ -11,7 +11,7 @@ Span: TypeAlias = tuple[int, int]
 
 NONE = Bounds((0, 0))
 
-ClientName: TypeAlias = Literal["java", "librdkafka", "kafka-python", "aiokafka", "rebalance-lab"]
+ClientName: TypeAlias = Literal["java", "librdkafka", "kafka-python", "aiokafka", "franz-go", "rebalance-lab"]
 CLIENTS: tuple[ClientName, ...] = get_args(ClientName)
 """The client libraries whose polls, heartbeats and rounds `simulation.clients` describes."""
 

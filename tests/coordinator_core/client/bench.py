@@ -49,7 +49,10 @@ def refusal(request, error):
 
 
 class Bench:
-    """A consumer, its requests and its outcomes. ``responders``: functions that respond at once, by kind."""
+    """A consumer, its requests and its outcomes. ``responders``: functions that respond at once, by kind.
+
+    ``library``: what differs between client libraries, as arguments of `Client`.
+    """
 
     def __init__(
         self,
@@ -60,6 +63,7 @@ class Bench:
         seed=7,
         source=None,
         fetching=False,
+        library=None,
         **config,
     ):
         self.listener, self.source = RecordingListener(), source
@@ -78,6 +82,7 @@ class Bench:
             listener=self.listener,
             positions=source,
             fetching=fetching,
+            **(library or {}),
         )
         self.listener.client = self.client
         self.responders = {

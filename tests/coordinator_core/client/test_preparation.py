@@ -218,3 +218,9 @@ def test_without_auto_commit_nothing_is_committed(bench):
     rejoining(bench.stable(T0))
     assert bench.requests(m.OffsetCommitRequest) == []
     assert bench.pending(m.JoinGroupRequest)
+
+
+def test_a_consumer_that_commits_at_intervals_only_gives_up_without_a_commit():
+    bench = rejoining(working(library={"commits_in_rounds": False}))
+    assert bench.pending(m.OffsetCommitRequest) == []
+    assert (bench.owned, bench.calls[1:]) == ([], [("revoked", [T0, T1])])

@@ -297,6 +297,47 @@ def test_batches_after_a_known_end_begin_there():
     assert begun == [100, 601]
 
 
+def test_java_is_told_of_a_reconciliation_in_three_polls():
+    """It commits at the end of a batch, gives up at that of the next, and reports it at that of the third."""
+    trace = run("uniform-848+reconcile", client="java")
+    revoked = seen(trace, ev.Revoked)
+    assert revoked
+    for line in revoked:
+        told = seen(trace, ev.Assigned, from_ms=line.at_ms, client=line.event.client, called=True)
+        assert told[0].at_ms - line.at_ms == pytest.approx(5_000, abs=20)
+    assert all(line.at_ms - JOINS_AT > 5_000 for line in revoked)
+
+
+def test_our_consumer_gives_up_and_reports_in_one_poll():
+    trace = run("uniform-848+reconcile", client="rebalance-lab")
+    revoked = seen(trace, ev.Revoked)
+    assert revoked
+    for line in revoked:
+        told = seen(trace, ev.Assigned, from_ms=line.at_ms, client=line.event.client, called=True)
+        assert told[0].at_ms == line.at_ms
+
+
+def repeated(trace):
+    return sum(line.event.duplicates for line in seen(trace, ev.LagMeasured))
+
+
+def test_an_eager_round_of_franz_go_costs_the_records_since_the_last_interval_and_the_batch_in_hand():
+    """It does not commit what it gives up, and finishes the batch that it fetches again."""
+    trace = run(
+        "range", client="franz-go", config={"auto.commit.interval.ms": "5s", "heartbeat.interval.ms": "3s"}
+    )
+    assert 3 * 50 <= repeated(trace) <= 3 * (50 + 50 + 50)
+    assert repeated(run("range", client="aiokafka")) == 0
+
+
+def test_partitions_that_move_cost_franz_go_less_in_a_cooperative_round():
+    assert (
+        0
+        < repeated(run("cooperative-sticky", client="franz-go"))
+        < repeated(run("range", client="franz-go")) / 2
+    )
+
+
 def test_equal_seeds_give_equal_batches():
     assert run(record_cv=1, seed=3).encode() == run(record_cv=1, seed=3).encode()
     assert run(record_cv=1, seed=3).encode() != run(record_cv=1, seed=4).encode()
@@ -322,7 +363,8 @@ def test_heartbeats_of_members_that_began_together_drift_apart():
 
 
 @pytest.mark.parametrize(
-    ("client", "strategy"), [("librdkafka", "cooperative-sticky"), ("aiokafka", "range")]
+    ("client", "strategy"),
+    [("librdkafka", "cooperative-sticky"), ("aiokafka", "range"), ("franz-go", "cooperative-sticky")],
 )
 def test_committed_offsets_do_not_go_back_when_rates_change_during_a_batch(client, strategy):
     """The last poll has returned the records of the batch: the records produced since then are not in it."""

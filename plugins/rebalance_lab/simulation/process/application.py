@@ -11,7 +11,7 @@ from coordinator_core.protocol import events as ev
 from rebalance_lab.scenarios.application import Application as Times
 from rebalance_lab.scenarios.application import Span
 from rebalance_lab.simulation.process.batches import Batches
-from rebalance_lab.simulation.process.clients import ClientFacts
+from rebalance_lab.simulation.process.clients import ClientFacts, Commits
 from rebalance_lab.simulation.process.load import Load
 from rebalance_lab.simulation.process.workers import Work, Worker
 from rebalance_lab.simulation.world.clock import VirtualClock
@@ -127,18 +127,24 @@ class Application:
         return self._batches.longest_ms >= interval_ms and not self.keeps_up
 
     def hand_out(self) -> None:
-        """Note the offsets that a commit has now: those of the records that the last poll returned.
+        """Note the offsets that a commit has now, if they are not those of the records that are handled.
 
-        They are those at the end of the batch under way, at the speed at its first commit. A batch of which
-        less is handled in its time, as the rates or the partitions change, has no others.
+        They are those at the end of the batch under way, at the speed at its first commit: a batch of which
+        less is handled in its time, as the rates or the partitions change, has no others. Or those at its
+        begin, a mean batch before its end, unless the application has ended its work.
         """
-        if not self.facts.commits_handed_out or self.keeps_up:
+        commits, now_ms = self.facts.commits, self._clock.now_ms
+        if commits is Commits.HANDLED or self.keeps_up:
             return
-        now_ms, end_ms, handed_out = self._clock.now_ms, self.next_poll_ms(), self._handed_out
-        flows = self._worker.flows
-        new = [p for p in flows if p not in handed_out] if end_ms == self._handed_out_ms else list(flows)
+        end_ms, handed_out, flows = self.next_poll_ms(), self._handed_out, self._worker.flows
+        if commits is Commits.BEFORE_BATCH:
+            at_ms = now_ms if self._has_stopped else min(now_ms, end_ms - round(self._batches.mean_ms))
+            new = list(flows)
+        else:
+            at_ms = end_ms
+            new = [p for p in flows if p not in handed_out] if end_ms == self._handed_out_ms else list(flows)
         self._handed_out_ms = end_ms
-        ends = self._load.positions(self._worker, new, now_ms=now_ms, ahead_ms=end_ms - now_ms)
+        ends = self._load.positions(self._worker, new, now_ms=now_ms, ahead_ms=at_ms - now_ms)
         for partition, offset in ends.items():
             handed_out[partition] = max(offset, handed_out.get(partition, 0))
 
@@ -217,6 +223,8 @@ class Application:
         self._waiting.update((p, offset) for p, offset in positions.items() if p in self._restoring)
         for partition in ready:
             self._handed_out.pop(partition, None)
+        if self.facts.commits is Commits.BEFORE_BATCH:
+            self._handed_out |= ready
         if ready:
             self._load.start(self._worker, ready, now_ms=self._clock.now_ms)
 
@@ -231,8 +239,14 @@ class Application:
             self.release(TopicPartition(t, n) for t, numbers in event.partitions.items() for n in numbers)
 
     def release(self, partitions: Iterable[TopicPartition]) -> None:
-        """End the work on partitions."""
-        listed = list(partitions)
+        """End the work on partitions.
+
+        The batch in hand is finished. If commits have only what was handled before it, it is fetched again.
+        """
+        listed, flows = list(partitions), self._worker.flows
+        if self.facts.commits is Commits.BEFORE_BATCH and not (self._has_stopped or self.keeps_up):
+            share = sum(partition in flows for partition in listed) / max(1, len(flows))
+            self._repeat(share * (self.next_poll_ms() - self._clock.now_ms))
         for partition in listed:
             self._restoring.pop(partition, None)
             self._waiting.pop(partition, None)
@@ -243,6 +257,10 @@ class Application:
         """Return the offsets to commit, of those partitions that it works on."""
         self.hand_out()
         offsets = self._load.positions(self._worker, partitions, now_ms=now_ms)
+        if self.facts.commits is Commits.BEFORE_BATCH:
+            if self.keeps_up:
+                self._handed_out |= offsets
+            return {p: self._handed_out.get(p, offset) for p, offset in offsets.items()}
         return {p: max(offset, self._handed_out.get(p, 0)) for p, offset in offsets.items()}
 
     def halt(self, halted: bool) -> None:
@@ -291,9 +309,13 @@ class Application:
     def _handle_again(self, time_ms: float) -> None:
         """Handle the rest of a batch whose partitions others have taken over while it stood still."""
         owned = len(self._client.partitions)
-        if owned and self._batches.record_ms:
-            lost = 1 - len(self._worker.flows) / owned
-            self._load.handle_again(int(lost * time_ms / self._batches.record_ms))
+        if owned:
+            self._repeat((1 - len(self._worker.flows) / owned) * time_ms)
+
+    def _repeat(self, time_ms: float) -> None:
+        """Handle records for a time that somebody handles again."""
+        if self._batches.record_ms:
+            self._load.handle_again(int(time_ms / self._batches.record_ms))
 
     def _call(self, took_ms: int, why: str) -> None:
         self._called_until_ms = self._clock.now_ms + took_ms

@@ -1,7 +1,7 @@
 """What differs between client libraries, as facts.
 
-The facts of `java` follow from the source of Kafka's consumer, its heartbeats in calls also from runs of 4.3.
-The others were measured with the libraries.
+The facts of `java` follow from the source of Kafka's consumer, its calls also from runs of 4.3. Those of
+`franz-go` follow from runs of 1.21. The others were measured with the libraries.
 """
 
 from dataclasses import dataclass
@@ -22,6 +22,18 @@ class Joins(Enum):
     IN_BACKGROUND = "in the background, while the application handles a batch"
 
 
+class Commits(Enum):
+    """What auto-commit commits, and when.
+
+    `HANDLED` commits in polls, at intervals from the first assignment, and before partitions are given up.
+    The others commit at intervals from the start of the consumer, `BEFORE_BATCH` only then.
+    """
+
+    HANDLED = "the records that are handled"
+    HANDED_OUT = "the records that polls have returned, handled or not"
+    BEFORE_BATCH = "the records that were handled when the batch in hand was polled"
+
+
 @dataclass(frozen=True, slots=True)
 class ClientFacts:
     """How a client library goes through a round.
@@ -33,9 +45,9 @@ class ClientFacts:
       under way. Otherwise they return nothing until the round is over.
     - ``rejoins_at_once``: a member that gave up partitions at the end of a round joins again in the same
       poll. Otherwise it does so in the next one, and handles a batch before.
-    - ``commits_handed_out``: auto-commit commits what polls have returned, handled or not, at intervals from
-      the start of the consumer. Otherwise it commits in polls what earlier polls returned, at intervals from
-      the first assignment.
+    - ``calls_apart``: under KIP-848, a member commits in one poll, is told in the next one what it gives up,
+      and in the one after what it owns. Otherwise one poll does all of it.
+    - ``commits``: what auto-commit commits, and when.
     - ``fetches_every_ms``: after a round in which a member kept partitions and got no other ones, it fetches
       records at the end of an interval of this length. The intervals begin when it last got partitions. 0:
       it fetches at once.
@@ -44,25 +56,32 @@ class ClientFacts:
     - ``is_cooperative``: the library has cooperative assignors.
     - ``beats_in_revoked``, ``beats_in_assigned``: heartbeats are sent while the listener is called. Otherwise
       a call that takes longer than the session ends it.
-    - ``waits_for_session``: the rebalance timeout is session.timeout.ms. Otherwise it is
-      max.poll.interval.ms.
+    - ``first_beat_ms``: how long after a cooperative round in which it gave up nothing a member sends its
+      first heartbeat; 0: after the interval, as after other rounds.
+    - ``waits_for_session``: the rebalance timeout is session.timeout.ms. Otherwise it is ``rebalance_ms``, or
+      max.poll.interval.ms if that is 0.
     """
 
     joins: Joins = Joins.IN_POLL
     reads_in_poll: bool = False
     records_in_round: bool = True
     rejoins_at_once: bool = True
-    commits_handed_out: bool = False
+    calls_apart: bool = False
+    commits: Commits = Commits.HANDLED
     fetches_every_ms: int = 0
     heartbeat_late_ms: Span = NONE
     is_cooperative: bool = True
     beats_in_revoked: bool = True
     beats_in_assigned: bool = True
+    first_beat_ms: int = 0
     waits_for_session: bool = False
+    rebalance_ms: int = 0
 
     def rebalance_timeout_ms(self, config: ClientConfig) -> int:
         """Return how long rounds wait for a member."""
-        return config.session_timeout_ms if self.waits_for_session else config.max_poll_interval_ms
+        if self.waits_for_session:
+            return config.session_timeout_ms
+        return self.rebalance_ms or config.max_poll_interval_ms
 
     @property
     def gains_from_cooperation(self) -> bool:
@@ -71,9 +90,12 @@ class ClientFacts:
 
 
 CLIENTS = {
-    "java": ClientFacts(reads_in_poll=True, heartbeat_late_ms=(2, 20)),
+    "java": ClientFacts(reads_in_poll=True, calls_apart=True, heartbeat_late_ms=(2, 20)),
     "librdkafka": ClientFacts(
-        joins=Joins.UNLESS_CALLED, commits_handed_out=True, fetches_every_ms=1_000, heartbeat_late_ms=(1, 5)
+        joins=Joins.UNLESS_CALLED,
+        commits=Commits.HANDED_OUT,
+        fetches_every_ms=1_000,
+        heartbeat_late_ms=(1, 5),
     ),
     "kafka-python": ClientFacts(
         records_in_round=False,
@@ -84,11 +106,18 @@ CLIENTS = {
     ),
     "aiokafka": ClientFacts(
         joins=Joins.IN_BACKGROUND,
-        commits_handed_out=True,
+        commits=Commits.HANDED_OUT,
         heartbeat_late_ms=(0, 2),
         beats_in_assigned=False,
         is_cooperative=False,
         waits_for_session=True,
+    ),
+    "franz-go": ClientFacts(
+        joins=Joins.IN_BACKGROUND,
+        commits=Commits.BEFORE_BATCH,
+        heartbeat_late_ms=(0, 2),
+        first_beat_ms=500,
+        rebalance_ms=60_000,
     ),
     "rebalance-lab": ClientFacts(heartbeat_late_ms=(0, 3), beats_in_revoked=False, beats_in_assigned=False),
 }

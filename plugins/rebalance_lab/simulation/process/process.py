@@ -22,7 +22,7 @@ from rebalance_lab.scenarios.application import NONE
 from rebalance_lab.scenarios.scenario import Member
 from rebalance_lab.simulation.process.application import Application
 from rebalance_lab.simulation.process.batches import Batches
-from rebalance_lab.simulation.process.clients import CLIENTS, Joins
+from rebalance_lab.simulation.process.clients import CLIENTS, Commits, Joins
 from rebalance_lab.simulation.skipping.quiet import Overload
 from rebalance_lab.simulation.skipping.rest import Rest
 from rebalance_lab.simulation.world.clock import Alarm
@@ -79,12 +79,11 @@ class Process:
         batches = Batches.of(member, config.max_poll_records)
         if started := batches.started(member.id, config.max_poll_interval_ms):
             world.emit(started)
-        self._name, self._rank = name, rank
         last_rank = rank + ranks(world.brokers.places) - 1
         late_ms = facts.heartbeat_late_ms if member.process_rate is not None else NONE
         lateness = Spread(*late_ms, Dice(f"{world.network.seed}:{name}:heartbeats"))
         choices = Dice(f"{world.network.seed}:{name}:choices")
-        self._world, self._clock = world, world.clock
+        self._name, self._rank, self._world, self._clock = name, rank, world, world.clock
         self._assignors = "/".join(assignor.name for assignor in assignors)
         self._joins_after_calls = facts.beats_in_revoked and times.on_revoked[1] > 0
         self.client = Client(
@@ -98,6 +97,9 @@ class Process:
             rebalance_timeout_ms=facts.rebalance_timeout_ms(config),
             rejoins_at_once=facts.rejoins_at_once,
             joins_with_calls=not self._joins_after_calls,
+            calls_apart=facts.calls_apart,
+            commits_in_rounds=facts.commits is not Commits.BEFORE_BATCH,
+            first_beat_ms=facts.first_beat_ms,
             lateness=lateness.at,
             dice=choices.at,
         )
@@ -184,7 +186,7 @@ class Process:
         now_ms = self._clock.now_ms
         if self._subscribed and self._has_pattern is not (pattern is not None):
             self._after(self.client.unsubscribe(now_ms=now_ms))
-        if not self._subscribed and self._facts.commits_handed_out:
+        if not self._subscribed and self._facts.commits is not Commits.HANDLED:
             self.client.begin_auto_commit(now_ms=now_ms)
         self._subscribed, self._has_pattern = True, pattern is not None
         if pattern is not None:
@@ -500,12 +502,10 @@ class Process:
 
     def _tell_application(self, outcome: ClientOutcome, *, polled: bool, calls: bool) -> int:
         """Pass on what the client reports, and return how long the calls of the listener take."""
-        called_ms = 0
         changes = self._take(outcome.events)
         if not calls:
             self._application.resumed()
-        elif changes:
-            called_ms = self._application.took(changes)
+        called_ms = self._application.took(changes) if calls and changes else 0
         if polled:
             took_over = ev.Assigned in map(type, changes)
             self._application.polled(is_at_rest=self.client.is_at_rest, took_over=took_over)

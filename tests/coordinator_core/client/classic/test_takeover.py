@@ -178,3 +178,12 @@ def test_only_the_chosen_assignor_is_called(bench):
     bench = Bench(assignors=[DealingAssignor("a", (EAGER,)), DealingAssignor("b", (EAGER,))])
     bench.stable(T0, protocol="b")
     assert (bench.assignors[0].calls, bench.assignors[1].calls) == ([], [("on_assignment", [T0], 1)])
+
+
+@pytest.mark.parametrize(("library", "wait_ms"), [({"first_beat_ms": 500}, 500), ({}, 3_000)])
+def test_the_first_heartbeat_after_a_cooperative_round_can_come_early(library, wait_ms):
+    """As that of franz-go does."""
+    bench = cooperative(enable_auto_commit=False, library=library)
+    bench.stable(T0)
+    bench.round(T0, T1)
+    assert bench.client.timer_ms - bench.now_ms == wait_ms

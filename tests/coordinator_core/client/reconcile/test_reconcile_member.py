@@ -312,3 +312,50 @@ def test_a_membership_is_continued_only_by_a_member_outside_a_group(bench):
         bench.client.resume_membership(
             bench.client.generation, {}, topics=("t",), last_response_ms=0, now_ms=bench.now_ms
         )
+
+
+APART = {"calls_apart": True}
+
+
+def test_with_calls_apart_a_member_commits_gives_up_and_takes_over_in_a_poll_each():
+    """As Kafka's Java consumer does: it tells the coordinator only then that it has given something up."""
+    bench = Consumer(library=APART, enable_auto_commit=True, auto_offset_reset="earliest").joins(
+        owned=(T0, T1)
+    )
+    bench.beats()
+    bench.heard(1, T0, T2)
+    assert bench.sent(m.OffsetCommitRequest).request.generation_id == 1
+    assert bench.owned == [T0, T1]
+    bench.accept(m.OffsetCommitRequest)
+    bench.poll()
+    assert (bench.owned, bench.calls[-1]) == ([T0], ("revoked", [T1]))
+    bench.sleep(0)
+    assert bench.pending(Request) == []
+    bench.poll()
+    assert (bench.owned, bench.calls[-1]) == ([T0, T2], ("assigned", [T2]))
+    bench.sleep(0)
+    assert bench.sent(Request).request.topic_partitions == (T0, T2)
+
+
+def test_with_calls_apart_a_member_that_gives_up_nothing_commits_before_it_takes_over():
+    bench = Consumer(library=APART, enable_auto_commit=True, auto_offset_reset="earliest").joins(owned=(T0,))
+    bench.beats()
+    bench.heard(1, T0, T1)
+    assert bench.owned == [T0]
+    bench.accept(m.OffsetCommitRequest)
+    bench.polls()
+    assert (bench.owned, bench.calls[-1]) == ([T0, T1], ("assigned", [T1]))
+
+
+def test_with_calls_apart_a_member_that_is_fenced_before_it_takes_over_begins_anew():
+    bench = Consumer(library=APART).joins(owned=(T0, T1))
+    bench.beats()
+    bench.heard(1, T0)
+    assert bench.owned == [T0]
+    bench.beats()
+    bench.refused(ErrorCode.FENCED_MEMBER_EPOCH)
+    bench.polls()
+    bench.polls()
+    assert bench.calls[-1] == ("lost", [T0])
+    bench.heard(2, T1)
+    assert bench.owned == [T1]
