@@ -286,8 +286,8 @@ class ReconcileMember(MemberPart):
     def _reconcile(self, *, now_ms: int) -> None:
         """Give up partitions, after a commit, then take over others, maybe in a later poll."""
         core, subscriptions = self._core, self._core.subscriptions
-        prepares = self._preparation.has_begun or core.calls_apart or bool(self._unwanted())
-        if prepares and not self._takes_over:
+        gives_up = self._preparation.has_begun or bool(self._unwanted())
+        if gives_up or (core.calls_apart and not self._takes_over):
             before = frozenset(subscriptions.partitions)
             if not self._preparation.run(now_ms=now_ms) or core.generation.is_lost:
                 return

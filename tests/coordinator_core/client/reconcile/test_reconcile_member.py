@@ -359,3 +359,15 @@ def test_with_calls_apart_a_member_that_is_fenced_before_it_takes_over_begins_an
     assert bench.calls[-1] == ("lost", [T0])
     bench.heard(2, T1)
     assert bench.owned == [T1]
+
+
+def test_with_calls_apart_what_a_later_response_takes_away_is_given_up_before_it_takes_over():
+    bench = Consumer(library=APART).joins(owned=(T0, T1, T2))
+    bench.beats()
+    bench.heard(1, T0, T1, polls=False)
+    bench.poll()
+    assert bench.owned == [T0, T1]
+    bench.beats()
+    bench.heard(2, T0)
+    assert bench.owned == [T0]
+    assert [e.partitions for e in bench.events_of(Revoked)] == [{"t": [2]}, {"t": [1]}]
