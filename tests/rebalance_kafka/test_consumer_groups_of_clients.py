@@ -11,6 +11,7 @@ import pytest
 from coordinator_core.errors import ProtocolError
 from rebalance_kafka import Consumer
 from rebalance_kafka.broker.background import BackgroundBroker
+from tests.rebalance_kafka.peers import Peer, missing
 from tests.rebalance_kafka.served import Served, serving
 
 confluent_kafka = pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
@@ -101,6 +102,26 @@ class Ours:
     def close(self):
         self.loop.run_until_complete(self.consumer.close())
         self.loop.close()
+
+
+class Java:
+    """A member of Kafka's Java client, which polls in a process of its own."""
+
+    def __init__(self, address, name, folder, *, assignor="range"):
+        options = {"bootstrap": address, "group": "g", "topics": [TOPIC], "client_id": name}
+        self.peer = Peer("java", name, folder, {**options, "strategy": f"{assignor}-848+reconcile"})
+        self.values = []
+
+    def poll(self):
+        self.values += [int(value) for *_, value in self.peer.ask("records")["records"]]
+
+    @property
+    def owned(self):
+        return set(self.peer.membership().owned)
+
+    def close(self):
+        self.peer.close(ENOUGH_SECONDS)
+        self.peer.kill()
 
 
 def share(*members, partitions=PARTITIONS):
@@ -224,6 +245,25 @@ def test_our_consumer_shares_a_group_with_confluent_kafka(broker):
         while set(ours.values + theirs.values + third.values) != set(range(60)):
             assert time.monotonic() < until
             for member in (theirs, third):
+                member.poll()
+
+
+@pytest.mark.skipif(missing("java") is not None, reason=missing("java") or "it is there")
+def test_the_java_client_shares_a_group_with_confluent_kafka_and_our_consumer(broker, tmp_path):
+    produce(broker.address, 60)
+    java = Java(broker.address, "java", tmp_path)
+    share(java)
+    theirs = Theirs(broker.address, "theirs", **{"group.remote.assignor": "range"})
+    ours = Ours(broker.address, "ours", strategy="range")
+    share(java, theirs, ours)
+    assert described(broker.address).partition_assignor == "range"
+    theirs.close()
+    share(java, ours)
+    with closed(java, ours):
+        until = time.monotonic() + ENOUGH_SECONDS
+        while set(java.values + theirs.values + ours.values) != set(range(60)):
+            assert time.monotonic() < until
+            for member in (java, ours):
                 member.poll()
 
 
