@@ -144,7 +144,7 @@ def write(path: Path, real: dict[Cell, list[Figures]]) -> None:
     lines = ",\n  ".join(json.dumps({**cell._asdict(), "runs": real[cell]}) for cell in ordered)
     head = {
         "made_by": "python -m tests.calibration --measure",
-        "versions": {**{package: version(package) for package in PACKAGES}, "java": client_version()},
+        "versions": {package: version(package) for package in PACKAGES} | {"java": client_version()},
         "figures": Figures._fields,
     }
     path.write_text(f'{json.dumps(head)[:-1]}, "cells": [\n  {lines}\n]}}\n', encoding="utf-8")

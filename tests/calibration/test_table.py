@@ -1,10 +1,15 @@
 """The table of real and predicted figures."""
 
+from pathlib import Path
+
 import pytest
 
+from rebalance_lab import default_registry, simulate
+from rebalance_lab.scenarios.scenario import parse_scenario
 from tests.calibration.__main__ import read, write
-from tests.calibration.cells import ORDER, Cell, cells, document_of, simulated_by
-from tests.calibration.figures import Figures
+from tests.calibration.cells import MODELS, ORDER, STRATEGIES, Cell, cells, document_of, simulated_by
+from tests.calibration.figures import Figures, stops_of
+from tests.calibration.predicted import predicted
 from tests.calibration.table import markdown, rows, summary, text
 
 CELL = Cell("leave", "librdkafka", "range")
@@ -50,3 +55,31 @@ def test_every_scenario_is_a_document_with_a_client():
         document = simulated_by(document_of(scenario), "rebalance-lab")
         assert document["name"] == scenario
         assert {entry["client"] for entry in document["members"]} == {"rebalance-lab"}
+
+
+def test_figures_that_others_measured_are_cells_of_the_table():
+    found = read(Path(__file__).parent / "franz-go.json")
+    assert set(found) == set(cells(ORDER, ("franz-go",), STRATEGIES))
+    assert all(len(runs) == 3 for runs in found.values())
+
+
+def test_a_group_that_the_brokers_reconcile_has_its_times_from_them():
+    config = Cell("join", "java", "uniform-848+reconcile").document["config"]
+    times = {name: value for name, value in config.items() if "session" in name or "heartbeat" in name}
+    assert times == {"group.consumer.session.timeout.ms": "6s", "group.consumer.heartbeat.interval.ms": "1s"}
+
+
+def test_only_clients_with_the_protocol_are_measured_under_it():
+    reconciled = {cell.client for cell in cells(ORDER, tuple(MODELS), STRATEGIES) if cell.is_reconciled}
+    assert reconciled == {"librdkafka", "java", "franz-go", "rebalance-lab"}
+
+
+def test_stops_of_a_group_that_is_reconciled_count_from_the_first_change_on():
+    """Partitions move while the members join one after another: they are no stops of the change."""
+    document = simulated_by(document_of("join"), "java") | {"events": []}
+    scenario = parse_scenario(document, where="s")
+    quiet = simulate(scenario, "uniform-848+reconcile", default_registry())
+    assert list(stops_of(quiet)) != []
+    assert list(stops_of(quiet, after_start=True)) == []
+    (run,) = predicted(Cell("join", "java", "uniform-848+reconcile"), seeds=1)
+    assert run.stopped_partitions > 0
