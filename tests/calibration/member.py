@@ -224,6 +224,8 @@ class RebalanceLab:
         from rebalance_kafka import Consumer
 
         options, log = self._options, self._log
+        assignor, _, protocol = options.strategy.partition("+")
+        protocols = {"protocol": "consumer", "strategy": assignor.removesuffix("-848")}
 
         class Listener:
             def on_partitions_revoked(self, partitions):
@@ -238,7 +240,7 @@ class RebalanceLab:
         self._consumer = Consumer(
             bootstrap_servers=options.bootstrap,
             group_id=options.group,
-            strategy=options.strategy,
+            **(protocols if protocol else {"strategy": assignor}),
             settings={
                 "client.id": options.name,
                 "auto.offset.reset": "earliest",
