@@ -164,6 +164,15 @@ def test_librdkafka_fetches_again_at_whole_seconds_from_its_last_new_partitions(
 # --- callbacks and state
 
 
+def test_librdkafka_fetches_on_if_a_reconciliation_gives_it_another_epoch_and_nothing_else():
+    """Four members become five of equal shares: two of the four give up partitions, and only they pause."""
+    events = [{"at": JOINS_AT, "join": {"id": "late", "topics": ["t"], "process_rate": 10, "start_up": "1s"}}]
+    trace = run("uniform-848+reconcile", client="librdkafka", events=events, count=4)
+    paused = {line.event.client for line in seen(trace, ev.WorkStopped, why="round")}
+    assert paused == {line.event.client for line in seen(trace, ev.Revoked)}
+    assert len(paused) == 2
+
+
 def test_a_callback_delays_the_join_and_stops_all_work():
     quick, slow = run(), run(on_revoked="700ms")
     assert rests(slow)[0] - rests(quick)[0] == pytest.approx(700, abs=50)

@@ -198,7 +198,7 @@ class Application:
                 every_ms = self.facts.fetches_every_ms
                 if event.added:
                     self._fetched_ms = now_ms
-                elif event.owned and every_ms:
+                elif event.owned and event.called and every_ms:
                     refetch_ms = every_ms - (now_ms + took_ms - self._fetched_ms) % every_ms
                 added = [p for p in self._client.partitions if p not in self._known]
                 self._known = dict.fromkeys(self._client.partitions)
