@@ -130,9 +130,9 @@ class Author:
     name = "author"
 
     def assign(self, cluster, group):
-        first, *others = sorted(group, key=hash)
+        members = sorted(group, key=hash)
         every = [(topic, n) for topic in cluster.topics for n in range(cluster.partition_count(topic))]
-        return {first: every} | dict.fromkeys(others, [])
+        return {member: every[i :: len(members)] for i, member in enumerate(members)}
 """
 
 
