@@ -23,12 +23,10 @@ from coordinator_core.protocol.events import (
 )
 
 
-@dataclass(slots=True)
-class Core:
-    """The objects that several parts need.
+@dataclass(frozen=True, slots=True)
+class Library:
+    """What client libraries do differently, by default as our consumer does it.
 
-    ``source``: the position source, if the client itself returns no records.
-    ``generation``: the identity of the consumer in its group; the family's member writes it.
     ``rejoins_at_once``: whether a member that must join again at the end of a round does so in the poll that
     takes over its assignment. Otherwise it does so in the next poll.
     ``joins_with_calls``: whether a poll that calls the listener about partitions that it gives up joins, too.
@@ -39,6 +37,24 @@ class Core:
     ``commits_in_rounds``: whether auto-commit commits before partitions are given up, not only at intervals.
     ``first_beat_ms``: how long after a cooperative round in which it gave up nothing a member sends its first
     heartbeat; 0: after the interval, as after other rounds.
+    """
+
+    rejoins_at_once: bool = True
+    joins_with_calls: bool = True
+    calls_apart: bool = False
+    commits_in_rounds: bool = True
+    first_beat_ms: int = 0
+
+
+OURS = Library()
+
+
+@dataclass(slots=True)
+class Core:
+    """The objects that several parts need.
+
+    ``source``: the position source, if the client itself returns no records.
+    ``generation``: the identity of the consumer in its group; the family's member writes it.
     ``rebalance_timeout_ms``: how long a round waits for the member.
     ``lateness``: returns how many ms later than after its interval the n-th heartbeat is sent; None: never.
     ``dice``: returns the n-th of the random numbers in [0, 1) of choices that are made again and again; None:
@@ -58,11 +74,7 @@ class Core:
     callbacks: Callbacks
     source: PositionSource | None
     rebalance_timeout_ms: int
-    rejoins_at_once: bool = True
-    joins_with_calls: bool = True
-    calls_apart: bool = False
-    commits_in_rounds: bool = True
-    first_beat_ms: int = 0
+    library: Library
     lateness: Callable[[int], int] | None = None
     dice: Callable[[int], float] | None = None
     generation: Generation = NO_MEMBERSHIP

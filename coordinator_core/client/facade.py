@@ -10,7 +10,7 @@ from coordinator_core.client.callbacks import Callbacks
 from coordinator_core.client.closing import Closing
 from coordinator_core.client.config import ClientConfig
 from coordinator_core.client.coordinator_finder import CoordinatorFinder
-from coordinator_core.client.core import Core
+from coordinator_core.client.core import OURS, Core, Library
 from coordinator_core.client.fetcher import Fetcher
 from coordinator_core.client.generation import Generation
 from coordinator_core.client.member import NO_GROUP, MakeMember, Outlook
@@ -39,8 +39,8 @@ class Client:
     ``positions``: consumes the partitions, if the application does not do so through `poll`.
     ``fetching``: whether to fetch records.
     ``rebalance_timeout_ms``: max.poll.interval.ms if it is None.
-    ``rejoins_at_once``, ``joins_with_calls``, ``calls_apart``, ``commits_in_rounds``,
-    ``first_beat_ms``, ``lateness``, ``dice``: as those of `Core`.
+    ``library``: what this client does as other libraries do it.
+    ``lateness``, ``dice``: as those of `Core`.
     """
 
     def __init__(
@@ -55,11 +55,7 @@ class Client:
         positions: PositionSource | None = None,
         fetching: bool = True,
         rebalance_timeout_ms: int | None = None,
-        rejoins_at_once: bool = True,
-        joins_with_calls: bool = True,
-        calls_apart: bool = False,
-        commits_in_rounds: bool = True,
-        first_beat_ms: int = 0,
+        library: Library = OURS,
         lateness: Callable[[int], int] | None = None,
         dice: Callable[[int], float] | None = None,
     ) -> None:
@@ -78,11 +74,7 @@ class Client:
             callbacks,
             positions,
             config.max_poll_interval_ms if rebalance_timeout_ms is None else rebalance_timeout_ms,
-            rejoins_at_once,
-            joins_with_calls,
-            calls_apart,
-            commits_in_rounds,
-            first_beat_ms,
+            library,
             lateness,
             dice,
         )

@@ -14,9 +14,10 @@ import typer
 
 from coordinator_core import default_registry
 from coordinator_core.registry.registry import Registry
-from tests.calibration.cells import MODELS, ORDER, STRATEGIES, Cell, cells
+from tests.calibration.cells import CLIENTS, ORDER, STRATEGIES, Cell, cells
 from tests.calibration.figures import Figures, figures
 from tests.calibration.lines import Observed, observed_in
+from tests.calibration.member import KINDS
 from tests.calibration.observed import trace_of
 from tests.calibration.predicted import SEEDS, predicted
 from tests.calibration.real import run
@@ -54,15 +55,20 @@ def main(
     as_json: Annotated[Path | None, typer.Option("--json", help="Write the table as JSON.")] = None,
 ) -> None:
     """Print real medians beside predicted medians and ranges."""
-    chosen = list(cells(tuple(scenario or ORDER), tuple(client or MODELS), tuple(strategy or STRATEGIES)))
+    clients = tuple(client or (KINDS if measure else CLIENTS))
+    if measure and (unknown := [name for name in clients if name not in KINDS]):
+        raise typer.BadParameter(
+            f"found {', '.join(unknown)}, expected {', '.join(KINDS)}", param_hint="--client"
+        )
+    chosen = list(cells(tuple(scenario or ORDER), clients, tuple(strategy or STRATEGIES)))
     real = read(data)
     if measure or logs is not None:
-        for cell in chosen:
-            real.pop(cell, None)
+        fresh: dict[Cell, list[Figures]] = {}
         found = kept(logs, chosen) if logs is not None else measured(chosen, repetitions, at_once, keep)
         for cell, one in found:
-            real.setdefault(cell, []).append(one)
-            write(data, real)
+            fresh.setdefault(cell, []).append(one)
+            write(data, real | fresh)
+        real |= fresh
     for file in add or ():
         real |= read(file)
     table = rows(

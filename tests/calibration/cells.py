@@ -18,15 +18,7 @@ ORDER = (
     "freeze",
     "rolling",
 )
-MODELS = {
-    "kafka-python": "kafka-python",
-    "aiokafka": "aiokafka",
-    "librdkafka": "librdkafka",
-    "java": "java",
-    "franz-go": "franz-go",
-    "rebalance-lab": "rebalance-lab",
-}
-"""Each client, and the ``client`` that stands for it in a scenario."""
+CLIENTS = ("kafka-python", "aiokafka", "librdkafka", "java", "franz-go", "rebalance-lab")
 
 STRATEGIES = ("range", "cooperative-sticky", "uniform-848+reconcile")
 ONLY_EAGER = ("aiokafka",)
@@ -82,10 +74,9 @@ def document_of(scenario: str) -> dict[str, Any]:
 
 def simulated_by(document: Mapping[str, Any], client: str) -> dict[str, Any]:
     """Return the document with the client library of all its members."""
-    model = MODELS[client]
 
     def of_client(entry: Mapping[str, Any]) -> dict[str, Any]:
-        return {**entry, "client": model}
+        return {**entry, "client": client}
 
     events = [
         {**event, "join": of_client(event["join"])} if "join" in event else event

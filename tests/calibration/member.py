@@ -31,6 +31,7 @@ import msgspec
 
 from coordinator_core import default_registry
 from tests.rebalance_kafka.peers import jvm
+from tests.rebalance_kafka.peers.line_protocol import assignor_of_brokers
 
 SLICE_SECONDS = 0.02
 FROZEN_SECONDS = 0.3
@@ -183,15 +184,15 @@ class Librdkafka:
         from confluent_kafka import Consumer
 
         options, log = self._options, self._log
-        assignor, _, protocol = options.strategy.partition("+")
+        assignor = assignor_of_brokers(options.strategy)
         settings: dict[str, Any] = {
             "bootstrap.servers": options.bootstrap,
             "group.id": options.group,
             "client.id": options.name,
             **(
-                {"group.protocol": "consumer", "group.remote.assignor": assignor.removesuffix("-848")}
-                if protocol
-                else {"partition.assignment.strategy": assignor}
+                {"group.protocol": "consumer", "group.remote.assignor": assignor}
+                if assignor
+                else {"partition.assignment.strategy": options.strategy}
             ),
             "fetch.message.max.bytes": FETCHED_BYTES,
             "auto.offset.reset": "earliest",
@@ -224,8 +225,7 @@ class RebalanceLab:
         from rebalance_kafka import Consumer
 
         options, log = self._options, self._log
-        assignor, _, protocol = options.strategy.partition("+")
-        protocols = {"protocol": "consumer", "strategy": assignor.removesuffix("-848")}
+        assignor = assignor_of_brokers(options.strategy)
 
         class Listener:
             def on_partitions_revoked(self, partitions):
@@ -240,7 +240,8 @@ class RebalanceLab:
         self._consumer = Consumer(
             bootstrap_servers=options.bootstrap,
             group_id=options.group,
-            **(protocols if protocol else {"strategy": assignor}),
+            protocol="consumer" if assignor else "classic",
+            strategy=assignor or options.strategy,
             settings={
                 "client.id": options.name,
                 "auto.offset.reset": "earliest",

@@ -7,7 +7,7 @@ import pytest
 from rebalance_lab import default_registry, simulate
 from rebalance_lab.scenarios.scenario import parse_scenario
 from tests.calibration.__main__ import read, write
-from tests.calibration.cells import MODELS, ORDER, STRATEGIES, Cell, cells, document_of, simulated_by
+from tests.calibration.cells import CLIENTS, ORDER, STRATEGIES, Cell, cells, document_of, simulated_by
 from tests.calibration.figures import Figures, stops_of
 from tests.calibration.predicted import predicted
 from tests.calibration.table import markdown, rows, summary, text
@@ -70,7 +70,7 @@ def test_a_group_that_the_brokers_reconcile_has_its_times_from_them():
 
 
 def test_only_clients_with_the_protocol_are_measured_under_it():
-    reconciled = {cell.client for cell in cells(ORDER, tuple(MODELS), STRATEGIES) if cell.is_reconciled}
+    reconciled = {cell.client for cell in cells(ORDER, CLIENTS, STRATEGIES) if cell.is_reconciled}
     assert reconciled == {"librdkafka", "java", "franz-go", "rebalance-lab"}
 
 

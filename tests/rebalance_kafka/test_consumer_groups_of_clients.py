@@ -145,6 +145,15 @@ def produce(address, count):
     assert producer.flush(ENOUGH_SECONDS) == 0
 
 
+def read_all(*members, closed, count=60):
+    """Poll members until they, and those that are closed, have read all records."""
+    until = time.monotonic() + ENOUGH_SECONDS
+    while {value for member in (*members, *closed) for value in member.values} != set(range(count)):
+        assert time.monotonic() < until
+        for member in members:
+            member.poll()
+
+
 def described(address, group="g"):
     client = admin.AdminClient({"bootstrap.servers": address})  # its requests end with it
     return client.describe_consumer_groups([group])[group].result(ENOUGH_SECONDS)
@@ -241,11 +250,7 @@ def test_our_consumer_shares_a_group_with_confluent_kafka(broker):
     ours.close()
     share(theirs, third)
     with closed(theirs, third):
-        until = time.monotonic() + ENOUGH_SECONDS
-        while set(ours.values + theirs.values + third.values) != set(range(60)):
-            assert time.monotonic() < until
-            for member in (theirs, third):
-                member.poll()
+        read_all(theirs, third, closed=[ours])
 
 
 @pytest.mark.skipif(missing("java") is not None, reason=missing("java") or "it is there")
@@ -260,11 +265,7 @@ def test_the_java_client_shares_a_group_with_confluent_kafka_and_our_consumer(br
     theirs.close()
     share(java, ours)
     with closed(java, ours):
-        until = time.monotonic() + ENOUGH_SECONDS
-        while set(java.values + theirs.values + ours.values) != set(range(60)):
-            assert time.monotonic() < until
-            for member in (java, ours):
-                member.poll()
+        read_all(java, ours, closed=[theirs])
 
 
 def test_groups_of_both_kinds_live_in_one_broker(broker):

@@ -102,7 +102,7 @@ class Joining:
         """Take over an assignment, prepare, join: as far as possible without a response."""
         if self._takeover.is_due:
             self._takeover.run(now_ms=now_ms)
-            if not (self._core.rejoins_at_once and self._core.joins_with_calls):
+            if not (self._core.library.rejoins_at_once and self._core.library.joins_with_calls):
                 return
         if not self._can_join(now_ms=now_ms):
             return
@@ -117,7 +117,7 @@ class Joining:
                 return
             self._membership.must_prepare = False
             self._leader.resign()
-            if calls and not self._core.joins_with_calls:
+            if calls and not self._core.library.joins_with_calls:
                 return
         node = self._coordinator.node
         if node is not None and self._core.failure is None:

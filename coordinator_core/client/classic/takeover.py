@@ -126,10 +126,11 @@ class Takeover:
         kept = frozenset(assigned.listed)
         revoked = sorted(tp for tp in owned if tp not in kept)
         added = [tp for tp in assigned.listed if tp not in owned]
-        if self._protocol is RebalanceProtocol.COOPERATIVE and not revoked and self._core.first_beat_ms:
-            self._beats.hasten(now_ms + self._core.first_beat_ms)
-        if self._protocol is RebalanceProtocol.COOPERATIVE and revoked:
-            self._core.give_up(revoked)
-            self._membership.request_rejoin(f"it gave up partitions: {len(revoked)}")
+        if self._protocol is RebalanceProtocol.COOPERATIVE:
+            if revoked:
+                self._core.give_up(revoked)
+                self._membership.request_rejoin(f"it gave up partitions: {len(revoked)}")
+            elif self._core.library.first_beat_ms:
+                self._beats.hasten(now_ms + self._core.library.first_beat_ms)
         self._assign(generation, assigned.partitions, assigned.listed, added)
         self._core.callbacks.assigned(added)

@@ -287,14 +287,14 @@ class ReconcileMember(MemberPart):
         """Give up partitions, after a commit, then take over others, maybe in a later poll."""
         core, subscriptions = self._core, self._core.subscriptions
         gives_up = self._preparation.has_begun or bool(self._unwanted())
-        if gives_up or (core.calls_apart and not self._takes_over):
+        if gives_up or (core.library.calls_apart and not self._takes_over):
             before = frozenset(subscriptions.partitions)
             if not self._preparation.run(now_ms=now_ms) or core.generation.is_lost:
                 return
             # What was given up may be assigned again by a later response only.
             given_up = before - subscriptions.partitions.keys()
             self._assigned -= given_up
-            self._takes_over = core.calls_apart and bool(given_up)
+            self._takes_over = core.library.calls_apart and bool(given_up)
             if self._takes_over:
                 return
         self._takes_over = False

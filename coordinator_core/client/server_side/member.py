@@ -103,7 +103,7 @@ class ServerSideMember(SessionMember[ServerSideState]):
             if not self._preparation.run(now_ms=now_ms):
                 return
             self._membership.must_prepare = False
-            if calls and not self._core.joins_with_calls:
+            if calls and not self._core.library.joins_with_calls:
                 return
         self._join(now_ms=now_ms)
 

@@ -3,6 +3,7 @@
 A name of a member may be a list of names. The place of an error is then that of the list's element.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Self, TypeAlias, TypeVar
@@ -68,7 +69,7 @@ def read_beside(kind: type[D], extra: Mapping[str, Any], where: str) -> D:
 
 
 @dataclass(frozen=True, slots=True)
-class OfNames:
+class OfNames(ABC):
     """An event that happens to what is named, one after the other. ``kind`` is its key in a document."""
 
     kind: ClassVar[str]
@@ -88,9 +89,9 @@ class OfNames:
             stage.changed(self.kind, name)
             self.apply_to(stage, name)
 
+    @abstractmethod
     def apply_to(self, stage: Stage, name: str) -> None:
         """Let the event happen to one of them."""
-        raise NotImplementedError
 
 
 class Leave(OfNames):

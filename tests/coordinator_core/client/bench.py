@@ -5,6 +5,7 @@ from random import Random
 from coordinator_core.client.classic import ClassicMember
 from coordinator_core.client.classic.states import MemberState
 from coordinator_core.client.config import ClientConfig
+from coordinator_core.client.core import OURS
 from coordinator_core.client.facade import Client
 from coordinator_core.model import NO_PARTITIONS, Partitions, Subscription, TopicPartition
 from coordinator_core.protocol import messages as m
@@ -51,7 +52,7 @@ def refusal(request, error):
 class Bench:
     """A consumer, its requests and its outcomes. ``responders``: functions that respond at once, by kind.
 
-    ``library``: what differs between client libraries, as arguments of `Client`.
+    ``library``: what the client does as other libraries do it.
     """
 
     def __init__(
@@ -63,7 +64,7 @@ class Bench:
         seed=7,
         source=None,
         fetching=False,
-        library=None,
+        library=OURS,
         **config,
     ):
         self.listener, self.source = RecordingListener(), source
@@ -82,7 +83,7 @@ class Bench:
             listener=self.listener,
             positions=source,
             fetching=fetching,
-            **(library or {}),
+            library=library,
         )
         self.listener.client = self.client
         self.responders = {

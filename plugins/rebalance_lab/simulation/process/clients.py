@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from coordinator_core.client.config import ClientConfig
+from coordinator_core.client.core import Library
 from rebalance_lab.scenarios.application import NONE, Span
 
 
@@ -76,6 +77,16 @@ class ClientFacts:
     first_beat_ms: int = 0
     waits_for_session: bool = False
     rebalance_ms: int = 0
+
+    def library(self, *, joins_with_calls: bool) -> Library:
+        """Return what the client does as this library does it."""
+        return Library(
+            self.rejoins_at_once,
+            joins_with_calls,
+            self.calls_apart,
+            self.commits is not Commits.BEFORE_BATCH,
+            self.first_beat_ms,
+        )
 
     def rebalance_timeout_ms(self, config: ClientConfig) -> int:
         """Return how long rounds wait for a member."""

@@ -95,11 +95,7 @@ class Process:
             positions=self,
             fetching=False,
             rebalance_timeout_ms=facts.rebalance_timeout_ms(config),
-            rejoins_at_once=facts.rejoins_at_once,
-            joins_with_calls=not self._joins_after_calls,
-            calls_apart=facts.calls_apart,
-            commits_in_rounds=facts.commits is not Commits.BEFORE_BATCH,
-            first_beat_ms=facts.first_beat_ms,
+            library=facts.library(joins_with_calls=not self._joins_after_calls),
             lateness=lateness.at,
             dice=choices.at,
         )

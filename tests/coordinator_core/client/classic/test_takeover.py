@@ -4,6 +4,7 @@ import pytest
 
 from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.client.classic.states import MemberState
+from coordinator_core.client.core import OURS, Library
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.events import Assigned, Revoked
@@ -180,7 +181,7 @@ def test_only_the_chosen_assignor_is_called(bench):
     assert (bench.assignors[0].calls, bench.assignors[1].calls) == ([], [("on_assignment", [T0], 1)])
 
 
-@pytest.mark.parametrize(("library", "wait_ms"), [({"first_beat_ms": 500}, 500), ({}, 3_000)])
+@pytest.mark.parametrize(("library", "wait_ms"), [(Library(first_beat_ms=500), 500), (OURS, 3_000)])
 def test_the_first_heartbeat_after_a_cooperative_round_can_come_early(library, wait_ms):
     """As that of franz-go does."""
     bench = cooperative(enable_auto_commit=False, library=library)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from coordinator_core.client.core import Library
 from coordinator_core.client.reconcile import ReconcileMember
 from coordinator_core.errors import InputError, ProtocolError
 from coordinator_core.protocol import messages as m
@@ -314,7 +315,7 @@ def test_a_membership_is_continued_only_by_a_member_outside_a_group(bench):
         )
 
 
-APART = {"calls_apart": True}
+APART = Library(calls_apart=True)
 
 
 def test_with_calls_apart_a_member_commits_gives_up_and_takes_over_in_a_poll_each():
