@@ -3,18 +3,15 @@
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from rebalance_lab.scenarios.shipped import shipped
 from rebalance_lab.verdicts.tables import Cell, html_table
-
-_INSTALLED = Path(__file__).parent / "scenarios"
-_CHECKOUT = Path(__file__).parents[2] / "tests" / "data" / "scenarios"
-"""Of a checkout the package has no copy."""
 
 
 class Examples(Mapping[str, Path]):
     """The files of scenarios by name, in the order of their names. A notebook shows what each is about."""
 
-    def __init__(self, folder: Path) -> None:
-        self._paths = {path.stem: path for path in sorted(folder.glob("*.yaml"), key=lambda path: path.stem)}
+    def __init__(self, paths: Mapping[str, Path]) -> None:
+        self._paths = paths
 
     def __getitem__(self, name: str) -> Path:
         if name not in self._paths:
@@ -49,4 +46,4 @@ class Examples(Mapping[str, Path]):
 
 def examples() -> Examples:
     """Return the example scenarios: ``run(examples()["bounce"], "range")``."""
-    return Examples(_INSTALLED if _INSTALLED.exists() else _CHECKOUT)
+    return Examples(shipped())

@@ -39,6 +39,7 @@ from rebalance_lab.cli.files import write_whole
 from rebalance_lab.scenarios.fields import MOST_MEMBERS, MOST_PARTITIONS
 from rebalance_lab.scenarios.files import load_scenario_text, read_text
 from rebalance_lab.scenarios.scenario import Scenario
+from rebalance_lab.scenarios.shipped import scenario_path
 from rebalance_lab.traces.trace import Trace
 from rebalance_lab.verdicts.differences import Owners, differences_of
 
@@ -90,14 +91,15 @@ class Lab(widgets.VBox):
         self._registry, self._limit_s = registry or default_registry(), limit_s
         self._given: dict[str, Strategy] = {}
         written = "\n" in str(scenario)
-        self._base_dir = Path() if written else Path(scenario).parent
+        path = Path() if written else scenario_path(str(scenario))
+        self._base_dir = path.parent
         self._cancelled = Event()
         self._thread: Thread | None = None
         self._lock = Lock()
         self._runs = self._again = self._following = False
         self._listed: Sequence[ListedEvent] = ()
         self._reported = 0.0
-        text = str(scenario) if written else read_text(Path(scenario))
+        text = str(scenario) if written else read_text(path)
         self._versions = Versions(text)
         self._owners: list[Owners] | None = None
         self._make_controls(text, "\n".join(map(self._named, strategies)))

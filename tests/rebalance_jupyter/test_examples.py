@@ -1,23 +1,16 @@
-"""The example scenarios: found in a checkout and in an installed package, and all of them run."""
-
-import tomllib
+"""The example scenarios of notebooks: those that come with the package, and all of them run."""
 
 import pytest
 
 from rebalance_jupyter import examples
 from rebalance_jupyter.examples import Examples
 from rebalance_lab.scenarios.files import load_scenario
-from tests.places import ROOT, SCENARIOS
+from tests.places import SCENARIOS
 
 
 def test_they_are_the_scenarios_of_the_checkout_in_the_order_of_their_names():
     assert list(examples()) == sorted(path.stem for path in SCENARIOS.glob("*.yaml"))
     assert examples()["bounce"] == SCENARIOS / "bounce.yaml"
-
-
-def test_the_wheel_has_them_in_the_folder_of_the_package():
-    build = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
-    assert build["force-include"] == {str(SCENARIOS.relative_to(ROOT)): "rebalance_jupyter/scenarios"}
 
 
 def test_every_one_is_valid_and_says_what_it_is_about():
@@ -29,7 +22,7 @@ def test_every_one_is_valid_and_says_what_it_is_about():
 def test_the_table_has_the_comment_at_the_top_of_each(tmp_path):
     (tmp_path / "b.yaml").write_text("# Two members,\n# one <leaves>.\nname: b\n# not this\n")
     (tmp_path / "a.yaml").write_text("name: a\n")
-    found = Examples(tmp_path)
+    found = Examples({name: tmp_path / f"{name}.yaml" for name in "ab"})
     assert repr(found) == "a  \nb  Two members, one <leaves>."
     assert "one &lt;leaves&gt;." in found._repr_html_()
 

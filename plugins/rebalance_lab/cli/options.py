@@ -16,7 +16,12 @@ from rebalance_lab.scenarios.files import load_scenario, load_scenario_stream
 from rebalance_lab.scenarios.scenario import Scenario
 
 ScenarioArgument: TypeAlias = Annotated[
-    str, typer.Argument(metavar="SCENARIO", help="A scenario in YAML or JSON; - reads standard input.")
+    str,
+    typer.Argument(
+        metavar="SCENARIO",
+        help="A scenario in YAML or JSON, or the name of one that comes with the package; - reads standard"
+        " input.",
+    ),
 ]
 SeedOption: TypeAlias = Annotated[
     int | None, typer.Option(min=0, help="Use this seed in place of the scenario's.")

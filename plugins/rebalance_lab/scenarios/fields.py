@@ -118,6 +118,10 @@ class PlainMemberFields(Document, frozen=True, kw_only=True):
 class NewMemberFields(PlainMemberFields, frozen=True):
     """A member that joins. The fields of its application stand among these."""
 
+    batch: Annotated[
+        Bounds | None,
+        about("The time of a batch of max.poll.records records, in place of process_rate and record_cv."),
+    ] = None
     config: Annotated[
         Any,
         about(

@@ -10,6 +10,7 @@ import yaml
 from coordinator_core.errors import InputError
 from coordinator_core.registry.registry import Registry
 from rebalance_lab.scenarios.scenario import Scenario, parse_scenario
+from rebalance_lab.scenarios.shipped import scenario_path
 
 LARGEST = 4_000_000
 DEEPEST = 50
@@ -48,12 +49,14 @@ _Loader.add_constructor("tag:yaml.org,2002:set", _Loader.construct_undefined)
 
 
 def load_scenario(path: Path | str, *, registry: Registry | None = None) -> Scenario:
-    """Return the scenario of a file. Paths of CSV files are relative to it.
+    """Return the scenario of a file, or the one of that name that comes with the package.
+
+    Paths of CSV files are relative to the file.
 
     Raises:
-        InputError: if the file cannot be read, or the scenario is wrong.
+        InputError: if there is no such scenario, the file cannot be read, or the scenario is wrong.
     """
-    path = Path(path)
+    path = scenario_path(path)
     return load_scenario_text(read_text(path), str(path), base_dir=path.parent, registry=registry)
 
 

@@ -11,6 +11,7 @@ from coordinator_core.registry.registry import Registry
 from rebalance_lab.scenarios.files import read_document, read_text
 from rebalance_lab.scenarios.rates import read_counts
 from rebalance_lab.scenarios.scenario import parse_scenario
+from rebalance_lab.scenarios.shipped import scenario_path
 
 
 def portable_scenario(path: Path, *, registry: Registry | None = None) -> str:
@@ -19,6 +20,7 @@ def portable_scenario(path: Path, *, registry: Registry | None = None) -> str:
     Raises:
         InputError: as `files.load_scenario`.
     """
+    path = scenario_path(path)
     where = str(path)
     document = read_document(read_text(path), where)
     scenario = parse_scenario(document, where=where, base_dir=path.parent, registry=registry)

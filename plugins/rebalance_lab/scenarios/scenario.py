@@ -18,6 +18,7 @@ from coordinator_core.reading.patterns import topic_pattern
 from coordinator_core.reading.suggestions import one_of
 from coordinator_core.registry.registry import Registry, default_registry
 from rebalance_lab.scenarios.application import IDEAL, LIMITED, Application
+from rebalance_lab.scenarios.batch_times import with_rates
 from rebalance_lab.scenarios.documents import read
 from rebalance_lab.scenarios.fields import (
     FIRST_GENERATION,
@@ -161,14 +162,15 @@ def parse_scenario(
         surroundings=Surroundings(config, registry),
         brokers=fields.brokers,
     )
-    members = _members(fields.members, inside(root, "members"), roster)
+    entries = with_rates(fields.members, config, inside(root, "members"))
+    members = _members(entries, inside(root, "members"), roster)
     network = fields.network or NetworkFields()
     return Scenario(
         name=fields.name,
         duration_ms=duration_ms,
         topics=topics,
         members=members,
-        events=_events(fields.events or [], inside(root, "events"), roster, registry),
+        events=_events(fields.events or [], config, inside(root, "events"), roster, registry),
         config=config,
         network=Network(*network.latency, network.loss, network.duplicate),
         seed=fields.seed,
@@ -308,7 +310,7 @@ def new_members(value: Any, where: str) -> Iterator[Member]:
 
 def _member_entry(kind: type[E], value: Any, where: str) -> tuple[E, Application]:
     """Return the fields of a member, and those of its application, which stand among them."""
-    fields = doc.mapping(value, where, member_fields(kind))
+    fields = with_rates(doc.mapping(value, where, member_fields(kind)), {}, where)
     own = {key: fields[key] for key in Application.__struct_fields__ if fields.get(key) is not None}
     if fields.keys() & Application.__struct_fields__:
         fields = {key: v for key, v in fields.items() if key not in Application.__struct_fields__}
@@ -367,9 +369,14 @@ def subscription_of(
 
 
 def _events(
-    entries: Iterable[Any], where: str, roster: Roster, registry: Registry
+    entries: Iterable[Any], config: Mapping[str, Any], where: str, roster: Roster, registry: Registry
 ) -> tuple[ScenarioEvent, ...]:
-    parsed = [(_event(value, inside(where, i), roster, registry), i) for i, value in enumerate(entries)]
+    parsed = []
+    for i, value in enumerate(entries):
+        at = inside(where, i)
+        if isinstance(value, Mapping) and "join" in value:
+            value = {**value, "join": with_rates(value["join"], config, inside(at, "join"))}
+        parsed.append((_event(value, at, roster, registry), i))
     parsed.sort(key=lambda pair: pair[0].at_ms)
     for event, i in parsed:
         roster.advance(event.at_ms)

@@ -50,7 +50,8 @@ WRONG = {
         "events[0].join.owned",
         "the unknown field 'owned'",
         "one of id, count, topics, topics_pattern, process_rate, instance_id, rack, record_cv,"
-        " batch_overhead, on_revoked, on_assigned, restore, start_up, shut_down, client, config, assignors",
+        " batch_overhead, on_revoked, on_assigned, restore, start_up, shut_down, client, batch, config,"
+        " assignors",
     ),
     "an event at no time": (event({"at": "noon", "leave": "c-1"}), "events[0].at", "'noon'", DURATION),
     "an event before the beginning": (

@@ -18,7 +18,8 @@ RIGHT = {
 FIELDS = "name, description, duration, seed, brokers, topics, members, events, config, network, measure"
 MEMBER_FIELDS = (
     "id, count, topics, topics_pattern, process_rate, instance_id, rack, record_cv, batch_overhead, "
-    "on_revoked, on_assigned, restore, start_up, shut_down, client, config, assignors, owned, generation"
+    "on_revoked, on_assigned, restore, start_up, shut_down, client, batch, config, assignors, owned, "
+    "generation"
 )
 DURATION = 'a duration such as "250ms", "10s", "5m", "24h", or whole milliseconds'
 
