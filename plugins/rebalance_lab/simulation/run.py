@@ -32,8 +32,9 @@ from rebalance_lab.scenarios.scenario import Member, Scenario
 from rebalance_lab.scenarios.stage import Passage
 from rebalance_lab.simulation.gathering import Gathering
 from rebalance_lab.simulation.process.application import drawn
+from rebalance_lab.simulation.process.connections import ranks
 from rebalance_lab.simulation.process.load import Load
-from rebalance_lab.simulation.process.process import Process, ranks
+from rebalance_lab.simulation.process.process import Process
 from rebalance_lab.simulation.process.workers import ROUNDING
 from rebalance_lab.simulation.simulation import Simulation
 from rebalance_lab.simulation.skipping.quiet import Quiet
@@ -151,6 +152,7 @@ class Run(Simulation[Process]):
             self._measure_soon,
             self._messages,
             self._left_out,
+            self.family.spec.servers is None and not self.family.spec.own_epochs,
             quiet,
             exchanged,
         )

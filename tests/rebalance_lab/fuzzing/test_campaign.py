@@ -43,7 +43,7 @@ def ends_after(count):
 @pytest.mark.parametrize("rule", [rule for rule in PLANTED if rule != "generations only grow"])
 def test_an_engine_that_breaks_a_rule_is_found(rule, monkeypatch):
     PLANTED[rule](monkeypatch)
-    found = first_found(Campaign(("range", "cooperative-sticky"), 1, around=(GROUP,)), 12)
+    found = first_found(Campaign(("range", "cooperative-sticky"), 2, around=(GROUP,)), 12)
     assert found is not None
     assert found.defect.check == INVARIANTS
     assert rule in found.defect.detail

@@ -40,6 +40,48 @@ def test_a_connection_delivers_in_order(seed):
     assert [at for at, _ in arrived] == sorted(at for at, _ in arrived)
 
 
+def in_turn(connection, parked, seen):
+    """Let a broker take requests that it answers when ``parked`` is asked to."""
+    return lambda name: connection.take_in_turn(
+        lambda reply: (seen.append(name), parked.append(reply)), lambda response: seen.append(response)
+    )
+
+
+def run_all(clock):
+    while clock.next_ms() is not None:
+        clock.step()
+
+
+def test_a_broker_takes_the_next_request_of_a_connection_when_the_one_before_is_answered():
+    clock, network = network_of()
+    parked, seen = [], []
+    take = in_turn(network.connect("c"), parked, seen)
+    for name in ("sync", "heartbeat", "leave"):
+        take(name)
+    other = in_turn(network.connect("d"), parked, seen)
+    other("sync of d")
+    assert seen == ["sync", "sync of d"]
+    parked[0]("synced")
+    run_all(clock)
+    assert seen[2:] == ["synced", "heartbeat"]
+    parked[2]("beaten")
+    run_all(clock)
+    assert seen[4:] == ["beaten", "leave"]
+
+
+def test_requests_that_wait_are_lost_when_the_connection_is_closed():
+    clock, network = network_of()
+    parked, seen = [], []
+    connection = network.connect("c")
+    take = in_turn(connection, parked, seen)
+    take("sync")
+    take("leave")
+    connection.close()
+    parked[0]("synced")
+    run_all(clock)
+    assert seen == ["sync", "synced"]
+
+
 def test_loss_takes_about_its_share_and_nothing_twice():
     clock, network = network_of(loss=0.25)
     arrived = [n for _, n in send(clock, network.connect("c"), 2_000)]

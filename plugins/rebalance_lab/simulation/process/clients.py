@@ -42,6 +42,11 @@ class ClientFacts:
     - ``joins``: where the member joins, takes over assignments, and calls the listener.
     - ``reads_in_poll``: the response to a JoinGroup is read in a poll. Otherwise the library reads it, and
       sends the SyncGroup, in the background.
+    - ``reads_between_waits``: while the application handles a batch, responses to heartbeats and to
+      FindCoordinator are read by a thread that waits ``retry.backoff.ms`` after it sent the request.
+      Otherwise they are read at once.
+    - ``takes_turns``: the requests of the group go over one connection, on which a broker answers one after
+      the other. Otherwise those that wait for a round have their own.
     - ``records_in_round``: polls return records of the partitions that the member keeps while a round is
       under way. Otherwise they return nothing until the round is over.
     - ``rejoins_at_once``: a member that gave up partitions at the end of a round joins again in the same
@@ -65,6 +70,8 @@ class ClientFacts:
 
     joins: Joins = Joins.IN_POLL
     reads_in_poll: bool = False
+    reads_between_waits: bool = False
+    takes_turns: bool = True
     records_in_round: bool = True
     rejoins_at_once: bool = True
     calls_apart: bool = False
@@ -101,7 +108,9 @@ class ClientFacts:
 
 
 CLIENTS = {
-    "java": ClientFacts(reads_in_poll=True, calls_apart=True, heartbeat_late_ms=(2, 20)),
+    "java": ClientFacts(
+        reads_in_poll=True, reads_between_waits=True, calls_apart=True, heartbeat_late_ms=(2, 20)
+    ),
     "librdkafka": ClientFacts(
         joins=Joins.UNLESS_CALLED,
         commits=Commits.HANDED_OUT,
@@ -125,6 +134,7 @@ CLIENTS = {
     ),
     "franz-go": ClientFacts(
         joins=Joins.IN_BACKGROUND,
+        takes_turns=False,
         commits=Commits.BEFORE_BATCH,
         heartbeat_late_ms=(0, 2),
         first_beat_ms=500,

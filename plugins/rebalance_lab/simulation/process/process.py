@@ -23,6 +23,13 @@ from rebalance_lab.scenarios.scenario import Member
 from rebalance_lab.simulation.process.application import Application
 from rebalance_lab.simulation.process.batches import Batches
 from rebalance_lab.simulation.process.clients import CLIENTS, Commits, Joins
+from rebalance_lab.simulation.process.connections import (
+    RESET,
+    Connections,
+    is_read_between_waits,
+    next_read_ms,
+    ranks,
+)
 from rebalance_lab.simulation.skipping.quiet import Overload
 from rebalance_lab.simulation.skipping.rest import Rest
 from rebalance_lab.simulation.world.clock import Alarm
@@ -32,9 +39,6 @@ from rebalance_lab.simulation.world.kinds import is_success, kind_of
 from rebalance_lab.simulation.world.network import Connection
 from rebalance_lab.simulation.world.world import World
 
-RESET = "reset"
-"""The kind of the message that resets a connection."""
-
 _CHANGES = frozenset((ev.Revoked, ev.Lost, ev.Assigned))
 """The events by which the partitions of a client change."""
 
@@ -42,11 +46,6 @@ POLLS_PER_INTERVAL = 3
 """The polls of the application per max.poll.interval.ms while the client requests none. A real application
 polls after every batch. Here a poll that would do nothing is left out. The last poll before a pause happens
 when the pause begins."""
-
-
-def ranks(nodes: int) -> int:
-    """Return the number of ranks of a process on the clock: two connections to each node, two alarms."""
-    return 4 * nodes + 2
 
 
 class Process:
@@ -116,11 +115,11 @@ class Process:
         self.paused_until_ms = self.frozen_until_ms = 0
         self._held: list[Callable[[], None]] = []
         self._unread: list[tuple[int, Response]] = []
-        self._close_when_resumed = False
-        self._cut = self._subscribed = self._has_pattern = False
-        self._connections: dict[tuple[int, bool], Connection] = {}
+        self._read_soon = 0
+        self._read_every_ms = config.retry_backoff_ms * (facts.reads_between_waits and world.has_rounds)
+        self._close_when_resumed = self._cut = self._subscribed = self._has_pattern = False
+        self._connections = Connections(world.network, world.brokers, member.id, name, rank)
         self._connected_ms = self._last_poll_ms = -1
-        self._connected: dict[tuple[int, bool], int] = {}
         self._batches, self._max_poll_interval_ms = batches, config.max_poll_interval_ms
         self._poll_every_ms = max(1, config.max_poll_interval_ms // POLLS_PER_INTERVAL)
         self._deadline = Alarm(world.clock, self._on_deadline, last_rank - 1)
@@ -135,8 +134,8 @@ class Process:
             self._poll_every_ms,
             commit_interval_ms=config.auto_commit_interval_ms,
             longest_batch_ms=batches.longest_ms,
-            connect=self._connection,
-            connections=self._connections,
+            connect=self._connections.to,
+            connections=self._connections.open,
         )
         self._at_end: list[Callable[[], None]] = []
 
@@ -252,10 +251,7 @@ class Process:
 
     def disconnect(self, node: int) -> None:
         """Reset the connection to a broker."""
-        for of_group in (True, False):
-            connection = self._connections.get((node, of_group))
-            if connection is not None:
-                connection.to_client(self._disconnected, (node, connection), RESET)
+        self._connections.reset(node, self._disconnected, node)
 
     def partitions_deleted(self, topic: str) -> None:
         """Receive the answer to a fetch of partitions that are deleted, if the process owns any."""
@@ -267,7 +263,7 @@ class Process:
     def partitions_deleted_soon(self, topic: str) -> None:
         """Receive the answer to a fetch of partitions that were deleted, after the latency of a message."""
         if not self.ended:
-            delay_ms = self._connection(0, False).back.leave_out("Fetch")
+            delay_ms = self._connections.to(0, False).back.leave_out("Fetch")
             self._clock.after(delay_ms, lambda: self.partitions_deleted(topic))
 
     def when_ended(self, action: Callable[[], None]) -> None:
@@ -308,7 +304,7 @@ class Process:
         """Return whether the process sends nothing but periodic messages, as long as nothing happens."""
         if self.ended or not self._subscribed or self.client.failure is not None:
             return True
-        waits = self.frozen or self._cut or self._unread or self._held
+        waits = self.frozen or self._cut or self._unread or self._read_soon or self._held
         if self._stands_still or waits or self._application.holds_heartbeats:
             return False
         return self._rest.is_quiet(
@@ -431,15 +427,36 @@ class Process:
         else:
             self._after(self.client.on_deadline(now_ms=self._clock.now_ms))
 
-    def _arrived(self, request_id: int, response: Response, exchange: Exchange | None = None) -> None:
-        """Pass a response to the client: at the end of a freeze, and of the batch if only polls read it."""
+    def _arrived(
+        self, response: Response, request_id: int, sent_ms: int, exchange: Exchange | None = None
+    ) -> None:
+        """Pass a response to the client: at the end of a freeze, and when the library reads it."""
         now_ms = self._clock.now_ms
         if exchange is not None:
             exchange.answer(response, now_ms=now_ms)
         if self.frozen:
-            self._held.append(lambda: self._arrived(request_id, response))
-            return
-        if self.ended:
+            self._held.append(lambda: self._arrived(response, request_id, sent_ms))
+        elif self._read_every_ms and is_read_between_waits(response) and self._is_busy:
+            self._read_soon += 1
+            read_ms = next_read_ms(sent_ms, now_ms, self._read_every_ms)
+            self._clock.at(read_ms, self._waited, request_id, response, rank=self._rank)
+        else:
+            self._read(request_id, response)
+
+    def _waited(self, request_id: int, response: Response) -> None:
+        self._read_soon -= 1
+        self._read(request_id, response)
+
+    @property
+    def _is_busy(self) -> bool:
+        return self.paused or self._application.next_poll_ms() > self._clock.now_ms
+
+    def _read(self, request_id: int, response: Response) -> None:
+        """Pass a response to the client, at the end of the batch if only polls read it."""
+        now_ms = self._clock.now_ms
+        if self.frozen:
+            self._held.append(lambda: self._read(request_id, response))
+        if self.frozen or self.ended:
             return
         if self._facts.reads_in_poll and self.client.reads_in_poll and not self._stands_still:
             next_ms = self._application.next_poll_ms()
@@ -455,10 +472,7 @@ class Process:
         if self.frozen:
             self._held.append(lambda: self._disconnected(node, connection))
         elif connection.is_open and not self.ended:
-            for of_group in (True, False):
-                known = self._connections.pop((node, of_group), None)
-                if known is not None:
-                    known.close()
+            self._connections.forget(node)
             self._after(self.client.on_disconnected(node, now_ms=self._clock.now_ms))
 
     def _after(self, outcome: ClientOutcome, *, polled: bool = False, calls: bool = True) -> None:
@@ -469,11 +483,10 @@ class Process:
         called_ms = 0
         if polled or outcome.events or outcome.error is not None or not calls:
             called_ms = self._tell_application(outcome, polled=polled, calls=calls)
+        for node in outcome.disconnects:
+            self._connections.forget(node)
         if outcome.sends:
-            if called_ms:
-                self._clock.after(called_ms, lambda: self._send_all(outcome.sends))
-            else:
-                self._send_all(outcome.sends)
+            self._send_after(called_ms, outcome.sends)
         if self.ended:
             return
         if called_ms and self._joins_after_calls and self.client.wants_poll:
@@ -516,12 +529,18 @@ class Process:
         if not isinstance(error, RebalanceLabError):
             raise AssignmentError(self._assignors, [f"on_assignment raised {raised(error)}"]) from error
 
+    def _send_after(self, called_ms: int, sends: Sequence[Send]) -> None:
+        if called_ms:
+            self._clock.after(called_ms, lambda: self._send_all(sends))
+        else:
+            self._send_all(sends)
+
     def _send_all(self, sends: Iterable[Send]) -> None:
         if self.frozen:
             self._held.append(lambda: self._send_all(sends))
         if self.frozen or self.ended:
             return
-        world, brokers, client = self._world, self._world.brokers, self.member.id
+        world, connections, client = self._world, self._connections, self.member.id
         for send in sends:
             node, request = send.node, send.request
             kind = kind_of(type(request))
@@ -532,12 +551,14 @@ class Process:
                 exchange = Exchange(client, node, request, world.clock.now_ms)
                 world.exchanged(exchange)
             place = node, kind.of_group
-            connection = self._connections.get(place) or self._connection(*place)
-            if node in brokers.down:
+            connection = connections.open.get(place) or connections.to(*place)
+            if node in world.brokers.down:
                 connection.to_client(self._disconnected, (node, connection), RESET)
                 continue
-            reply = partial(self._reply, connection, kind.api, may_change, send.request_id, exchange)
-            connection.to_broker(brokers.arrived, (request, node, client, reply), kind.api, may_change)
+            sent = send.request_id, world.clock.now_ms, exchange
+            reply = partial(self._reply, connection, kind.api, may_change, sent)
+            arguments = request, node, client, reply, connection if self._facts.takes_turns else None
+            connection.to_broker(world.brokers.arrived, arguments, kind.api, may_change)
 
     def _take(self, events: Iterable[ev.Event]) -> list[ev.Event]:
         """Report events of the client. Return those by which its partitions change."""
@@ -558,26 +579,12 @@ class Process:
         connection: Connection,
         kind: str,
         may_change: bool,
-        request_id: int,
-        exchange: Exchange | None,
+        sent: tuple[int, int, Exchange | None],
         response: Response,
     ) -> None:
         """Send the response of a broker to the process. Without skipping, nobody asks what is a cause."""
         is_cause = self._world.quiet is not None and (may_change or not is_success(response))
-        connection.to_client(self._arrived, (request_id, response, exchange), kind, is_cause)
-
-    def _connection(self, node: int, of_group: bool) -> Connection:
-        """Return the connection to a broker: as in Kafka's consumer, requests of the group have their own."""
-        connection = self._connections.get((node, of_group))
-        if connection is None:
-            count = self._connected[node, of_group] = self._connected.get((node, of_group), 0) + 1
-            connection = self._connections[node, of_group] = self._world.network.connect(
-                self.member.id,
-                f"{self._name}:{node}:{of_group}:{count}",
-                node=node,
-                rank=self._rank + 4 * node + 2 * of_group,
-            )
-        return connection
+        connection.to_client(self._arrived, (response, *sent), kind, is_cause)
 
     def _set_halted(self) -> None:
         self._application.halt(self.paused or self._cut)
@@ -585,10 +592,7 @@ class Process:
     def _end(self, how: str) -> None:
         self.ended = True
         self._application.stop()
-        brokers = self._world.brokers
-        for (node, of_group), connection in self._connections.items():
-            learned = brokers.closed if of_group and brokers.has_servers else None
-            connection.close(learned, node, self.member.id)
+        self._connections.close()
         self._world.load.remove_worker(self.worker, now_ms=self._clock.now_ms)
         self._world.emit(ev.MemberStopped(client=self.member.id, how=how))
         self._world.ownership_changed()

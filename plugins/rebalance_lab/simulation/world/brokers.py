@@ -29,8 +29,8 @@ from rebalance_lab.scenarios.replicas import Racks, racks_of
 from rebalance_lab.simulation.process.load import Load
 from rebalance_lab.simulation.world.clock import VirtualClock
 from rebalance_lab.simulation.world.kinds import is_success
-from rebalance_lab.simulation.world.network import Network, Way
-from rebalance_lab.simulation.world.servers import Node, Reply, ServerNodes
+from rebalance_lab.simulation.world.network import Connection, Network, Reply, Way
+from rebalance_lab.simulation.world.servers import Node, ServerNodes
 
 LOAD_MS = 100
 """The time in which a new leader replays the logs of its partitions (COORDINATOR_LOAD_IN_PROGRESS)."""
@@ -116,8 +116,14 @@ class Brokers:
         """Whether there are servers, which learn that connections are closed."""
         return self._servers is not None
 
-    def arrived(self, request: m.Request, node: int, client: str, reply: Reply) -> None:
-        """Receive a request. The node replies at once, later or never."""
+    def arrived(
+        self, request: m.Request, node: int, client: str, reply: Reply, connection: Connection | None = None
+    ) -> None:
+        """Receive a request. The node replies at once, later or never.
+
+        With a ``connection``, a coordinator receives it when those before it are answered, as Kafka's brokers
+        do: not those of a protocol with servers of its own.
+        """
         if self._servers is not None and type(request) in self._servers.machine.requests:
             if node not in self.down:
                 self._servers.arrived(request, node, client, reply)
@@ -128,6 +134,13 @@ class Brokers:
         answer = self._answers.get(type(request))
         if answer is not None:
             reply(answer(request))
+        elif connection is not None and not self.has_servers:
+            connection.take_in_turn(partial(self._receive, broker, request, client), reply)
+        else:
+            self._receive(broker, request, client, reply)
+
+    def _receive(self, broker: _Broker, request: m.Request, client: str, reply: Reply) -> None:
+        if broker.coordinator is None:
             return
         request_id, now_ms = broker.park(reply, client), self._clock.now_ms
         outcome = broker.coordinator.receive(

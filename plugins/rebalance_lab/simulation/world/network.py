@@ -7,16 +7,22 @@ The fate of a message (latency, loss, duplication) is a function of the seed, th
 the kind of the message and its number among those of its kind. Thus it does not depend on other messages.
 """
 
+from collections import deque
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from coordinator_core.protocol.messages import Response
 from rebalance_lab.scenarios.scenario import Network as Conditions
 from rebalance_lab.simulation.world.clock import VirtualClock
 from rebalance_lab.simulation.world.dice import Dice, Spread
 from rebalance_lab.simulation.world.troubles import Troubles
+
+Reply: TypeAlias = Callable[[Response], None]
+Receive: TypeAlias = Callable[[Reply], None]
 
 CLOSED = "closed"
 """The kind of the message that closes a connection."""
@@ -196,7 +202,11 @@ class Connection:
     """A connection of one consumer to one broker. When it is closed, its messages under way are lost."""
 
     __slots__ = (
+        "_clock",
         "_cut_off",
+        "_is_taken",
+        "_rank",
+        "_waiting",
         "back",
         "client",
         "is_open",
@@ -212,7 +222,9 @@ class Connection:
         self.there = Way(network, f"{name}:there", rank, self)
         self.back = Way(network, f"{name}:back", rank + 1, self, there=False)
         self.to_broker, self.to_client = self.there.send, self.back.send
-        self._cut_off = network.cut_off
+        self._cut_off, self._clock, self._rank = network.cut_off, network.clock, rank
+        self._is_taken = False
+        self._waiting: deque[tuple[Receive, Reply]] = deque()
         self.is_open = True
         self.under_way = 0
         """The number of messages that are sent and not delivered."""
@@ -225,6 +237,30 @@ class Connection:
         if learned is not None:
             self.there.send(learned, arguments, CLOSED, is_safe=True)
         self.is_open = False
+
+    def take_in_turn(self, receive: Receive, reply: Reply) -> None:
+        """Let the broker receive a request when the ones before it are answered (PROTOCOL 11.10).
+
+        ``receive`` is called with ``reply``, or with a function that also ends the turn. The requests that
+        wait when the connection is closed are lost.
+        """
+        if self._is_taken:
+            self._waiting.append((receive, reply))
+        else:
+            self._is_taken = True
+            receive(partial(self._answer, reply))
+
+    def _answer(self, reply: Reply, response: Response) -> None:
+        reply(response)
+        if self._waiting:
+            self._clock.put(self._clock.now_ms, self._take_next, (), self._rank, True)
+        else:
+            self._is_taken = False
+
+    def _take_next(self) -> None:
+        if self.is_open:
+            receive, reply = self._waiting.popleft()
+            receive(partial(self._answer, reply))
 
     def deliver(self, arrived: Callable[..., None], arguments: tuple[Any, ...]) -> None:
         """Receive a message at its time, unless the connection is closed or the client is cut off by then."""

@@ -1,16 +1,14 @@
 """Nodes on the simulated clock: brokers, and the servers of families whose members need no coordinator."""
 
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
 
 from coordinator_core.coordinator.outcome import Outcome
 from coordinator_core.coordinator.servers import Servers, Site
 from coordinator_core.families.family import Family
 from coordinator_core.protocol import events as ev
-from coordinator_core.protocol.messages import Request, Response
+from coordinator_core.protocol.messages import Request
 from rebalance_lab.simulation.world.clock import Alarm, VirtualClock
-
-Reply: TypeAlias = Callable[[Response], None]
+from rebalance_lab.simulation.world.network import Reply
 
 
 def make_servers(family: Family, group: str, protocol: str, topics: Mapping[str, int], count: int) -> Servers:
