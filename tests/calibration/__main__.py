@@ -21,7 +21,7 @@ from tests.calibration.member import KINDS
 from tests.calibration.observed import trace_of
 from tests.calibration.predicted import SEEDS, predicted
 from tests.calibration.real import run
-from tests.calibration.table import markdown, rows, text
+from tests.calibration.table import markdown, rows, text, worth
 from tests.rebalance_kafka.peers.jvm import client_version
 
 MEASURED = Path(__file__).parent / "measured.json"
@@ -52,6 +52,9 @@ def main(
     logs: Annotated[Path | None, typer.Option(help="Compute the real figures from logs of --keep.")] = None,
     csv: Annotated[Path | None, typer.Option(help="Write the table as CSV.")] = None,
     as_markdown: Annotated[bool, typer.Option("--markdown", help="Print a line for each cell.")] = False,
+    of_worth: Annotated[
+        Path | None, typer.Option("--worth", help="Write what predictions are worth, for comparisons.")
+    ] = None,
     as_json: Annotated[Path | None, typer.Option("--json", help="Write the table as JSON.")] = None,
 ) -> None:
     """Print real medians beside predicted medians and ranges."""
@@ -71,10 +74,11 @@ def main(
         real |= fresh
     for file in add or ():
         real |= read(file)
-    table = rows(
-        {cell: real[cell] for cell in chosen if cell in real},
-        {cell: predicted(cell, seeds) for cell in chosen if cell in real},
-    )
+    real = {cell: real[cell] for cell in chosen if cell in real}
+    expected = {cell: predicted(cell, seeds) for cell in real}
+    table = rows(real, expected)
+    if of_worth is not None:
+        of_worth.write_bytes(worth(real, expected))
     typer.echo(markdown(table) if as_markdown else text(table))
     listed = [{**row.cell._asdict(), **row._asdict(), "hit": row.hit, "near": row.near} for row in table]
     for row in listed:

@@ -2,12 +2,17 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
+from math import inf, isnan
 from statistics import median
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
-from tests.calibration.cells import Cell
+from coordinator_core import default_registry
+from rebalance_lab.scenarios.scenario import parse_scenario
+from rebalance_lab.verdicts import calibrated
+from tests.calibration.cells import Cell, simulated_by
 from tests.calibration.figures import ACCURACY_SECONDS, Figures
 
 NEAR_SHARE = 0.2
@@ -61,11 +66,20 @@ def rows(real: Mapping[Cell, Sequence[Figures]], predicted: Mapping[Cell, Sequen
     for cell, measured in real.items():
         if cell in predicted:
             for figure in Figures._fields:
-                values = [getattr(run, figure) for run in predicted[cell]]
-                low, high = np.percentile(values, (5, 95))
-                true = median(getattr(run, figure) for run in measured)
-                found.append(Row(cell, figure, true, median(values), float(low), float(high)))
+                values = _values(predicted[cell], figure)
+                with np.errstate(invalid="ignore"):
+                    ends = np.nan_to_num(
+                        np.percentile(values, (5, 95)), nan=inf
+                    )  # of two runs without an end
+                true = median(_values(measured, figure))
+                found.append(Row(cell, figure, true, median(values), float(ends[0]), float(ends[1])))
     return found
+
+
+def _values(runs: Iterable[Figures], figure: str) -> list[float]:
+    """Return a figure of each run: infinite for a rest that did not come before the end of the run."""
+    values = (getattr(run, figure) for run in runs)
+    return [inf if isnan(value) else value for value in values]
 
 
 def text(table: Iterable[Row]) -> str:
@@ -116,3 +130,18 @@ def _line(row: Row) -> tuple[str, ...]:
     values = (row.real, row.predicted, row.low, row.high)
     marks = ("hit" if row.hit else "MISS", "near" if row.near else "FAR")
     return (*row.cell, row.figure, *(f"{value:.2f}" for value in values), *marks)
+
+
+def worth(real: Mapping[Cell, Sequence[Figures]], predicted: Mapping[Cell, Sequence[Figures]]) -> bytes:
+    """Return the cells as `rebalance_lab.verdicts.calibrated` has them, one a line."""
+    lines, table = [], rows(real, predicted)
+    for cell, runs in real.items():
+        row = next(row for row in table if row.cell == cell and row.figure == "stopped_seconds")
+        met = sum(row._replace(real=run.stopped_seconds).hit for run in runs)
+        scenario = parse_scenario(simulated_by(cell.document, cell.client), where=cell.scenario)
+        registry = default_registry()
+        way = calibrated.way_of(registry.strategy(cell.strategy), registry)
+        batch_ms = round(calibrated.longest_batch_ms(scenario))
+        event = scenario.events[-1].kind
+        lines.append(calibrated.Cell(cell.client, way, event, batch_ms, len(runs), met))
+    return b"[\n " + b",\n ".join(map(msgspec.json.encode, lines)) + b"\n]\n"

@@ -31,6 +31,7 @@ from rebalance_lab.scenarios.settings import setting_in
 from rebalance_lab.scenarios.variants import Variant, expanded, variants
 from rebalance_lab.verdicts import comparison_tables
 from rebalance_lab.verdicts.answers import answers
+from rebalance_lab.verdicts.calibrated import worth
 from rebalance_lab.verdicts.comparison import Comparison
 from rebalance_lab.verdicts.comparison_formats import as_csv, as_html, as_json
 from rebalance_lab.verdicts.grid import Candidate, Failure, StrategyRun, candidate_of, load_of
@@ -211,6 +212,9 @@ def _comparison(
         [failure.text for failure in failures],
         load=load,
         now=_now(scenario, first.strategy, candidates),
+        worth=worth(
+            scenario, [default_registry().strategy(c.strategy) for c in candidates], default_registry()
+        ),
     )
 
 

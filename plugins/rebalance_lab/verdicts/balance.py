@@ -146,7 +146,7 @@ def utilization(history: History) -> float:
     return max(shares, default=nan)
 
 
-@metric("balance", "partitions", planned=True, optional=True)
+@metric("balance", "partitions", headline=True, planned=True, optional=True)
 def cross_rack_partitions(history: History) -> float:
     """The number of partitions at the end whose owner is in a rack without a replica of them.
 

@@ -43,6 +43,7 @@ class Comparison:
 
     ``remedies`` has those that were tried, by the labels of candidates. ``load`` are the sentences about a
     load that no candidate can carry. ``now`` is the position of the candidate that the others are to replace.
+    ``worth`` says how near predictions came to real runs, "" if nobody asked.
     """
 
     scenario: str
@@ -53,6 +54,7 @@ class Comparison:
     remedies: Mapping[str, Sequence[Remedy]] = field(default_factory=dict)
     load: Sequence[str] = ()
     now: int = 0
+    worth: str = ""
 
     @cached_property
     def varied(self) -> list[str]:

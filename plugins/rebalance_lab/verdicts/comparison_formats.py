@@ -41,6 +41,7 @@ def as_json(comparison: Comparison) -> str:
             "answers": answers(comparison),
             "front_of": [metric.name for metric in comparison.front_metrics],
             "strategies": [_object(comparison, i) for i in range(len(comparison.candidates))],
+            "worth": comparison.worth,
             "errors": list(comparison.errors),
             "definitions": {metric.name: _definition(metric) for metric in comparison.metrics},
         }

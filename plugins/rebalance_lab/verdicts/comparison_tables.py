@@ -159,7 +159,7 @@ def faults(comparison: Comparison) -> list[str]:
 
 
 def signs(comparison: Comparison) -> list[str]:
-    """Explain the signs in the tables."""
+    """Explain the signs in the tables, and say what the figures are worth."""
     where = "column" if comparison.varied else "row"
     lines = []
     if any(comparison.best(metric) for metric in comparison.shown):
@@ -171,7 +171,7 @@ def signs(comparison: Comparison) -> list[str]:
         )
         mostly = "; mostly: of all seeds" if STOPS in [m.name for m in comparison.shown] else ""
         lines.append(f"figures: median of {len(comparison.seeds)} seeds ({range_of}){mostly}")
-    return lines
+    return [*lines, comparison.worth] if comparison.worth else lines
 
 
 def metrics_of(comparison: Comparison, *, everything: bool) -> list[MetricSpec]:

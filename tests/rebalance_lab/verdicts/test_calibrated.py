@@ -1,0 +1,109 @@
+"""What predictions are worth: sentences on the real runs that are near a scenario."""
+
+import json
+from collections import Counter
+
+import pytest
+
+from coordinator_core.registry.registry import default_registry
+from rebalance_lab.scenarios.scenario import parse_scenario
+from rebalance_lab.verdicts import calibrated
+from rebalance_lab.verdicts.calibrated import COOPERATIVE, EAGER, RECONCILED, Cell, cells, way_of, worth
+from tests.places import ROOT
+
+CELLS = (
+    Cell("java", EAGER, "leave", 1_000, 5, 4),
+    Cell("java", EAGER, "join", 1_000, 5, 5),
+    Cell("java", COOPERATIVE, "leave", 1_000, 3, 1),
+    Cell("java", RECONCILED, "leave", 5_000, 3, 3),
+    Cell("librdkafka", EAGER, "leave", 1_000, 5, 5),
+)
+LEAVES = ({"at": "30s", "leave": "c-0"},)
+
+
+@pytest.fixture
+def worth_of(monkeypatch):
+    """The sentence on a scenario, with these cells in place of those of the calibration."""
+    monkeypatch.setattr(calibrated, "cells", lambda: CELLS)
+    return sentence
+
+
+def sentence(*strategies, events=LEAVES, **member):
+    document = {
+        "name": "s",
+        "duration": "2m",
+        "topics": {"t": {"partitions": 3}},
+        "members": [{"id": "c", "count": 2, "topics": ["t"], "batch": "1s", **member}],
+        "events": list(events),
+    }
+    registry = default_registry()
+    found = [registry.strategy(name) for name in strategies]
+    return worth(parse_scenario(document, where="s"), found, registry)
+
+
+def test_runs_of_the_client_the_event_and_the_way_of_rebalancing_are_counted(worth_of):
+    assert worth_of("range", "sticky", "cooperative-sticky") == (
+        "Of real runs like this one (java: leave), the stopped time was in the predicted range in"
+        " 4 of 5 (eager); 1 of 3 (cooperative)."
+    )
+
+
+def test_runs_of_all_events_of_the_scenario_count(worth_of):
+    joins = {"at": "20s", "join": {"id": "late", "topics": ["t"]}}
+    assert (
+        "(java: leave and join), the stopped time was in the predicted range in 9 of 10 (eager)."
+        in worth_of("range", events=(joins, *LEAVES))
+    )
+
+
+def test_what_no_real_run_is_like_is_named(worth_of):
+    said = worth_of("range", "range+static", "range+watcher")
+    assert said.endswith("4 of 5 (eager). No real run is near range+static and range+watcher.")
+    assert worth_of("range+static") == "No real run is near this scenario under range+static."
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"batch": None}, "its members handle records in no time."),
+        ({"batch": "400ms"}, None),
+        ({"batch": "300ms"}, "takes its members 0.3 s, and 1 s and 5 s in the real runs with leave."),
+        ({"events": [{"at": "1m", "pause": "c-0", "for": "5s"}]}, "none of its events is one of leave"),
+        ({"client": "aiokafka"}, "its client is none of java and librdkafka."),
+    ],
+)  # fmt: skip
+def test_why_no_real_run_is_near(worth_of, changes, why):
+    said = worth_of("range", **changes)
+    assert said.startswith("No real run") is (why is not None)
+    assert (why or "") in said
+
+
+@pytest.mark.parametrize(
+    ("strategy", "way"),
+    [
+        ("range", EAGER),
+        ("cooperative-sticky", COOPERATIVE),
+        ("range+cooperative", COOPERATIVE),
+        ("uniform-848+reconcile", RECONCILED),
+        ("range+static", ""),
+        ("cooperative-sticky+delay=10s", ""),
+        ("range+peers", ""),
+    ],
+)
+def test_a_strategy_rebalances_in_a_way(strategy, way):
+    registry = default_registry()
+    assert way_of(registry.strategy(strategy), registry) == way
+
+
+def test_the_cells_are_those_of_the_calibration():
+    folder = ROOT / "tests" / "calibration"
+    measured = [*json.loads((folder / "measured.json").read_text())["cells"]]
+    measured += json.loads((folder / "franz-go.json").read_text())["cells"]
+    runs = Counter(dict.fromkeys({entry["client"] for entry in measured}, 0))
+    for entry in measured:
+        runs[entry["client"]] += len(entry["runs"])
+    kept = Counter()
+    for cell in cells():
+        assert 0 <= cell.met <= cell.runs
+        kept[cell.client] += cell.runs
+    assert kept == runs
