@@ -1,13 +1,15 @@
 """A live group as a scenario: members, subscriptions, ownership, topics, rates and lag.
 
-Brokers do not know timeouts and processing times, so the scenario has its defaults for them. The
-``process_rate`` of a member is known if more records waited for it at the start of the window than it handled
-in the window. Its commits then show its limit.
+Brokers do not tell timeouts and processing times, so the scenario has its defaults for them, and a snapshot
+says which. The ``process_rate`` of a member is known if more records waited for it at the start of the window
+than it handled in the window. Its commits then show its limit. The client library is known if the client id
+is the default one of the library.
 """
 
 import asyncio
+import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -22,6 +24,7 @@ from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.reconcile import ConsumerGroupDescribeResponse
 from rebalance_kafka.broker.assignors import OWN_NAMES
 from rebalance_kafka.consumer.admin_client import EARLIEST, LATEST, AdminClient
+from rebalance_lab.verdicts.words import listed_names
 
 STABLE, DEAD = "Stable", "Dead"
 WITHOUT_MEMBERS = ("Empty", DEAD)
@@ -30,7 +33,24 @@ RECONCILED = "consumer"
 
 SETTLE_SECONDS = 30.0
 LOOK_AGAIN_SECONDS = 0.5
-LEAVES_AT, JOINS_AT, DURATION = "1m", "3m", "5m"
+
+EVENTS = ("leave", "crash", "join", "rolling_restart")
+"""The events that a scenario may ask about."""
+
+FIRST_MINUTE, MINUTES_APART = 1, 2
+"""The time of the first event, and the time that an event has before the next one or the end."""
+
+LONGER_MINUTES = 2
+"""The further time of a scenario without events, and of a restart of all members."""
+
+_DEFAULT_IDS = {
+    "java": r"consumer-.+-\d+",
+    "librdkafka": r"rdkafka",
+    "kafka-python": r"kafka-python-.+",
+    "aiokafka": r"aiokafka-.+",
+    "franz-go": r"kgo",
+}
+"""The client ids of libraries whose user sets none."""
 
 
 @dataclass(frozen=True)
@@ -39,18 +59,21 @@ class Snapshot:
 
     ``strategy``: the assignor of the group, with the protocol if it is not the classic one.
     ``scenario``: the document. ``left_out``: a message for each member whose subscription or assignment
-    cannot be decoded. It is not in the scenario.
+    cannot be decoded. It is not in the scenario. ``unseen``: what brokers did not tell, so that the scenario
+    has its default.
     """
 
     group_id: str
     strategy: str
     scenario: Mapping[str, Any]
     left_out: Sequence[str] = ()
+    unseen: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
 class _Member:
     name: str
+    client: str | None
     instance_id: str | None
     subscription: Subscription
     owned: Partitions
@@ -72,11 +95,13 @@ class _Offsets:
         return max(0, self.ends.get(partition, 0) - begin)
 
 
-async def snapshot(admin: AdminClient, group_id: str, *, window_seconds: float = 0.0) -> Snapshot:
+async def snapshot(
+    admin: AdminClient, group_id: str, *, window_seconds: float = 0.0, ask: Sequence[str] = ()
+) -> Snapshot:
     """Return a snapshot of a live group as soon as it is Stable.
 
-    ``window_seconds``: how long to measure rates; 0 leaves rates out. In the scenario a member leaves after
-    one minute and another joins after three minutes. Edit these events as needed.
+    ``window_seconds``: how long to measure rates; 0 leaves rates out. ``ask``: some of `EVENTS`, which happen
+    in the scenario one after the other. Without one nothing happens in it.
 
     Raises:
         InputError: if the group has no members, has another type, or does not become Stable.
@@ -99,8 +124,10 @@ async def snapshot(admin: AdminClient, group_id: str, *, window_seconds: float =
     if window_seconds > 0:
         await asyncio.sleep(window_seconds)
         after = await _offsets(admin, group_id, topics)
-    document = _document(group_id, members, topics, before, after, window_seconds)
-    return Snapshot(group_id, strategy, document, left_out)
+    described = {topic.name: _topic(topic, before, after, window_seconds) for topic in topics}
+    listed = [_member(member, described, before, after, window_seconds) for member in members]
+    document = _document(group_id, described, listed, ask)
+    return Snapshot(group_id, strategy, document, left_out, list(_unseen(described, listed)))
 
 
 async def _settled(admin: AdminClient, group_id: str) -> tuple[list[_Member], list[str], str]:
@@ -141,7 +168,9 @@ def _reconciled(group: ConsumerGroupDescribeResponse) -> list[_Member]:
             (*member.subscribed_topic_names, *(tp.topic for tp in member.target_assignment))
         )
         subscription = Subscription(tuple(topics), rack=member.rack_id or None)
-        members.append(_Member(name, member.instance_id, subscription, Partitions.of(member.assignment)))
+        client = client_of(member.client_id)
+        owned = Partitions.of(member.assignment)
+        members.append(_Member(name, client, member.instance_id, subscription, owned))
     return members
 
 
@@ -157,7 +186,8 @@ def _members(group: m.DescribedGroup) -> tuple[list[_Member], list[str]]:
         except ProtocolError as error:
             left_out.append(f"member {member.member_id} is left out: {error}")
             continue
-        members.append(_Member(name, member.group_instance_id, subscription, owned))
+        client = client_of(member.client_id)
+        members.append(_Member(name, client, member.group_instance_id, subscription, owned))
     return members, left_out
 
 
@@ -179,30 +209,44 @@ async def _offsets(admin: AdminClient, group_id: str, topics: Sequence[m.TopicMe
 
 
 def _document(
-    group_id: str,
-    members: list[_Member],
-    topics: list[m.TopicMetadata],
-    before: _Offsets,
-    after: _Offsets,
-    seconds: float,
+    group_id: str, topics: Mapping[str, Any], members: Sequence[Mapping[str, Any]], ask: Sequence[str]
 ) -> dict[str, Any]:
-    described = {topic.name: _topic(topic, before, after, seconds) for topic in topics}
-    listed = [_member(member, described, before, after, seconds) for member in members]
-    last, first = listed[-1], listed[0]
-    newcomer: dict[str, Any] = {"id": _fresh("new", listed), "topics": list(first["topics"])}
-    if "process_rate" in first:
-        newcomer["process_rate"] = first["process_rate"]
-    events: list[dict[str, Any]] = [{"at": JOINS_AT, "join": newcomer}]
-    if len(listed) > 1:
-        events.insert(0, {"at": LEAVES_AT, "leave": last["id"]})
+    events, minute = [], FIRST_MINUTE
+    for kind in ask:
+        if event := _event(kind, members):
+            events.append({"at": f"{minute}m", **event})
+        minute += MINUTES_APART + LONGER_MINUTES * (kind == "rolling_restart")
     return {
         "name": group_id,
-        "duration": DURATION,
+        "duration": f"{minute if ask else minute + MINUTES_APART + LONGER_MINUTES}m",
         "seed": 0,
-        "topics": described,
-        "members": listed,
+        "topics": topics,
+        "members": members,
         "events": events,
     }
+
+
+def _event(kind: str, members: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return an event of the group; empty if it would be without members."""
+    if kind == "rolling_restart":
+        return {kind: {"every": "20s", "down": "5s"}}
+    if kind == "join":
+        alike = ("topics", "process_rate", "client")
+        newcomer = {field: members[0][field] for field in alike if field in members[0]}
+        return {kind: {"id": _fresh("new", members), **newcomer}}
+    return {kind: members[-1]["id"]} if len(members) > 1 else {}
+
+
+def _unseen(topics: Mapping[str, Any], members: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield what the brokers did not tell."""
+    if not any("rates" in topic for topic in topics.values()):
+        yield "rates of topics and process_rate of members: --rates measures them"
+    elif slow := [member["id"] for member in members if "process_rate" not in member]:
+        yield f"process_rate of {listed_names(slow)}: no records waited for them"
+    if unknown := [member["id"] for member in members if "client" not in member]:
+        yield f"client of {listed_names(unknown)}: their client ids are their own"
+    yield "batch, record_cv, callbacks, restore, start_up and shut_down of the members"
+    yield "settings of consumers and brokers, such as max.poll.records and session.timeout.ms"
 
 
 def _topic(topic: m.TopicMetadata, before: _Offsets, after: _Offsets, seconds: float) -> dict[str, Any]:
@@ -226,6 +270,8 @@ def _member(
         "id": member.name,
         "topics": [topic for topic in member.subscription.topics if topic in topics],
     }
+    if member.client is not None:
+        described["client"] = member.client
     if member.instance_id is not None:
         described["instance_id"] = member.instance_id
     if member.subscription.rack:
@@ -251,6 +297,11 @@ def _grown(
     return max(0, after[partition] - before[partition])
 
 
-def _fresh(name: str, members: list[dict[str, Any]]) -> str:
+def client_of(client_id: str) -> str | None:
+    """Return the client library whose default client id this is, None if it is that of no library."""
+    return next((name for name, ids in _DEFAULT_IDS.items() if re.fullmatch(ids, client_id)), None)
+
+
+def _fresh(name: str, members: Sequence[Mapping[str, Any]]) -> str:
     taken = {member["id"] for member in members}
     return next(f"{name}{n or ''}" for n in range(len(taken) + 1) if f"{name}{n or ''}" not in taken)

@@ -1,6 +1,7 @@
 """Snapshots of live groups of our consumers, and the scenarios in them."""
 
 import asyncio
+import inspect
 import json
 
 import pytest
@@ -90,20 +91,74 @@ def test_members_and_owned_partitions_agree_with_the_consumers(strategy):
     run(work())
 
 
-def test_in_the_scenario_one_member_leaves_and_another_joins():
+def test_nothing_happens_in_the_scenario_that_nobody_asked_about():
     async def work():
         async with broker() as kafka, named(kafka, "new") as a:
             await settled(a)
-            assert (await taken(kafka)).scenario["events"] == [
-                {"at": "3m", "join": {"id": "new1", "topics": ["t"]}}
-            ]
+            shot = await taken(kafka)
+            assert (shot.scenario["events"], shot.scenario["duration"]) == ([], "5m")
+            check(shot)
+            alone = await taken(kafka, ask=("leave", "join"))
+            assert alone.scenario["events"] == [{"at": "3m", "join": {"id": "new1", "topics": ["t"]}}]
             async with named(kafka, "b") as b:
                 await settled(a, b)
-                shot = await taken(kafka)
-                leave, join = shot.scenario["events"]
-                assert leave == {"at": "1m", "leave": shot.scenario["members"][-1]["id"]}
+                shot = await taken(kafka, ask=("leave", "join", "rolling_restart", "crash"))
+                last = shot.scenario["members"][-1]["id"]
+                leave, join, roll, crash = shot.scenario["events"]
+                assert leave == {"at": "1m", "leave": last}
                 assert join["at"] == "3m"
-                check(shot)
+                assert roll == {"at": "5m", "rolling_restart": {"every": "20s", "down": "5s"}}
+                assert crash == {"at": "9m", "crash": last}
+                assert shot.scenario["duration"] == "11m"
+
+    run(work())
+
+
+@pytest.mark.parametrize(
+    ("client_id", "client"),
+    [
+        ("consumer-shop-1", "java"),
+        ("rdkafka", "librdkafka"),
+        ("kafka-python-3.0.12", "kafka-python"),
+        ("aiokafka-0.14.0", "aiokafka"),
+        ("kgo", "franz-go"),
+        ("consumer-shop", None),
+        ("my-rdkafka", None),
+    ],
+)
+def test_a_default_client_id_tells_the_library(client_id, client):
+    assert snapshots.client_of(client_id) == client
+
+
+def test_the_client_ids_are_those_of_the_libraries():
+    kafka_python, aiokafka = pytest.importorskip("kafka"), pytest.importorskip("aiokafka")
+    defaults = kafka_python.KafkaConsumer.DEFAULT_CONFIG
+    assert snapshots.client_of(defaults["client_id"]) == "kafka-python"
+    (client_id,) = [
+        parameter.default
+        for name, parameter in inspect.signature(aiokafka.AIOKafkaConsumer).parameters.items()
+        if name == "client_id"
+    ]
+    assert snapshots.client_of(client_id) == "aiokafka"
+
+
+def test_the_library_of_a_member_is_in_the_scenario_and_what_is_unknown_is_named(window):
+    async def work():
+        async with broker({"t": 2}) as kafka, named(kafka, "rdkafka") as a, named(kafka, "mine") as b:
+            await settled(a, b, partitions=2)
+
+            async def nothing():
+                pass
+
+            window.happens = nothing
+            shot = await taken(kafka, window_seconds=10.0)
+            clients = {each["id"]: each.get("client") for each in shot.scenario["members"]}
+            assert clients == {"rdkafka": "librdkafka", "mine": None}
+            rate, client, *_ = shot.unseen
+            assert rate.startswith("process_rate of ")
+            assert client == "client of mine: their client ids are their own"
+            assert "--rates measures them" in (await taken(kafka)).unseen[0]
+            check(shot)
 
     run(work())
 
@@ -258,7 +313,7 @@ def test_a_member_with_a_backlog_has_a_process_rate(window):
                 await a.commit({T0: 9, T1: 13})
 
             window.happens = happens
-            shot = await taken(kafka, window_seconds=10.0)
+            shot = await taken(kafka, window_seconds=10.0, ask=["join"])
             (reported,) = shot.scenario["members"]
             assert reported["process_rate"] == 2.0
             assert shot.scenario["events"][-1]["join"]["process_rate"] == 2.0
@@ -463,6 +518,22 @@ def test_the_head_names_the_group_and_its_strategy():
     assert _yaml(shot) == "# Group g, which runs range.\n{name: g}\n"
     assert yaml.safe_load(_yaml(shot)) == {"name": "g"}
     assert _row(shot) == {"scenario_id": "g", "strategy": "range", "scenario": '{"name": "g"}'}
+
+
+def test_the_head_says_what_brokers_do_not_tell():
+    shot = snapshots.Snapshot("g", "range", {"name": "g"}, unseen=["client of a", "batch\nname: b"])
+    assert _yaml(shot).splitlines()[1:4] == [
+        "# Brokers do not tell these, so that the defaults hold:",
+        "# - client of a",
+        '# - "batch\\nname: b"',
+    ]
+    assert yaml.safe_load(_yaml(shot)) == {"name": "g"}
+
+
+def test_a_question_that_a_snapshot_cannot_ask_is_an_error(lab):
+    answer = lab("snapshot", "--bootstrap-server", "localhost:1", "--group", "g", "--ask", "leave,jion")
+    assert answer.status == 2
+    assert "--ask: found 'jion', expected one of crash, join, leave, rolling_restart" in answer.err
 
 
 @pytest.mark.parametrize("name", ["a\nname: b", "a\x85b: c: d", "a\u2028b", "\0", "\ud800", "a\r\tb"])

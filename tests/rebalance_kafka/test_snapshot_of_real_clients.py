@@ -37,7 +37,7 @@ def test_a_snapshot_of_a_group_of_all_kinds_is_compared(tmp_path, kinds):
         for member in members:
             member.ask("commit")
         waiting = len(produce(tool, stage, RECORDS))
-        command = ("snapshot", "--bootstrap-server", stage.broker.address)
+        command = ("snapshot", "--bootstrap-server", stage.broker.address, "--ask", "leave,join")
         status, _, complaint = rebalance_lab(*command, "--group", GROUP, "-o", tmp_path / "shop.yaml")
         assert (status, complaint) == (0, "")
         status, rows, complaint = rebalance_lab(*command, "--all-groups")

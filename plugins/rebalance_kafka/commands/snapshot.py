@@ -10,6 +10,7 @@ import typer
 
 from coordinator_core.errors import InputError, RebalanceLabError
 from coordinator_core.reading.durations import parse_duration
+from coordinator_core.reading.suggestions import unknown_name
 from rebalance_kafka.addresses import Place, places_of
 from rebalance_kafka.commands.options import BOOTSTRAP_HELP, CONFIG_HELP, security_settings
 from rebalance_lab.cli.files import check_path, write_whole
@@ -28,6 +29,13 @@ def snapshot(
     rates: Annotated[
         str, typer.Option(metavar="DURATION", help="Measure rates for this long. 0s: no rates.")
     ] = "0s",
+    ask: Annotated[
+        str,
+        typer.Option(
+            metavar="LIST",
+            help="What happens in the scenario, one after the other: leave, crash, join, rolling_restart.",
+        ),
+    ] = "",
     command_config: Annotated[Path | None, typer.Option(metavar="FILE", help=CONFIG_HELP)] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to this file, not to stdout.")
@@ -35,8 +43,8 @@ def snapshot(
 ) -> None:
     """Write a live group as a scenario in YAML: members, owned partitions, topics, rates, lag.
 
-    In the scenario a member leaves after one minute and another joins after three minutes. Edit these events
-    as needed. With --all-groups, write JSON Lines for `rebalance-lab score`.
+    The first lines name what brokers do not tell: edit it if you know it. Nothing happens in the scenario
+    unless you `--ask leave,join`. With --all-groups, write JSON Lines for `rebalance-lab score`.
     """
     if (group is None) == (not all_groups):
         found = "both" if all_groups else "neither"
@@ -46,9 +54,11 @@ def snapshot(
     seconds = parse_duration(rates, "--rates") / 1_000
     if 0 < seconds < 1:
         raise InputError("--rates", repr(rates), "0s, or at least 1s, such as 30s")
+    asked = _asked(ask)
     settings = security_settings(command_config)
     with stderr().status("looking at the groups ..."):
-        taken, failed = asyncio.run(_taken(places, settings, None if group is None else [group], seconds))
+        wanted = None if group is None else [group]
+        taken, failed = asyncio.run(_taken(places, settings, wanted, seconds, asked))
     if not taken and not failed:
         raise InputError("--all-groups", "none with members", "a consumer group")
     lines = (
@@ -65,8 +75,27 @@ def snapshot(
         raise typer.Exit(int(ExitStatus.SOME_INPUTS_FAILED))
 
 
+def _asked(text: str) -> list[str]:
+    """Return the events that are asked about.
+
+    Raises:
+        InputError: if there are no such events.
+    """
+    from rebalance_kafka.snapshot import EVENTS
+
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    for name in names:
+        if name not in EVENTS:
+            raise unknown_name("--ask", name, EVENTS)
+    return names
+
+
 async def _taken(
-    places: Sequence[Place], settings: Mapping[str, str], groups: Sequence[str] | None, seconds: float
+    places: Sequence[Place],
+    settings: Mapping[str, str],
+    groups: Sequence[str] | None,
+    seconds: float,
+    ask: Sequence[str],
 ) -> tuple[list["Snapshot"], int]:
     """Return the snapshots, and how many could not be taken. Report the errors of those on stderr."""
     from coordinator_core.protocol.consumer_protocol import PROTOCOL_TYPE
@@ -84,7 +113,7 @@ async def _taken(
                 if group.state not in WITHOUT_MEMBERS and group.protocol_type == PROTOCOL_TYPE
             ]
         results = await asyncio.gather(
-            *(take(admin, group, window_seconds=seconds) for group in groups), return_exceptions=True
+            *(take(admin, group, window_seconds=seconds, ask=ask) for group in groups), return_exceptions=True
         )
     snapshots = []
     for result in results:
@@ -102,11 +131,16 @@ async def _taken(
 def _yaml(taken: "Snapshot") -> str:
     import yaml
 
-    group, strategy = (
-        name if name.isprintable() else json.dumps(name) for name in (taken.group_id, taken.strategy)
-    )
+    group, strategy = map(_printable, (taken.group_id, taken.strategy))
     head = f"# Group {group}, which runs {strategy or 'no assignor'}.\n"
+    if taken.unseen:
+        head += "# Brokers do not tell these, so that the defaults hold:\n"
+        head += "".join(f"# - {_printable(line)}\n" for line in taken.unseen)
     return head + yaml.safe_dump(dict(taken.scenario), sort_keys=False, default_flow_style=None, width=100)
+
+
+def _printable(text: str) -> str:
+    return text if text.isprintable() else json.dumps(text)
 
 
 def _row(taken: "Snapshot") -> dict[str, object]:
