@@ -269,9 +269,9 @@ class _Pool:
 
 
 def _serve(connection: Any, campaign: Campaign) -> None:
-    """Do the runs whose numbers the parent sends, until it closes the connection."""
+    """Do the runs whose numbers the parent sends, until it closes the connection: perhaps during a run."""
     registry = default_registry()
-    with suppress(EOFError):
+    with suppress(EOFError, BrokenPipeError):
         while True:
             number = connection.recv()
             document = campaign.document_of(number, registry)
