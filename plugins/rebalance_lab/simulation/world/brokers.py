@@ -350,11 +350,17 @@ class Brokers:
 
     def _started(self, node: int) -> _Broker:
         rank = RANK + 2 * node
-        broker = _Broker(self._clock, self._emit, partial(self._on_deadline, node), rank + 1)
+        emit = self._emit_of_offsets if self.has_servers else self._emit
+        broker = _Broker(self._clock, emit, partial(self._on_deadline, node), rank + 1)
         random = Random(self._random.getrandbits(64))
         broker.coordinator = Coordinator(node, self._config, random, self._parts)
         broker.to_replicas = Way(self._network, f"replicas of broker {node}", rank)
         return broker
+
+    def _emit_of_offsets(self, event: ev.Event) -> None:
+        """Report an event of a coordinator that has the offsets of a group only, and not its state."""
+        if not isinstance(event, ev.GroupStateChanged):
+            self._emit(event)
 
     @property
     def _alive(self) -> list[int]:
