@@ -1,14 +1,19 @@
 """The clients of scenarios have their facts, and what follows from them in a run."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from coordinator_core.protocol import messages as m
 from coordinator_core.registry.registry import default_registry
 from rebalance_lab.scenarios import application
+from rebalance_lab.scenarios.scenario import Network as Conditions
 from rebalance_lab.scenarios.scenario import parse_scenario
 from rebalance_lab.simulation.process.clients import CLIENTS
-from rebalance_lab.simulation.process.connections import next_read_ms
+from rebalance_lab.simulation.process.connections import Connections, next_read_ms
 from rebalance_lab.simulation.run import simulate
+from rebalance_lab.simulation.world.clock import VirtualClock
+from rebalance_lab.simulation.world.network import Network
 
 
 def exchanges_of(events, *, client, strategy="range", **document):
@@ -61,6 +66,24 @@ def waits_until_they_join(client):
 def test_a_java_member_reads_in_a_batch_that_a_round_began_when_its_thread_has_waited():
     assert min(waits_until_they_join("java")) >= 100
     assert min(waits_until_they_join("kafka-python")) < 100
+
+
+# --- connections
+
+
+def test_a_connection_that_is_forgotten_is_closed_and_the_next_one_is_another():
+    clock = VirtualClock()
+    network = Network(clock, Conditions(latency_ms_min=1, latency_ms_max=5), "seed 1")
+    brokers = SimpleNamespace(has_servers=False)
+    connections = Connections(network, brokers, "c", "process 1", rank=0)
+    of_group, other = connections.to(0, True), connections.to(0, False)
+    elsewhere = connections.to(1, True)
+    assert connections.to(0, True) is of_group
+    connections.forget(0)
+    assert [each.is_open for each in (of_group, other, elsewhere)] == [False, False, True]
+    assert connections.to(0, True) is not of_group
+    connections.close()
+    assert not elsewhere.is_open
 
 
 # --- requests behind a parked one
