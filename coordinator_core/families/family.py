@@ -29,7 +29,7 @@ class Surroundings:
     family whose coordinator computes the assignments. ``cluster`` returns the topics as they are now.
     ``assignors`` are the factories of assignors that members can choose from, by the names that they use, the
     default first; without any, that of ``make_assignor`` is the only one. ``may_describe`` returns whether a
-    principal may describe a topic.
+    principal may describe a topic, and ``own_settings`` the settings that a group has for itself.
     """
 
     settings: Any
@@ -37,6 +37,7 @@ class Surroundings:
     cluster: Callable[[], Cluster]
     assignors: Mapping[str, Callable[[], Assignor]] = field(default_factory=dict)
     may_describe: Callable[[str, str], bool] = lambda _principal, _topic: True
+    own_settings: Callable[[str], Mapping[str, int]] = lambda _group: NONE
 
     def partitions_of(self, names: Iterable[str]) -> dict[str, int]:
         """Return the numbers of partitions of those of the topics that exist."""

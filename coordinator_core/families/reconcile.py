@@ -56,7 +56,12 @@ def _part(surroundings: Surroundings) -> CoordinatorPart:
     make_only = surroundings.make_assignor
     assignors = surroundings.assignors or {make_only().name: make_only}
     computing = Computing(
-        tuple(assignors), surroundings.partitions_of, matching, assign, surroundings.may_describe
+        tuple(assignors),
+        surroundings.partitions_of,
+        matching,
+        assign,
+        surroundings.may_describe,
+        surroundings.own_settings,
     )
     return reconcile_part(computing, surroundings.settings)
 

@@ -79,7 +79,8 @@ def test_a_damaged_row_is_deleted_to_start_without_it(tmp_path):
 def test_rows_of_format_4_get_checksums(tmp_path):
     flip_bits.write(tmp_path).close()
     with closing(sqlite3.connect(tmp_path / FILE)) as sql, sql:
-        for table in COLUMNS:
+        sql.execute("drop table group_configs")
+        for table in COLUMNS.keys() - {"group_configs"}:
             sql.execute(f"alter table {table} drop column checksum")
         sql.execute("delete from counters where name = 'commits'")
         sql.execute("pragma user_version = 4")

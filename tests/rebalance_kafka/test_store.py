@@ -214,9 +214,9 @@ def test_a_second_process_on_the_folder_is_refused(folder):
 def test_a_file_of_another_version_is_refused_and_not_changed(tmp_path):
     Store(tmp_path).close()
     with closing(sqlite3.connect(tmp_path / FILE)) as sql:
-        sql.execute("pragma user_version = 6")
+        sql.execute("pragma user_version = 7")
     for _ in range(2):
-        with pytest.raises(InputError, match="format 6, expected format 5"):
+        with pytest.raises(InputError, match="format 7, expected format 6"):
             Store(tmp_path)
     with closing(sqlite3.connect(tmp_path / FILE, isolation_level=None, timeout=0)) as sql:
         sql.execute("begin exclusive")

@@ -55,6 +55,7 @@ class Computing(msgspec.Struct, frozen=True):
     partitions of the existing ones among some topics. ``matching`` returns the topics that match a regular
     expression as a whole; it raises ValueError if that is none. ``assign`` runs the assignor of a name.
     ``may_describe`` returns whether a principal may describe a topic: patterns match no other topics.
+    ``own_settings`` returns the settings that a group has for itself, which are right (`settings.OF_GROUP`).
     """
 
     assignors: tuple[str, ...]
@@ -62,6 +63,7 @@ class Computing(msgspec.Struct, frozen=True):
     matching: Callable[[str], tuple[str, ...]]
     assign: Callable[[str, Mapping[str, Subscriber]], Mapping[str, Listed]]
     may_describe: Callable[[str, str], bool] = lambda _principal, _topic: True
+    own_settings: Callable[[str], Mapping[str, int]] = lambda _group: {}
 
 
 class State(StrEnum):
@@ -126,7 +128,7 @@ class ReconcileGroup(Group):
         self, group_id: str, computing: Computing, settings: ReconcileSettings, durable: GroupState
     ) -> None:
         super().__init__(group_id)
-        self.computing, self.settings = computing, settings
+        self.computing, self._settings = computing, settings
         # a task takes Changes, whose module imports this one
         self.tasks: list[tuple[Callable[[Any], None], bool]] = []
         self.failed: list[Callable[[Any], None]] = []
@@ -185,6 +187,12 @@ class ReconcileGroup(Group):
         for member in self.members.values():
             size += sum(map(topic_bytes, member.topics)) + 2 * len(member.pattern or "")
         return size + HELD_BYTES * len(self.durable.holders)
+
+    @property
+    def settings(self) -> ReconcileSettings:
+        """The settings of all groups, with those that the group has for itself in their place."""
+        own = self.computing.own_settings(self.group_id)
+        return self._settings.of_group(own) if own else self._settings
 
     def begin_session(self, step: Step, member_id: str) -> None:
         """Begin the session of a member anew."""

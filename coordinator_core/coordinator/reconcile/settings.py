@@ -1,14 +1,26 @@
 """The settings of groups that the coordinator reconciles, under Kafka's names."""
 
+from collections.abc import Mapping
+
 import msgspec
 
 from coordinator_core.errors import InputError
 
 HEARTBEAT, SESSION = "group.consumer.heartbeat.interval.ms", "group.consumer.session.timeout.ms"
 
+OF_GROUP = {"consumer.heartbeat.interval.ms": HEARTBEAT, "consumer.session.timeout.ms": SESSION}
+"""The settings that a single group may have, and those of all groups in whose place they are."""
+
+_LIMITS = {
+    "consumer.heartbeat.interval.ms": ("min_heartbeat_interval_ms", "max_heartbeat_interval_ms"),
+    "consumer.session.timeout.ms": ("min_session_timeout_ms", "max_session_timeout_ms"),
+}
+
 
 class ReconcileSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The times that the coordinator gives to the members, in milliseconds, and the size of a group.
+
+    ``min_*`` and ``max_*`` are the limits of settings of a single group (`of_group`).
 
     Raises:
         InputError: if a session is not longer than the interval of heartbeats.
@@ -17,6 +29,14 @@ class ReconcileSettings(msgspec.Struct, frozen=True, kw_only=True):
     heartbeat_interval_ms: int = msgspec.field(default=5_000, name=HEARTBEAT)
     session_timeout_ms: int = msgspec.field(default=45_000, name=SESSION)
     max_size: int = msgspec.field(default=2**31 - 1, name="group.consumer.max.size")
+    min_heartbeat_interval_ms: int = msgspec.field(
+        default=5_000, name="group.consumer.min.heartbeat.interval.ms"
+    )
+    max_heartbeat_interval_ms: int = msgspec.field(
+        default=15_000, name="group.consumer.max.heartbeat.interval.ms"
+    )
+    min_session_timeout_ms: int = msgspec.field(default=45_000, name="group.consumer.min.session.timeout.ms")
+    max_session_timeout_ms: int = msgspec.field(default=60_000, name="group.consumer.max.session.timeout.ms")
 
     def __post_init__(self) -> None:
         for name, value in (
@@ -28,3 +48,17 @@ class ReconcileSettings(msgspec.Struct, frozen=True, kw_only=True):
         if self.session_timeout_ms <= self.heartbeat_interval_ms:
             expected = f"more than {HEARTBEAT} ({self.heartbeat_interval_ms})"
             raise InputError(SESSION, f"{self.session_timeout_ms}", expected)
+
+    def of_group(self, own: Mapping[str, int]) -> "ReconcileSettings":
+        """Return the settings of a group that has some of `OF_GROUP` for itself.
+
+        Raises:
+            InputError: if one is not within its limits, or the session is not longer than the interval.
+        """
+        changed = {}
+        for name, value in own.items():
+            low, high = (getattr(self, limit) for limit in _LIMITS[name])
+            if not low <= value <= high:
+                raise InputError(name, f"{value}", f"{low} to {high}")
+            changed[OF_GROUP[name]] = value
+        return msgspec.convert({**msgspec.to_builtins(self), **changed}, ReconcileSettings)

@@ -7,8 +7,10 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode as Wire
 
+from coordinator_core.coordinator.reconcile.settings import ReconcileSettings
 from rebalance_kafka.access import Access, Operation
 from rebalance_kafka.addresses import Place
+from rebalance_kafka.broker.group_configs import GroupConfigs
 from rebalance_kafka.broker.sessions import Sessions
 from rebalance_kafka.broker.store import Store
 from rebalance_kafka.broker.topics import Appended, Topics
@@ -24,7 +26,8 @@ class Data:
 
     ``partitions``: the number of partitions of a topic that a Metadata request creates. 0: an error.
     ``broker_configs``: the configurations that the broker is described with. ``transactions``: the settings
-    of transactions, whose requests `transaction_requests` handles.
+    of transactions, whose requests `transaction_requests` handles. ``groups``: the settings of groups of the
+    consumer protocol, with the limits of those that a group has for itself.
     """
 
     def __init__(
@@ -37,9 +40,11 @@ class Data:
         partitions: int,
         broker_configs: Mapping[str, str] = _NO_CONFIGS,
         transactions: TransactionSettings = TransactionSettings(),  # noqa: B008 (it is frozen)
+        groups: ReconcileSettings = ReconcileSettings(),  # noqa: B008 (it is frozen)
     ) -> None:
         self.broker_configs = broker_configs
         self.topics, self.store = topics, store
+        self.group_configs = GroupConfigs(store, groups)
         self.node, self.cluster_id, self.partitions = node, cluster_id, partitions
         self.address = Place("", 0)
         self.transactions = Transactions(store, topics, transactions)

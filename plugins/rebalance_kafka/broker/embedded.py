@@ -11,6 +11,7 @@ from typing import Any, Self
 import msgspec
 
 from coordinator_core.coordinator.config import CoordinatorConfig
+from coordinator_core.coordinator.reconcile.settings import ReconcileSettings
 from coordinator_core.errors import InputError
 from coordinator_core.families.classic import CLASSIC
 from coordinator_core.families.family import DELAY
@@ -140,6 +141,7 @@ class EmbeddedBroker:
             [CoordinatorConfig, GroupAssignors, TransactionSettings, *kinds], settings or {}
         )
         by_kind = dict(zip(kinds, own, strict=True))
+        self._groups = by_kind.get(ReconcileSettings, ReconcileSettings())
         served = [(spec, spec.settings and by_kind.get(spec.settings)) for spec in protocols]
         self._served = Served(served, assignors.factories())
         self.configs: Mapping[str, str] = _described(self._config, assignors, self._transactions, *own)
@@ -171,6 +173,7 @@ class EmbeddedBroker:
                     partitions=self._auto_create,
                     broker_configs=self.configs,
                     transactions=self._transactions,
+                    groups=self._groups,
                 )
                 self.ids = topics
                 self._create_wanted(topics)

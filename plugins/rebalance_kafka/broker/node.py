@@ -107,6 +107,7 @@ class Node:
                 lambda: Cluster(data.topics.partitions),
                 served.assignors,
                 lambda principal, topic: access(principal).topic(Operation.DESCRIBE, topic),
+                data.group_configs.own_settings,
             )
             parts.append(spec.coordinator(surroundings))
             recorder.families |= {kind: (spec, row) for kind, row in parts[-1].requests.items()}

@@ -14,7 +14,7 @@ from coordinator_core.errors import InputError
 
 RESTORE = "restore the folder from a copy"
 
-_FORMAT = 5
+_FORMAT = 6
 _TABLES = """
 create table topics (id integer primary key, name text not null unique, partitions integer not null);
 create table batches (
@@ -59,6 +59,7 @@ COLUMNS: Mapping[str, Sequence[str]] = {
     "transactions": ("topic", "partition", "first", "producer", "last"),
     "counters": ("name", "value"),
     "transactional_ids": ("name", "record"),
+    "group_configs": ("group_id", "name", "value"),
 }
 """Table -> its columns with one checksum."""
 
@@ -70,6 +71,7 @@ _NAMES: Mapping[str, Sequence[str]] = {
     "transactions": ("topic", "partition", "first"),
     "counters": ("name",),
     "transactional_ids": ("name",),
+    "group_configs": ("group_id", "name"),
 }
 """Table -> the columns that name a row in a message."""
 
@@ -99,8 +101,18 @@ def is_whole(table: str) -> str:
 _SINCE_FORMAT_5 = " ".join(
     f"alter table {table} add column checksum integer; update {table} set checksum = {checksum_of(table)};"
     for table in COLUMNS
+    if table != "group_configs"
 )
-_SCRIPTS = (_TABLES, _SINCE_FORMAT_2, _SINCE_FORMAT_3, _SINCE_FORMAT_4, _SINCE_FORMAT_5)
+_SINCE_FORMAT_6 = """
+create table group_configs (
+    group_id text not null, name text not null, value text not null, checksum integer,
+    primary key (group_id, name)
+) without rowid;
+"""
+_SCRIPTS = (
+    *(_TABLES, _SINCE_FORMAT_2, _SINCE_FORMAT_3, _SINCE_FORMAT_4),
+    *(_SINCE_FORMAT_5, _SINCE_FORMAT_6),
+)
 
 
 def connect(path: str) -> sqlite3.Connection:

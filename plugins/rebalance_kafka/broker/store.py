@@ -197,6 +197,21 @@ class Store:
         rows = [(number, name, value) for name, value in configs.items()]
         self._sql.executemany(inserting("configs"), rows)
 
+    def group_configs(self) -> dict[str, dict[str, str]]:
+        """Return the configurations of each group that has some."""
+        rows = self._sql.execute("select group_id, name, value from group_configs order by group_id, name")
+        found: dict[str, dict[str, str]] = {}
+        for group, name, value in rows:
+            found.setdefault(group, {})[name] = value
+        return found
+
+    def save_group_configs(self, configs: Mapping[str, Configs]) -> None:
+        """Replace the configurations of groups."""
+        rows = [(group, name, value) for group, own in configs.items() for name, value in own.items()]
+        with self._transaction():
+            self._sql.executemany("delete from group_configs where group_id = ?", [(g,) for g in configs])
+            self._sql.executemany(inserting("group_configs"), rows)
+
     # --- records
 
     def append_batches(self, batches: Iterable[NewBatch], begun: Iterable[Transaction] = ()) -> None:

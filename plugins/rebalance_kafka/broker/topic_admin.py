@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from kio.schema.errors import ErrorCode as Wire
 
+from coordinator_core.coordinator.reconcile.settings import OF_GROUP
 from rebalance_kafka.access import Access, Operation
 from rebalance_kafka.broker.data import Data, for_each_partition
 from rebalance_kafka.broker.topic_configs import CONFIGS, ConfigType, elements_of, invalid
@@ -30,6 +31,7 @@ class Resource(IntEnum):
 
     TOPIC = 2
     BROKER = 4
+    GROUP = 32
 
 
 class Source(IntEnum):
@@ -38,6 +40,7 @@ class Source(IntEnum):
     TOPIC = 1
     BROKER = 4
     DEFAULT = 5
+    GROUP = 8
 
 
 class Change(IntEnum):
@@ -243,6 +246,8 @@ def _describe_configs(data: Data, request: Request) -> Values:
         if error is None and resource.resource_type == Resource.TOPIC:
             own = data.topics.configs.get(resource.resource_name, {})
             entries = _described_configs(own, resource.configuration_keys or None)
+        elif error is None and resource.resource_type == Resource.GROUP:
+            entries = _group_configs(data, resource.resource_name, resource.configuration_keys or None)
         elif error is None:
             entries = _broker_configs(data, resource.configuration_keys or None)
         results.append(
@@ -260,6 +265,15 @@ def _broker_configs(data: Data, wanted: Iterable[str] | None) -> Iterable[Values
         yield _entry(name, data.broker_configs[name], Source.BROKER, ConfigType.STRING, ())
 
 
+def _group_configs(data: Data, group: str, wanted: Iterable[str] | None) -> Iterable[Values]:
+    own, defaults = data.group_configs[group], data.group_configs.defaults
+    for name in defaults if wanted is None else sorted(defaults.keys() & set(wanted)):
+        source = Source.GROUP if name in own else Source.DEFAULT
+        default = {"name": name, "value": defaults[name], "source": Source.DEFAULT}
+        synonyms = ({"name": name, "value": own[name], "source": Source.GROUP},) if name in own else ()
+        yield _entry(name, own.get(name, defaults[name]), source, ConfigType.INT, (*synonyms, default))
+
+
 def _no_resource(data: Data, resource: Any, access: Access, operation: Operation) -> Appended | None:
     """Return the error of a resource that does not exist or is not to be used, None if there is none."""
     kind, name = resource.resource_type, resource.resource_name
@@ -274,7 +288,12 @@ def _no_resource(data: Data, resource: Any, access: Access, operation: Operation
         if name in ("", str(data.node)):
             return None
         return Appended(Wire.invalid_request, message=f"broker {name[:100]!r}, expected {data.node}")
-    found = f"resource type {kind}, expected {Resource.TOPIC:d} (topic) or {Resource.BROKER:d} (broker)"
+    if kind == Resource.GROUP:
+        if not access.group(operation, name):
+            return Appended(Wire.group_authorization_failed)
+        return None if name else Appended(Wire.invalid_request, message="a group without a name")
+    expected = ", ".join(f"{each:d} ({each.name.lower()})" for each in Resource)
+    found = f"resource type {kind}, expected one of {expected}"
     return Appended(Wire.invalid_request, message=found)
 
 
@@ -303,42 +322,57 @@ def _altered(
     request: Request,
     changed: Callable[[Mapping[str, str], Any], Mapping[str, str | None] | str],
 ) -> Values:
-    """Change topics. ``changed`` returns the new configurations of a resource, or why there are none."""
+    """Change topics and groups. ``changed`` returns the new configurations of one, or why there are none."""
     results: list[dict[str, Any]] = []
-    new: dict[str, Mapping[str, Any]] = {}
+    new: dict[int, dict[str, Mapping[str, Any]]] = {Resource.TOPIC: {}, Resource.GROUP: {}}
     for resource in request.body.resources:
-        name = resource.resource_name
+        name, kind = resource.resource_name, resource.resource_type
         error = _no_resource(data, resource, request.access, Operation.ALTER_CONFIGS)
-        if error is None and resource.resource_type != Resource.TOPIC:
-            found = "a change of the broker's configuration, expected one of a topic's"
+        if error is None and kind not in new:
+            found = "a change of the broker's configuration, expected one of a topic's or a group's"
             error = Appended(Wire.invalid_request, message=found)
-        if error is None and name in new:
-            error = Appended(Wire.invalid_request, message=f"topic {name} comes twice")
+        if error is None and name in new[kind]:
+            error = Appended(
+                Wire.invalid_request, message=f"{Resource(kind).name.lower()} {name} comes twice"
+            )
         if error is None:
-            configs = changed(data.topics.configs.get(name, {}), resource)
-            problem = configs if isinstance(configs, str) else invalid(configs)
+            configs = changed(_own_configs(data, kind, name), resource)
+            problem = configs if isinstance(configs, str) else _invalid(data, kind, configs)
             if problem is None and not isinstance(configs, str):
-                new[name] = configs
+                new[kind][name] = configs
             else:
                 error = Appended(Wire.invalid_config, message=problem)
         results.append(_about(resource, error))
-    if new and not request.body.validate_only:
-        _fail(results, data.unwritten(lambda: data.topics.configure(new)))
+    for kind, configs_of in new.items():
+        if configs_of and not request.body.validate_only:
+            configure = data.topics.configure if kind == Resource.TOPIC else data.group_configs.configure
+            of_kind = [result for result in results if result["resource_type"] == kind]
+            _fail(of_kind, data.unwritten(partial(configure, configs_of)))
     return {"responses": tuple(results)}
+
+
+def _own_configs(data: Data, kind: int, name: str) -> Mapping[str, str]:
+    return data.topics.configs.get(name, {}) if kind == Resource.TOPIC else data.group_configs[name]
+
+
+def _invalid(data: Data, kind: int, configs: Mapping[str, str | None]) -> str | None:
+    return invalid(configs) if kind == Resource.TOPIC else data.group_configs.invalid(configs)
 
 
 def _with_changes(own: Mapping[str, str], resource: Any) -> Mapping[str, str | None] | str:
     configs: dict[str, str | None] = dict(own)
+    of_topic = resource.resource_type == Resource.TOPIC
     for change in resource.configs:
         name, operation, value = change.name, change.config_operation, change.value
-        known = CONFIGS.get(name)
-        if operation == Change.DELETE and known is not None:
+        known = CONFIGS.get(name) if of_topic else None
+        is_known = known is not None or (name in OF_GROUP and not of_topic)
+        if operation == Change.DELETE and is_known:
             configs.pop(name, None)
-        elif operation == Change.SET or known is None:
+        elif operation == Change.SET or not is_known:
             configs[name] = value
         elif operation not in (Change.APPEND, Change.SUBTRACT):
             return f"operation {operation} on {name}, expected one of 0 to 3"
-        elif known.type is not ConfigType.LIST:
+        elif known is None or known.type is not ConfigType.LIST:
             return f"operation {operation} on {name}, expected a list such as cleanup.policy"
         else:
             listed = elements_of(configs.get(name) or known.default)

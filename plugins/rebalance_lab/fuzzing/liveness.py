@@ -10,6 +10,7 @@ from math import sqrt
 from typing import Any
 
 from coordinator_core.families.family import DELAY
+from coordinator_core.model import RebalanceProtocol
 from coordinator_core.reading.durations import parse_duration
 from coordinator_core.registry.hookspecs import DELAY_OF_SETTINGS, Strategy
 from coordinator_core.registry.registry import Registry
@@ -106,13 +107,24 @@ def _obstacles(scenario: Scenario, strategy: Strategy, registry: Registry) -> It
                 silent = f"{member.id} is out of its session in callbacks"
                 yield f"{silent}, which take {call_ms} ms; session.timeout.ms is {session_ms} ms"
         busy_ms = application.on_revoked[1] + application.on_assigned[1] + application.restore[1]
-        batch_ms = busy_ms + _longest_batch_ms(member, setting_in(settings, "max.poll.records", registry))
+        handled_ms = _longest_batch_ms(member, setting_in(settings, "max.poll.records", registry))
+        batch_ms = busy_ms + handled_ms
         if busy_ms >= limit_ms:
             yield f"callbacks of {member.id} take {busy_ms} ms; max.poll.interval.ms is {limit_ms} ms"
         if batch_ms >= limit_ms:
             yield f"batches of {member.id} take {batch_ms:.0f} ms; max.poll.interval.ms is {limit_ms} ms"
+        if handled_ms >= session_ms and facts.reads_in_poll and _works_in_rounds(strategy, registry):
+            joins = f"{member.id} reads the response to its JoinGroup after a batch"
+            yield f"{joins}, which takes {handled_ms:.0f} ms; session.timeout.ms is {session_ms} ms"
         if RETRIES in own and own[RETRIES] * own[BACKOFF] <= _HANDOVERS * batch_ms:
             yield f"{member.id} takes {batch_ms:.0f} ms to give up partitions; others do not try for so long"
+
+
+def _works_in_rounds(strategy: Strategy, registry: Registry) -> bool:
+    """Return whether members handle records while they join: they send no heartbeats then."""
+    if registry.protocol(strategy.protocol).own_epochs:
+        return False
+    return RebalanceProtocol.COOPERATIVE in registry.assignor(strategy.name).supported_protocols
 
 
 def _differs_by_member(strategy: Strategy, registry: Registry) -> bool:

@@ -104,6 +104,29 @@ def test_weights_that_each_member_measures_for_itself_prevent_a_rest_without_a_c
     assert prevented_by(scenario, REGISTRY.strategy("optimal"), REGISTRY) == ""
 
 
+@pytest.mark.parametrize(
+    ("strategy", "client", "prevents"),
+    [
+        ("cooperative-sticky", "java", True),
+        ("cooperative-sticky+static", "java", True),
+        ("cooperative-sticky", "librdkafka", False),
+        ("range", "java", False),
+        ("uniform-848+reconcile", "java", False),
+    ],
+)
+def test_batches_that_outlast_the_session_prevent_a_rest_of_members_that_read_in_polls_that_they_joined(
+    strategy, client, prevents
+):
+    """Found by fuzz (seed 391400): the session of a member that has joined ends before its next poll."""
+    member = {"id": "a", "topics": ["t"], "process_rate": 20, "record_cv": 0, "client": client}
+    config = {"session.timeout.ms": 6_000, "max.poll.interval.ms": 60_000}
+    document = DOCUMENT | {"members": [member], "events": [], "config": config}
+    scenario = parse_scenario(document, where="test", registry=REGISTRY)
+    found = prevented_by(scenario, REGISTRY.strategy(strategy), REGISTRY)
+    assert found.startswith("a reads the response to its JoinGroup after a batch, which takes 25") is prevents
+    assert bool(found) is prevents
+
+
 def test_long_batches_prevent_a_rest():
     slow = {"id": "a", "topics": ["t"], "process_rate": 1}
     scenario = parse_scenario(DOCUMENT | {"members": [slow], "events": []}, where="test", registry=REGISTRY)
