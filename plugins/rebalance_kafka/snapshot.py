@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
+from math import ceil
 from typing import Any
 
 from coordinator_core.client.subscription import partition_map
@@ -37,11 +38,11 @@ LOOK_AGAIN_SECONDS = 0.5
 EVENTS = ("leave", "crash", "join", "rolling_restart")
 """The events that a scenario may ask about."""
 
-FIRST_MINUTE, MINUTES_APART = 1, 2
-"""The time of the first event, and the time that an event has before the next one or the end."""
+FIRST_MINUTE, MINUTES_APART, QUIET_MINUTES = 1, 2, 5
+"""The time of the first event, that of an event before the next one or the end, and all without an event."""
 
-LONGER_MINUTES = 2
-"""The further time of a scenario without events, and of a restart of all members."""
+RESTART_SECONDS = 20
+"""The time from one member to the next in a rolling restart."""
 
 _DEFAULT_IDS = {
     "java": r"consumer-.+-\d+",
@@ -211,30 +212,34 @@ async def _offsets(admin: AdminClient, group_id: str, topics: Sequence[m.TopicMe
 def _document(
     group_id: str, topics: Mapping[str, Any], members: Sequence[Mapping[str, Any]], ask: Sequence[str]
 ) -> dict[str, Any]:
+    """Return the scenario. Each member leaves or crashes once, and one always stays."""
     events, minute = [], FIRST_MINUTE
+    names = [member["id"] for member in members]
+    running = list(names)
     for kind in ask:
-        if event := _event(kind, members):
-            events.append({"at": f"{minute}m", **event})
-        minute += MINUTES_APART + LONGER_MINUTES * (kind == "rolling_restart")
+        event: Any = None
+        if kind == "rolling_restart":
+            event = {"every": f"{RESTART_SECONDS}s", "down": "5s"}
+        elif kind == "join":
+            alike = ("process_rate", "client")
+            newcomer = {field: members[0][field] for field in alike if field in members[0]}
+            event = {"id": _fresh("new", names), "topics": list(members[0]["topics"]), **newcomer}
+            names.append(event["id"])
+        elif len(running) > 1:
+            event = running.pop()
+        if event is not None:
+            events.append({"at": f"{minute}m", kind: event})
+        minute += MINUTES_APART
+        if kind == "rolling_restart":
+            minute += ceil(len(names) * RESTART_SECONDS / 60)
     return {
         "name": group_id,
-        "duration": f"{minute if ask else minute + MINUTES_APART + LONGER_MINUTES}m",
+        "duration": f"{minute if ask else QUIET_MINUTES}m",
         "seed": 0,
         "topics": topics,
         "members": members,
         "events": events,
     }
-
-
-def _event(kind: str, members: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return an event of the group; empty if it would be without members."""
-    if kind == "rolling_restart":
-        return {kind: {"every": "20s", "down": "5s"}}
-    if kind == "join":
-        alike = ("topics", "process_rate", "client")
-        newcomer = {field: members[0][field] for field in alike if field in members[0]}
-        return {kind: {"id": _fresh("new", members), **newcomer}}
-    return {kind: members[-1]["id"]} if len(members) > 1 else {}
 
 
 def _unseen(topics: Mapping[str, Any], members: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -302,6 +307,5 @@ def client_of(client_id: str) -> str | None:
     return next((name for name, ids in _DEFAULT_IDS.items() if re.fullmatch(ids, client_id)), None)
 
 
-def _fresh(name: str, members: Sequence[Mapping[str, Any]]) -> str:
-    taken = {member["id"] for member in members}
+def _fresh(name: str, taken: Sequence[str]) -> str:
     return next(f"{name}{n or ''}" for n in range(len(taken) + 1) if f"{name}{n or ''}" not in taken)

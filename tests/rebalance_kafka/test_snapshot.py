@@ -5,7 +5,6 @@ import inspect
 import json
 
 import pytest
-import yaml
 from msgspec import structs
 
 from coordinator_core.errors import InputError
@@ -17,7 +16,6 @@ from coordinator_core.registry.registry import default_registry
 from rebalance_kafka import Consumer
 from rebalance_kafka import snapshot as snapshots
 from rebalance_kafka.addresses import places_of
-from rebalance_kafka.commands import snapshot as snapshot_command
 from rebalance_kafka.commands.snapshot import _row, _yaml
 from rebalance_kafka.consumer.admin_client import LATEST, AdminClient
 from rebalance_kafka.snapshot import snapshot
@@ -27,7 +25,6 @@ from rebalance_lab.simulation.run import simulate
 from rebalance_spark.documents import workload_row
 from tests.rebalance_kafka.frames import their_class
 from tests.rebalance_kafka.live import Api, ask, broker, member, polled, produce, run, settled, values
-from tests.written import DEVICE, PLACES, check_written
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
@@ -102,14 +99,18 @@ def test_nothing_happens_in_the_scenario_that_nobody_asked_about():
             assert alone.scenario["events"] == [{"at": "3m", "join": {"id": "new1", "topics": ["t"]}}]
             async with named(kafka, "b") as b:
                 await settled(a, b)
-                shot = await taken(kafka, ask=("leave", "join", "rolling_restart", "crash"))
-                last = shot.scenario["members"][-1]["id"]
-                leave, join, roll, crash = shot.scenario["events"]
-                assert leave == {"at": "1m", "leave": last}
-                assert join["at"] == "3m"
+                ask = ("leave", "join", "rolling_restart", "join", "crash")
+                shot = await taken(kafka, ask=ask)
+                leave, join, roll, second = shot.scenario["events"]  # nobody would be left to crash
+                assert leave == {"at": "1m", "leave": shot.scenario["members"][-1]["id"]}
+                assert (join["at"], join["join"]["id"]) == ("3m", "new1")
                 assert roll == {"at": "5m", "rolling_restart": {"every": "20s", "down": "5s"}}
-                assert crash == {"at": "9m", "crash": last}
-                assert shot.scenario["duration"] == "11m"
+                assert (second["at"], second["join"]["id"]) == ("8m", "new2")
+                assert shot.scenario["duration"] == "12m"
+                assert "&" not in _yaml(shot)
+                check(shot)
+                (crash,) = (await taken(kafka, ask=["crash"])).scenario["events"]
+                assert crash == {"at": "1m", "crash": shot.scenario["members"][-1]["id"]}
 
     run(work())
 
@@ -508,77 +509,6 @@ def test_subscriptions_to_unknown_topics_are_left_out():
                 await taken(kafka)
 
     run(work())
-
-
-# --- the command
-
-
-def test_the_head_names_the_group_and_its_strategy():
-    shot = snapshots.Snapshot("g", "range", {"name": "g"})
-    assert _yaml(shot) == "# Group g, which runs range.\n{name: g}\n"
-    assert yaml.safe_load(_yaml(shot)) == {"name": "g"}
-    assert _row(shot) == {"scenario_id": "g", "strategy": "range", "scenario": '{"name": "g"}'}
-
-
-def test_the_head_says_what_brokers_do_not_tell():
-    shot = snapshots.Snapshot("g", "range", {"name": "g"}, unseen=["client of a", "batch\nname: b"])
-    assert _yaml(shot).splitlines()[1:4] == [
-        "# Brokers do not tell these, so that the defaults hold:",
-        "# - client of a",
-        '# - "batch\\nname: b"',
-    ]
-    assert yaml.safe_load(_yaml(shot)) == {"name": "g"}
-
-
-def test_a_question_that_a_snapshot_cannot_ask_is_an_error(lab):
-    answer = lab("snapshot", "--bootstrap-server", "localhost:1", "--group", "g", "--ask", "leave,jion")
-    assert answer.status == 2
-    assert "--ask: found 'jion', expected one of crash, join, leave, rolling_restart" in answer.err
-
-
-@pytest.mark.parametrize("name", ["a\nname: b", "a\x85b: c: d", "a\u2028b", "\0", "\ud800", "a\r\tb"])
-def test_a_name_of_any_kind_stays_in_the_head(name):
-    shot = snapshots.Snapshot(name, name, {"name": "g"})
-    assert yaml.safe_load(_yaml(shot)) == {"name": "g"}
-    assert len(_yaml(shot).splitlines()) == 2
-
-
-@pytest.mark.parametrize("kind", PLACES)
-def test_a_snapshot_leaves_its_place_what_it_is(lab, tmp_path, monkeypatch, kind):
-    async def taken(*_):
-        return [snapshots.Snapshot("g", "range", {"name": "g"})], 0
-
-    monkeypatch.setattr(snapshot_command, "_taken", taken)
-
-    def write(path):
-        answer = lab("snapshot", "--bootstrap-server", "localhost:1", "--group", "g", "-o", path)
-        assert (answer.status, answer.err) == (0, "")
-
-    written = check_written(write, tmp_path / "place" / "g.yaml", kind)
-    assert kind == DEVICE or yaml.safe_load(written) == {"name": "g"}
-
-
-def test_all_groups_leaves_out_groups_without_members(lab, tmp_path):
-    async def work():
-        def rows(name):
-            options = ("--bootstrap-server", kafka.address, "--all-groups", "-o", tmp_path / name)
-            return asyncio.to_thread(lab, "snapshot", *options)
-
-        async with broker() as kafka:
-            async with member(kafka, group_id="gone") as a:
-                await settled(a)
-            answer = await rows("none.jsonl")
-            assert (answer.status, answer.out) == (2, "")
-            assert "error: --all-groups: found none with members" in answer.err
-            async with member(kafka, group_id="here") as b:
-                await settled(b)
-                answer = await rows("some.jsonl")
-        assert (answer.status, answer.err) == (0, "")
-
-    run(work())
-    (row,) = (tmp_path / "some.jsonl").read_text().splitlines()
-    assert json.loads(row)["scenario_id"] == "here"
-    assert [each.name for each in tmp_path.iterdir()] == ["some.jsonl"]
 
 
 def test_a_group_of_the_consumer_protocol_is_one_with_its_strategy(kafka_broker):

@@ -212,12 +212,25 @@ def _deleted_records(data: Data, access: Access, topic: str, row: Any) -> Values
 
 def _described_configs(own: Mapping[str, str], wanted: Iterable[str] | None = None) -> Iterable[Values]:
     """Yield the configurations of a topic as DescribeConfigs and CreateTopics list them."""
-    for name in CONFIGS if wanted is None else sorted(CONFIGS.keys() & set(wanted)):
-        config = CONFIGS[name]
-        source = Source.TOPIC if name in own else Source.DEFAULT
-        default = {"name": name, "value": config.default, "source": Source.DEFAULT}
-        synonyms = ({"name": name, "value": own[name], "source": Source.TOPIC},) if name in own else ()
-        yield _entry(name, own.get(name, config.default), source, config.type, (*synonyms, default))
+    defaults = {name: (config.default, config.type) for name, config in CONFIGS.items()}
+    return _listed(own, defaults, Source.TOPIC, wanted)
+
+
+def _listed(
+    own: Mapping[str, str],
+    defaults: Mapping[str, tuple[str, ConfigType]],
+    source: Source,
+    wanted: Iterable[str] | None,
+) -> Iterable[Values]:
+    """Yield configurations with their defaults. ``source``: of those that a resource has for itself."""
+    for name in defaults if wanted is None else sorted(defaults.keys() & set(wanted)):
+        value, kind = defaults[name]
+        default = {"name": name, "value": value, "source": Source.DEFAULT}
+        if name in own:
+            mine = {"name": name, "value": own[name], "source": source}
+            yield _entry(name, own[name], source, kind, (mine, default))
+        else:
+            yield _entry(name, value, Source.DEFAULT, kind, (default,))
 
 
 def _entry(
@@ -247,7 +260,10 @@ def _describe_configs(data: Data, request: Request) -> Values:
             own = data.topics.configs.get(resource.resource_name, {})
             entries = _described_configs(own, resource.configuration_keys or None)
         elif error is None and resource.resource_type == Resource.GROUP:
-            entries = _group_configs(data, resource.resource_name, resource.configuration_keys or None)
+            groups = data.group_configs
+            defaults = {name: (value, ConfigType.INT) for name, value in groups.defaults.items()}
+            wanted = resource.configuration_keys or None
+            entries = _listed(groups[resource.resource_name], defaults, Source.GROUP, wanted)
         elif error is None:
             entries = _broker_configs(data, resource.configuration_keys or None)
         results.append(
@@ -263,15 +279,6 @@ def _broker_configs(data: Data, wanted: Iterable[str] | None) -> Iterable[Values
     names = data.broker_configs if wanted is None else sorted(data.broker_configs.keys() & set(wanted))
     for name in names:
         yield _entry(name, data.broker_configs[name], Source.BROKER, ConfigType.STRING, ())
-
-
-def _group_configs(data: Data, group: str, wanted: Iterable[str] | None) -> Iterable[Values]:
-    own, defaults = data.group_configs[group], data.group_configs.defaults
-    for name in defaults if wanted is None else sorted(defaults.keys() & set(wanted)):
-        source = Source.GROUP if name in own else Source.DEFAULT
-        default = {"name": name, "value": defaults[name], "source": Source.DEFAULT}
-        synonyms = ({"name": name, "value": own[name], "source": Source.GROUP},) if name in own else ()
-        yield _entry(name, own.get(name, defaults[name]), source, ConfigType.INT, (*synonyms, default))
 
 
 def _no_resource(data: Data, resource: Any, access: Access, operation: Operation) -> Appended | None:

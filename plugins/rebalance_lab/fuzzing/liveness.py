@@ -9,8 +9,8 @@ from functools import partial
 from math import sqrt
 from typing import Any
 
+from coordinator_core.assigning.assignor import is_cooperative
 from coordinator_core.families.family import DELAY
-from coordinator_core.model import RebalanceProtocol
 from coordinator_core.reading.durations import parse_duration
 from coordinator_core.registry.hookspecs import DELAY_OF_SETTINGS, Strategy
 from coordinator_core.registry.registry import Registry
@@ -122,9 +122,8 @@ def _obstacles(scenario: Scenario, strategy: Strategy, registry: Registry) -> It
 
 def _works_in_rounds(strategy: Strategy, registry: Registry) -> bool:
     """Return whether members handle records while they join: they send no heartbeats then."""
-    if registry.protocol(strategy.protocol).own_epochs:
-        return False
-    return RebalanceProtocol.COOPERATIVE in registry.assignor(strategy.name).supported_protocols
+    has_rounds = not registry.protocol(strategy.protocol).own_epochs
+    return has_rounds and is_cooperative(registry.assignor(strategy.name))
 
 
 def _differs_by_member(strategy: Strategy, registry: Registry) -> bool:

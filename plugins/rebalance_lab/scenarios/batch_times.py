@@ -4,16 +4,16 @@ from collections.abc import Mapping
 from math import sqrt
 from typing import Any
 
+from coordinator_core.client.config import ClientConfig
 from coordinator_core.errors import InputError
 from coordinator_core.reading.checks import inside
+from coordinator_core.reading.settings import settings_of
 from rebalance_lab.scenarios.documents import Bounds
 
 BATCH = "batch"
 RATE, DEVIATION = "process_rate", "record_cv"
-
 OVERHEAD = "batch_overhead"
 MOST_RECORDS = "max.poll.records"
-DEFAULT_MOST = 500
 
 
 def with_rates(entry: Any, config: Mapping[str, Any], where: str) -> Any:
@@ -51,4 +51,4 @@ def _most_records(*settings: Any) -> int:
         value = config.get(MOST_RECORDS) if isinstance(config, Mapping) else None
         if isinstance(value, int) and value > 0:
             return value
-    return DEFAULT_MOST
+    return int(settings_of(ClientConfig)[MOST_RECORDS].default)

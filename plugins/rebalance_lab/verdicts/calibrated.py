@@ -11,11 +11,11 @@ from pathlib import Path
 
 import msgspec
 
-from coordinator_core.client.config import ClientConfig
-from coordinator_core.model import RebalanceProtocol
+from coordinator_core.assigning.assignor import is_cooperative
 from coordinator_core.registry.hookspecs import DEFAULT_PROTOCOL, Strategy
 from coordinator_core.registry.registry import Registry
 from rebalance_lab.scenarios.scenario import Member, Scenario
+from rebalance_lab.scenarios.settings import setting_in
 from rebalance_lab.simulation.process.batches import Batches
 from rebalance_lab.verdicts.words import listed_names
 
@@ -48,7 +48,7 @@ def cells() -> tuple[Cell, ...]:
 
 def worth(scenario: Scenario, strategies: Iterable[Strategy], registry: Registry) -> str:
     """Return a sentence on the real runs that are near a scenario under some strategies."""
-    near, why = _like(scenario)
+    near, why = _like(scenario, registry)
     if not near:
         return f"No real run is near this scenario: {why}."
     ways = {strategy.name: way_of(strategy, registry) for strategy in strategies}
@@ -73,13 +73,12 @@ def way_of(strategy: Strategy, registry: Registry) -> str:
         return RECONCILED
     if strategy.protocol != DEFAULT_PROTOCOL:
         return ""
-    supported = registry.assignor(strategy.name).supported_protocols
-    return COOPERATIVE if RebalanceProtocol.COOPERATIVE in supported else EAGER
+    return COOPERATIVE if is_cooperative(registry.assignor(strategy.name)) else EAGER
 
 
-def _like(scenario: Scenario) -> tuple[list[Cell], str]:
+def _like(scenario: Scenario, registry: Registry) -> tuple[list[Cell], str]:
     """Return the cells that are like a scenario; if there are none, why."""
-    batch_ms = longest_batch_ms(scenario)
+    batch_ms = longest_batch_ms(scenario, registry)
     if not batch_ms:
         return [], "its members handle records in no time"
     clients = {member.application.client for member in scenario.members}
@@ -111,12 +110,11 @@ def _seconds(time_ms: float) -> str:
     return f"{time_ms / 1_000:.2g} s"
 
 
-def longest_batch_ms(scenario: Scenario) -> float:
+def longest_batch_ms(scenario: Scenario, registry: Registry) -> float:
     """Return the mean time of a batch of max.poll.records, of the members with the longest."""
-    return max((_batch_ms(scenario, member) for member in scenario.members), default=0.0)
 
+    def batch_ms(member: Member) -> float:
+        config = {**scenario.config, **member.overrides.config}
+        return Batches.of(member, setting_in(config, "max.poll.records", registry)).mean_ms
 
-def _batch_ms(scenario: Scenario, member: Member) -> float:
-    default = ClientConfig(group_id="").max_poll_records
-    config = {**scenario.config, **member.overrides.config}
-    return Batches.of(member, config.get("max.poll.records", default)).mean_ms
+    return max(map(batch_ms, scenario.members), default=0.0)

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from coordinator_core.assigning.assignor import is_cooperative
 from coordinator_core.client.config import ClientConfig
 from coordinator_core.coordinator.config import CoordinatorConfig
 from coordinator_core.errors import InputError
-from coordinator_core.model import RebalanceProtocol
 from coordinator_core.protocol import events as ev
 from coordinator_core.reading.durations import format_duration
 from coordinator_core.reading.settings import configured
@@ -307,7 +307,7 @@ def _works(change: Change, scenario: Scenario, registry: Registry) -> bool:
 def _changes(scenario: Scenario, now: Strategy, facts: Facts, registry: Registry) -> Iterator[Change]:
     gains = (
         now.protocol == DEFAULT_PROTOCOL
-        and not _is_cooperative(now, registry)
+        and not is_cooperative(registry.assignor(now.name))
         and any(CLIENTS[member.application.client].gains_from_cooperation for member in scenario.members)
     )
     cooperative = _with_assignor("cooperative-sticky", now)
@@ -394,11 +394,6 @@ def _with_assignor(assignor: str, now: Strategy) -> str:
     """Return the text of a strategy with another assignor, under the same protocol."""
     protocol = "" if now.protocol == DEFAULT_PROTOCOL else f"+{now.protocol}"
     return f"{assignor}{protocol}{'+static' * now.static}"
-
-
-def _is_cooperative(strategy: Strategy, registry: Registry) -> bool:
-    """Return whether members keep their partitions while they join."""
-    return RebalanceProtocol.COOPERATIVE in registry.assignor(strategy.name).supported_protocols
 
 
 # --- trials of what a change costs
