@@ -36,7 +36,8 @@ class Coordinator:
     """The group coordinator of one broker, for the partitions of the offsets topic that it leads.
 
     ``parts`` are the protocol families that it serves, each with request types of its own (InputError if
-    two families have the same). A group belongs to the family that created it.
+    two families have the same). A group belongs to the family that created it, unless a part has rows between
+    families that turn it into one of another.
 
     Every method takes the time and returns an `Outcome`: records to append (report the result of each
     append to `on_appended`), replies with the ids of their requests, and events. `next_deadline_ms` returns
@@ -57,6 +58,7 @@ class Coordinator:
             if taken:
                 raise InputError(f"the requests of {part.name!r}", taken, "no request of another family")
             self._rows |= {kind: (row, part) for kind, row in part.requests.items()}
+        self._between = {key: row for part in parts for key, row in part.between.items()}
         self._shards: dict[int, Shard] = {}
         self._timers, self._writes = Timers(), Writes()
         self.not_before_ms = self._timers.not_before_ms
@@ -116,10 +118,11 @@ class Coordinator:
             return effects
         row, owner = served
         found = self._shard_for(request, row, owner)
-        if isinstance(found, Shard):
-            row.handle(self._step(found, effects, now_ms, client_id, client_host), request_id, request)
-        else:
+        if isinstance(found, ErrorCode):
             effects.reply(request_id, row.refuse(request, found))
+        else:
+            shard, row = found
+            row.handle(self._step(shard, effects, now_ms, client_id, client_host), request_id, request)
         return effects
 
     def refusal(self, request: m.Request, error: ErrorCode) -> m.Response:
@@ -230,8 +233,10 @@ class Coordinator:
     ) -> Step:
         return Step(shard, *self._tools, now_ms, effects, client_id, client_host)
 
-    def _shard_for(self, request: Any, row: Row, owner: CoordinatorPart | None) -> Shard | ErrorCode:
-        """Return the shard that handles a request to one group, or the error to answer."""
+    def _shard_for(
+        self, request: Any, row: Row, owner: CoordinatorPart | None
+    ) -> tuple[Shard, Row] | ErrorCode:
+        """Return the shard and the row that handle a request to one group, or the error to answer."""
         group_id = request.group_id
         if row.needs_group_id and not group_id:
             return ErrorCode.INVALID_GROUP_ID
@@ -242,10 +247,13 @@ class Coordinator:
             return row.while_loading
         group = shard.groups.get(group_id)
         if group is None or owner is None or group.family in (owner.name, ""):
-            return shard
+            return shard, row
         is_free = group.is_empty and not self._writes.on_their_way(shard, group_id)
         if is_free and row.joins(request):
-            return shard
+            return shard, row
+        between = self._between.get((group.family, type(request)))
+        if between is not None:
+            return shard, between
         return owner.foreign_group if row.foreign_group is None else row.foreign_group
 
     def _type_of(self, group: Group) -> str:

@@ -1,7 +1,7 @@
 """The coordinator's part of a protocol family: one record, with a row for every type of request."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from coordinator_core.coordinator.records import StoredGroup
@@ -43,7 +43,8 @@ class CoordinatorPart:
     out. ``on_timer`` carries out a timer of a group of the family. ``on_topics`` lets a group react to
     changed topics, in a family whose coordinator computes the assignments. ``foreign_group`` is the error for
     a request to a group of another family. ``group_type`` is the type of the groups as administrators see
-    it, if it is not the name.
+    it, if it is not the name. ``between`` are the rows of requests of one family to groups of another, by the
+    family of the group and the type of the request.
     """
 
     name: str
@@ -53,3 +54,4 @@ class CoordinatorPart:
     on_topics: Callable[[Step, Any], None] | None = None
     foreign_group: ErrorCode = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     group_type: str = ""
+    between: Mapping[tuple[str, type[Any]], Row] = field(default_factory=dict)

@@ -62,6 +62,10 @@ class Timers:
         self._heap = [(timer.at_ms, timer.key) for timer in self._timers.values()]
         heapq.heapify(self._heap)
 
+    def is_set(self, kind: int, group_id: str, member_id: str) -> bool:
+        """Return whether a key has a deadline."""
+        return (kind, group_id, member_id) in self._timers
+
     def cancel(self, kind: int, group_id: str, member_id: str) -> None:
         """Cancel the deadline of a key, if it has one."""
         self._timers.pop((kind, group_id, member_id), None)

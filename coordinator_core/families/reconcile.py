@@ -5,12 +5,14 @@ An entry point of the plugin group ``rebalance_lab``.
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.assigning.computing import compute_assignment, unassigned
 from coordinator_core.client.reconcile import ReconcileMember
+from coordinator_core.coordinator.migration import between, downgrade
 from coordinator_core.coordinator.parts import CoordinatorPart
 from coordinator_core.coordinator.reconcile import reconcile_part
 from coordinator_core.coordinator.reconcile.group import MOVES, Computing, State, Subscriber
@@ -62,8 +64,10 @@ def _part(surroundings: Surroundings) -> CoordinatorPart:
         assign,
         surroundings.may_describe,
         surroundings.own_settings,
+        downgrade,
     )
-    return reconcile_part(computing, surroundings.settings)
+    settings = surroundings.settings
+    return replace(reconcile_part(computing, settings), between=between(computing, settings))
 
 
 def _subscription(

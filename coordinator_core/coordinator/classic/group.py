@@ -132,12 +132,16 @@ class ClassicGroup(RoundGroup[Member]):
 
     def update(self, member: Member, newer: m.JoinGroupRequest | Member) -> None:
         """Take over the protocols and timeouts of a newer join of a member, or of the member as it was."""
-        if member.protocols != newer.protocols:
-            self._count(member.protocols, -1)
-            member.protocols = newer.protocols
-            self._count(newer.protocols, 1)
+        self.list_protocols(member, newer.protocols)
         member.session_timeout_ms = newer.session_timeout_ms
         member.rebalance_timeout_ms = newer.rebalance_timeout_ms
+
+    def list_protocols(self, member: Member, protocols: tuple[m.JoinGroupProtocol, ...]) -> None:
+        """Take over the protocols of a member."""
+        if member.protocols != protocols:
+            self._count(member.protocols, -1)
+            member.protocols = protocols
+            self._count(protocols, 1)
 
     def refuse_parked(self, step: Step, member: Member, error: ErrorCode) -> None:
         """Answer the parked join and the parked sync of a member with an error."""

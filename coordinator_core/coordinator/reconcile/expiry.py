@@ -1,10 +1,18 @@
 """The deadlines of a group that the coordinator reconciles."""
 
+from functools import partial
+
 from coordinator_core.coordinator.reconcile.changes import Changes, retry, submit
 from coordinator_core.coordinator.reconcile.group import ReconcileGroup, TimerKind
 from coordinator_core.coordinator.reconcile.state import MemberState
 from coordinator_core.coordinator.shard import Step
 from coordinator_core.coordinator.timers import TimerKey
+
+_LATE = {
+    TimerKind.JOIN: "failed to join within the rebalance timeout",
+    TimerKind.SYNC: "failed to sync within the rebalance timeout",
+}
+"""Why members are removed that speak the classic protocol."""
 
 
 def on_timer(step: Step, group: ReconcileGroup, key: TimerKey) -> None:
@@ -21,7 +29,13 @@ def on_timer(step: Step, group: ReconcileGroup, key: TimerKey) -> None:
             reason = "did not give up its partitions within the rebalance timeout"
             changes.remove(member_id, reason, f"{member_id} {reason}")
 
+    def late(changes: Changes, reason: str) -> None:
+        if member_id in changes.state.members:
+            changes.remove(member_id, reason, f"{member_id} {reason}")
+
     if key.kind == TimerKind.RETRY:
         retry(step, group)
+    elif key.kind in _LATE:
+        submit(step, group, partial(late, reason=_LATE[TimerKind(key.kind)]), again=True)
     else:
         submit(step, group, session if key.kind == TimerKind.SESSION else rebalance, again=True)

@@ -1,5 +1,6 @@
 """A group that the coordinator reconciles, as the coordinator runs it."""
 
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum, StrEnum
 from typing import Any, NamedTuple
@@ -24,6 +25,7 @@ from coordinator_core.protocol.messages import (
     DescribedGroup,
     OffsetCommitRequest,
     OffsetFetchRequest,
+    Response,
     TxnOffsetCommitRequest,
 )
 
@@ -48,6 +50,24 @@ class Subscriber(NamedTuple):
     rack: str | None
 
 
+class Asked(NamedTuple):
+    """A request that waits for a task, and its response in case of an error."""
+
+    request_id: int
+    refused: Callable[[ErrorCode], Response]
+
+
+class Task(NamedTuple):
+    """The work for a request or a deadline: ``run`` takes the `Changes` that it makes.
+
+    ``again``: it is run again if its records cannot be written.
+    """
+
+    run: Callable[[Any], None]  # the module of Changes imports this one
+    asked: Asked | None = None
+    again: bool = False
+
+
 class Computing(msgspec.Struct, frozen=True):
     """How a coordinator computes shares.
 
@@ -56,6 +76,8 @@ class Computing(msgspec.Struct, frozen=True):
     expression as a whole; it raises ValueError if that is none. ``assign`` runs the assignor of a name.
     ``may_describe`` returns whether a principal may describe a topic: patterns match no other topics.
     ``own_settings`` returns the settings that a group has for itself, which are right (`settings.OF_GROUP`).
+    ``downgrade`` takes the `Changes` after a member was removed: it may make the group a classic one, and
+    returns whether it has.
     """
 
     assignors: tuple[str, ...]
@@ -64,6 +86,7 @@ class Computing(msgspec.Struct, frozen=True):
     assign: Callable[[str, Mapping[str, Subscriber]], Mapping[str, Listed]]
     may_describe: Callable[[str, str], bool] = lambda _principal, _topic: True
     own_settings: Callable[[str], Mapping[str, int]] = lambda _group: {}
+    downgrade: Callable[[Any], bool] = lambda _changes: False
 
 
 class State(StrEnum):
@@ -100,6 +123,10 @@ class TimerKind(IntEnum):
     SESSION = 1
     REBALANCE = 2
     RETRY = 3
+    JOIN = 4
+    """A member that speaks the classic protocol was told to join."""
+    SYNC = 5
+    """Such a member has joined, and is to ask for its assignment."""
 
 
 def state_of(state: GroupState) -> State:
@@ -114,8 +141,8 @@ def state_of(state: GroupState) -> State:
 class ReconcileGroup(Group):
     """A group: its durable state, and the work that waits while records are being written.
 
-    ``tasks`` wait until records are written, each with whether it is run again if that fails; ``failed`` are
-    those that are. ``reported`` maps members to the partitions that they have last reported to own; a member
+    ``tasks`` wait until records are written; ``failed`` are those that are run again because that failed.
+    ``reported`` maps members to the partitions that they have last reported to own; a member
     without an entry owns what it was assigned.
     """
 
@@ -129,9 +156,8 @@ class ReconcileGroup(Group):
     ) -> None:
         super().__init__(group_id)
         self.computing, self._settings = computing, settings
-        # a task takes Changes, whose module imports this one
-        self.tasks: list[tuple[Callable[[Any], None], bool]] = []
-        self.failed: list[Callable[[Any], None]] = []
+        self.tasks: deque[Task] = deque()
+        self.failed: list[Task] = []
         self.is_writing = False
         self.reported: dict[str, frozenset[TopicPartition]] = {}
         self.become(durable)
@@ -159,7 +185,8 @@ class ReconcileGroup(Group):
         """Check a commit: it names the epoch of its member. It is no heartbeat."""
         if request.generation_id < 0 and self.is_empty:
             return ErrorCode.NONE
-        if request.member_id in self.members and request.version < WITH_EPOCHS:
+        member = self.members.get(request.member_id)
+        if member is not None and member.classic is None and request.version < WITH_EPOCHS:
             return ErrorCode.UNSUPPORTED_VERSION
         return self.check_epoch(request.member_id, request.generation_id)
 
@@ -179,13 +206,18 @@ class ReconcileGroup(Group):
         current = self.durable.currents.get(member_id)
         if current is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
-        return ErrorCode.NONE if current.epoch == epoch else ErrorCode.STALE_MEMBER_EPOCH
+        if current.epoch == epoch:
+            return ErrorCode.NONE
+        is_classic = self.members[member_id].classic is not None
+        return ErrorCode.ILLEGAL_GENERATION if is_classic else ErrorCode.STALE_MEMBER_EPOCH
 
     def size_bytes(self) -> int:
         """Return about how much memory the group takes, without its offsets."""
         size = super().size_bytes() + MEMBER_BYTES * len(self.members)
         for member in self.members.values():
             size += sum(map(topic_bytes, member.topics)) + 2 * len(member.pattern or "")
+            for name, subscription in () if member.classic is None else member.classic.protocols:
+                size += 2 * (len(name) + len(subscription))
         return size + HELD_BYTES * len(self.durable.holders)
 
     @property
@@ -195,8 +227,10 @@ class ReconcileGroup(Group):
         return self._settings.of_group(own) if own else self._settings
 
     def begin_session(self, step: Step, member_id: str) -> None:
-        """Begin the session of a member anew."""
-        step.schedule(TimerKind.SESSION, self, self.settings.session_timeout_ms, member_id)
+        """Begin the session of a member anew. One that speaks the classic protocol has told its timeout."""
+        classic = self.members[member_id].classic
+        timeout_ms = self.settings.session_timeout_ms if classic is None else classic.session_timeout_ms
+        step.schedule(TimerKind.SESSION, self, timeout_ms, member_id)
 
 
 def restored(
@@ -212,7 +246,7 @@ def restored(
     group = ReconcileGroup(group_id, computing, settings, state)
     for member_id, member in state.members.items():
         group.begin_session(step, member_id)
-        if state.currents[member_id].state is MemberState.UNREVOKED:
+        if member.classic is None and state.currents[member_id].state is MemberState.UNREVOKED:
             step.schedule(TimerKind.REBALANCE, group, member.rebalance_timeout_ms, member_id)
     step.schedule_retention(group)
     return group

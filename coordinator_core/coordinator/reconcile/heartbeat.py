@@ -5,20 +5,16 @@ from typing import TypeAlias
 import msgspec
 
 from coordinator_core.coordinator.reconcile.changes import Changes, submit
-from coordinator_core.coordinator.reconcile.group import Computing, ReconcileGroup, Subscriber, TimerKind
-from coordinator_core.coordinator.reconcile.reconciliation import advanced
-from coordinator_core.coordinator.reconcile.settings import ReconcileSettings
-from coordinator_core.coordinator.reconcile.state import (
-    CURRENT,
-    MEMBER,
-    SHARE,
-    TARGET,
-    Current,
-    GroupState,
-    Member,
-    MemberState,
-    Target,
+from coordinator_core.coordinator.reconcile.group import Asked, Computing, ReconcileGroup, TimerKind
+from coordinator_core.coordinator.reconcile.members import (
+    admit,
+    advance,
+    check_identity,
+    subscribed,
+    take_over,
 )
+from coordinator_core.coordinator.reconcile.settings import ReconcileSettings
+from coordinator_core.coordinator.reconcile.state import CURRENT, Current, GroupState, Member
 from coordinator_core.coordinator.shard import Step
 from coordinator_core.protocol import reconcile as m
 from coordinator_core.protocol.error_codes import NONE, ErrorCode
@@ -56,7 +52,7 @@ def handle(
     request: Request,
 ) -> None:
     """Answer a request, when the records of its changes are written."""
-    error, message = _invalid(computing, request)
+    error, message = invalid(computing, request)
     group = step.find(request.group_id, ReconcileGroup)
     if group is None and not error and request.member_epoch != JOINS:
         error, message = ErrorCode.GROUP_ID_NOT_FOUND, not_found(request.group_id)
@@ -65,6 +61,11 @@ def handle(
         return
     if group is None:
         group = step.found(ReconcileGroup(request.group_id, computing, settings, GroupState()))
+    reconcile(step, group, request_id, request)
+
+
+def reconcile(step: Step, group: ReconcileGroup, request_id: int, request: Request) -> None:
+    """Carry a valid request out."""
     if not request.member_id:
         request = msgspec.structs.replace(request, member_id=step.new_member_id(step.client_id))
     client = step.client_id, step.client_host
@@ -75,10 +76,10 @@ def handle(
         response = refused(request, found) if isinstance(found, ErrorCode) else found
         changes.effects.reply(request_id, response)
 
-    submit(step, group, task)
+    submit(step, group, task, Asked(request_id, lambda error: Response(error=error)))
 
 
-def _invalid(computing: Computing, request: Request) -> tuple[ErrorCode, str | None]:
+def invalid(computing: Computing, request: Request) -> tuple[ErrorCode, str | None]:
     """Check a request without the group. Return the error and its message."""
     message = _malformed(request)
     if message:
@@ -126,7 +127,7 @@ def _leave(changes: Changes, request: Request) -> Response | ErrorCode:
     What it was to give up is free then: it works on nothing.
     """
     member_id, state = request.member_id, changes.state
-    error = _unknown(state, request)
+    error = check_identity(state, member_id, request.instance_id, classic=False)
     if error:
         return error
     if request.member_epoch == LEAVES_FOR_A_WHILE:
@@ -142,42 +143,26 @@ def _leave(changes: Changes, request: Request) -> Response | ErrorCode:
     return Response(error=NONE, member_id=member_id, member_epoch=request.member_epoch)
 
 
-def _unknown(state: GroupState, request: Request) -> ErrorCode:
-    """Return the error for a request of no member, or of one whose instance id another member has."""
-    if request.instance_id is not None:
-        known = state.instances.get(request.instance_id)
-        if known is not None and known != request.member_id:
-            return ErrorCode.FENCED_INSTANCE_ID
-    return NONE if request.member_id in state.members else ErrorCode.UNKNOWN_MEMBER_ID
-
-
 # --- joining and reporting
 
 
 def _reconcile(changes: Changes, request: Request, client: tuple[str, str]) -> Response | ErrorCode:
     """Admit or update the member, compute the shares if the group has changed, and take the next step."""
-    error = _admit(changes, request) if request.member_epoch == JOINS else _check(changes.state, request)
+    joins = request.member_epoch == JOINS
+    error = _admit(changes, request) if joins else _check(changes.state, request)
     if error:
         return error
-    member_id, group = request.member_id, changes.group
-    _update(changes, request, client)
-    if changes.state.epoch > changes.state.target.epoch:
-        _compute(changes)
-    state, before = changes.state, changes.state.currents[member_id]
-    share = state.shares.get(member_id, ())
-    owned = request.topic_partitions
-    current = advanced(member_id, before, share, state.target.epoch, owned, state.holders)
-    if current is not before and current != before:
-        changes.put(CURRENT, member_id, current)
-        changes.show("all members have reached their shares")
-        _time_revocation(changes, member_id, before, current)
+    member_id, group, owned = request.member_id, changes.group, request.topic_partitions
+    take_over(changes, member_id, _told(request, client, changes.state.members.get(member_id)))
+    before = changes.state.currents[member_id]
+    current = advance(changes, member_id, owned)
     if owned is not None:
         reported = frozenset(owned)
         changes.follow.append(lambda _: group.reported.__setitem__(member_id, reported))
     else:
         reported = group.reported.get(member_id, frozenset(before.assigned))
     changes.follow.append(lambda step: group.begin_session(step, member_id))
-    is_known = request.member_epoch != JOINS and _knows(current, before, reported)
+    is_known = not joins and _knows(current, before, reported)
     return Response(
         error=NONE,
         member_id=member_id,
@@ -198,7 +183,7 @@ def _check(state: GroupState, request: Request) -> ErrorCode:
     It may be the one before, if the response with the present one was lost: then the member reports
     partitions that it may own.
     """
-    error = _unknown(state, request)
+    error = check_identity(state, request.member_id, request.instance_id, classic=False)
     if error:
         return error
     current = state.currents[request.member_id]
@@ -212,41 +197,19 @@ def _check(state: GroupState, request: Request) -> ErrorCode:
 
 
 def _admit(changes: Changes, request: Request) -> ErrorCode:
-    """Let a member in that is new, or that joins again. A static one may take the place of its old id."""
-    member_id, state = request.member_id, changes.state
-    known = None if request.instance_id is None else state.instances.get(request.instance_id)
-    if known is not None and known != member_id:
-        current = state.currents[known]
-        if current.epoch != LEAVES_FOR_A_WHILE:
-            return ErrorCode.UNRELEASED_INSTANCE_ID
-        member, share = state.members[known], state.shares.get(known, ())
-        changes.delete(known)
-        changes.put(MEMBER, member_id, member)
-        changes.put(SHARE, member_id, share)
-        changes.put(CURRENT, member_id, _back(current))
-        changes.effects.report_replaced(changes.group.group_id, request.instance_id or "", known, member_id)
-    elif member_id in state.members:
-        current = state.currents[member_id]
-        if current.epoch == LEAVES_FOR_A_WHILE or current.state is MemberState.UNREVOKED:
-            changes.put(CURRENT, member_id, _back(current))
-    elif len(state.members) >= changes.group.settings.max_size:
-        return ErrorCode.GROUP_MAX_SIZE_REACHED
-    return NONE
+    """Let the member in. The id of a member that speaks the classic protocol is no other's."""
+    member = changes.state.members.get(request.member_id)
+    if member is not None and member.classic is not None:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    return admit(changes, request.member_id, request.instance_id, classic=False)
 
 
-def _back(current: Current) -> Current:
-    """Return what a member may own that owns nothing, when it begins with epoch 0."""
-    return Current(assigned=current.assigned)
-
-
-def _update(changes: Changes, request: Request, client: tuple[str, str]) -> None:
-    """Take over what a member tells. Other topics raise the epoch of the group."""
-    member_id = request.member_id
-    before = changes.state.members.get(member_id)
-    known = before or Member(*client, request.instance_id, None, 0, (), None, None)
+def _told(request: Request, client: tuple[str, str], known: Member | None) -> Member:
+    """Return the member with what the request tells."""
+    known = known or Member(*client, request.instance_id, None, 0, (), None, None)
     names, pattern = request.subscribed_topic_names, request.subscribed_topic_regex
     timeout_ms = request.rebalance_timeout_ms
-    member = Member(
+    return Member(
         *client,
         request.instance_id or known.instance_id,
         known.rack if request.rack_id is None else request.rack_id,
@@ -256,69 +219,9 @@ def _update(changes: Changes, request: Request, client: tuple[str, str]) -> None
         request.server_assignor or known.assignor,
         request.principal,
     )
-    if member == before:
-        return
-    changes.put(MEMBER, member_id, member)
-    if before is None:
-        changes.put(CURRENT, member_id, Current())
-        changes.effects.report_added(changes.group.group_id, member_id, member.instance_id)
-        changes.bump(f"{member_id} joined")
-    elif _wanted(member) != _wanted(before):
-        changes.bump(f"{member_id} changed its topics")
 
 
-def _wanted(member: Member) -> tuple[object, ...]:
-    """Return what the topics of a member depend on. Its user counts for a pattern only."""
-    return member.topics, member.pattern, member.principal if member.pattern else ""
-
-
-def _time_revocation(changes: Changes, member_id: str, before: Current, current: Current) -> None:
-    """Begin or end the time in which a member has to give up partitions."""
-    group = changes.group
-    if current.state is MemberState.UNREVOKED:
-        timeout_ms = changes.state.members[member_id].rebalance_timeout_ms
-        changes.follow.append(lambda step: step.schedule(TimerKind.REBALANCE, group, timeout_ms, member_id))
-    elif before.state is MemberState.UNREVOKED:
-        changes.follow.append(lambda step: step.cancel(TimerKind.REBALANCE, group, member_id))
-
-
-# --- the shares
-
-
-def subscribed(computing: Computing, member: Member) -> tuple[str, ...]:
-    """Return the topics of a member: those that it lists, and those that match its pattern.
-
-    Only topics that its user may describe match.
-    """
-    matching = computing.matching(member.pattern) if member.pattern else ()
-    visible = (topic for topic in matching if computing.may_describe(member.principal, topic))
-    return tuple(dict.fromkeys((*member.topics, *visible)))
-
-
-def _compute(changes: Changes) -> None:
-    """Compute the shares of all members for the epoch of the group."""
-    computing, state = changes.group.computing, changes.state
-    members = {
-        member_id: Subscriber(
-            subscribed(computing, member),
-            state.shares.get(member_id, ()),
-            member.instance_id,
-            member.rack,
-        )
-        for member_id, member in state.members.items()
-    }
-    topics = computing.topics(dict.fromkeys(topic for each in members.values() for topic in each.topics))
-    # The assignor that most members name; of several, and if none does, the coordinator's first.
-    votes = [member.assignor for member in state.members.values()]
-    assignor = max(computing.assignors, key=votes.count)
-    shares = computing.assign(assignor, members)
-    for member_id in members:
-        share = shares.get(member_id, ())
-        if share != state.shares.get(member_id):
-            changes.put(SHARE, member_id, share)
-    changes.put(TARGET, "", Target(state.epoch, assignor, topics))
-    changes.effects.report_generation(changes.group.group_id, state.epoch, assignor, state.members)
-    changes.show("the shares are computed")
+# --- topics
 
 
 def on_topics(step: Step, group: ReconcileGroup) -> None:

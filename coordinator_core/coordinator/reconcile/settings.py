@@ -1,6 +1,7 @@
 """The settings of groups that the coordinator reconciles, under Kafka's names."""
 
 from collections.abc import Mapping
+from enum import StrEnum
 
 import msgspec
 
@@ -15,6 +16,25 @@ _LIMITS = {
     "consumer.heartbeat.interval.ms": ("min_heartbeat_interval_ms", "max_heartbeat_interval_ms"),
     "consumer.session.timeout.ms": ("min_session_timeout_ms", "max_session_timeout_ms"),
 }
+
+
+class MigrationPolicy(StrEnum):
+    """Whether groups with members change between the classic and the consumer protocol (PROTOCOL 11.9)."""
+
+    BIDIRECTIONAL = "bidirectional"
+    UPGRADE = "upgrade"
+    DOWNGRADE = "downgrade"
+    DISABLED = "disabled"
+
+    @property
+    def allows_upgrade(self) -> bool:
+        """Whether a classic group becomes one of the consumer protocol."""
+        return self in (MigrationPolicy.BIDIRECTIONAL, MigrationPolicy.UPGRADE)
+
+    @property
+    def allows_downgrade(self) -> bool:
+        """Whether a group of the consumer protocol becomes a classic one."""
+        return self in (MigrationPolicy.BIDIRECTIONAL, MigrationPolicy.DOWNGRADE)
 
 
 class ReconcileSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,6 +57,9 @@ class ReconcileSettings(msgspec.Struct, frozen=True, kw_only=True):
     )
     min_session_timeout_ms: int = msgspec.field(default=45_000, name="group.consumer.min.session.timeout.ms")
     max_session_timeout_ms: int = msgspec.field(default=60_000, name="group.consumer.max.session.timeout.ms")
+    migration_policy: MigrationPolicy = msgspec.field(
+        default=MigrationPolicy.BIDIRECTIONAL, name="group.consumer.migration.policy"
+    )
 
     def __post_init__(self) -> None:
         for name, value in (

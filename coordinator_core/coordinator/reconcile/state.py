@@ -19,10 +19,21 @@ Listed: TypeAlias = tuple[TopicPartition, ...]
 """Partitions, sorted."""
 
 
+class Classic(msgspec.Struct, frozen=True, array_like=True):
+    """What only members have that speak the classic protocol.
+
+    ``protocols`` are the names of their assignors, with the subscription for each.
+    """
+
+    session_timeout_ms: int
+    protocols: tuple[tuple[str, bytes], ...]
+
+
 class Member(msgspec.Struct, frozen=True, array_like=True):
     """What a member has told. ``pattern`` is its regular expression, None if it lists topics.
 
     ``principal`` is the user that has sent its last heartbeat. Records of older versions have none.
+    ``classic``: None for a member that speaks the consumer protocol.
     """
 
     client_id: str
@@ -34,6 +45,7 @@ class Member(msgspec.Struct, frozen=True, array_like=True):
     pattern: str | None
     assignor: str | None
     principal: str = ""
+    classic: Classic | None = None
 
 
 class MemberState(StrEnum):

@@ -5,7 +5,7 @@ import pytest
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
-from tests.coordinator_core.coordinator.reconcile.conftest import reconcile_bench
+from tests.coordinator_core.coordinator.reconcile_bench import reconcile_bench
 
 DAY_MS = 86_400_000
 NONE, UNSTABLE = ErrorCode.NONE, ErrorCode.UNSTABLE_OFFSET_COMMIT
@@ -147,7 +147,7 @@ def test_a_commit_in_a_transaction_is_no_sign_of_life(bench):
 )
 def test_a_member_of_the_consumer_protocol_names_its_epoch(member_id, epoch, error, make_bench):
     """As in Kafka, another epoch is ILLEGAL_GENERATION."""
-    bench = reconcile_bench(make_bench)
+    bench = reconcile_bench(make_bench)()
     bench.join("m")
     assert bench.commit_in_transaction(member_id, epoch) is error
 

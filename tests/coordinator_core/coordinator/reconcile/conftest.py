@@ -1,94 +1,15 @@
-"""A coordinator that reconciles groups, on the test bench: the first members of each topic get runs of it."""
-
-import re
+"""A coordinator that reconciles groups, on the test bench."""
 
 import pytest
 
-from coordinator_core.coordinator.reconcile import reconcile_part
-from coordinator_core.coordinator.reconcile.group import Computing
-from coordinator_core.coordinator.reconcile.settings import ReconcileSettings
-from coordinator_core.model import TopicPartition
-from coordinator_core.protocol.reconcile import ConsumerGroupHeartbeatRequest
-
-
-def reconcile_bench(base, **given):  # noqa: C901 - many short methods
-    """Return a bench of a coordinator whose groups it reconciles."""
-
-    class ReconcileBench(base):
-        def __init__(self, *, max_size=100, **given):
-            self.topics, self.computed, self.hidden = {"t": 4, "u": 2}, [], {}
-            computing = Computing(
-                ("runs", "other"), self.existing, self.matching, self.assign, self.may_describe
-            )
-            parts = (reconcile_part(computing, ReconcileSettings(max_size=max_size)),)
-            super().__init__(parts=parts, **given)
-
-        def existing(self, names):
-            return {name: self.topics[name] for name in names if name in self.topics}
-
-        def matching(self, pattern):
-            try:
-                return tuple(name for name in self.topics if re.fullmatch(pattern, name))
-            except re.error as error:
-                raise ValueError(str(error)) from error
-
-        def may_describe(self, principal, topic):
-            return topic not in self.hidden.get(principal, ())
-
-        def assign(self, assignor, members):
-            self.computed.append((assignor, members))
-            shares = {member: [] for member in members}
-            for topic, count in self.topics.items():
-                takers = [member for member, m in members.items() if topic in m.topics]
-                for number in range(count if takers else 0):
-                    shares[takers[number * len(takers) // count]].append(TopicPartition(topic, number))
-            return {member: tuple(sorted(share)) for member, share in shares.items()}
-
-        def tell(self, member_id, epoch, owned=None, **fields):
-            """Send a heartbeat. ``owned``: partition numbers of t, or pairs."""
-            if owned is not None:
-                owned = tuple(TopicPartition(*(tp if isinstance(tp, tuple) else ("t", tp))) for tp in owned)
-            request = ConsumerGroupHeartbeatRequest(
-                group_id="g", member_id=member_id, member_epoch=epoch, topic_partitions=owned, **fields
-            )
-            return self.ask(request, member_id)
-
-        def join(self, member_id, topics=("t",), **fields):
-            fields = {"rebalance_timeout_ms": 60_000, "subscribed_topic_names": topics, **fields}
-            return self.tell(member_id, 0, (), **fields)
-
-        def settle(self, *members):
-            """Let members report what they were assigned until the group is Stable."""
-            for _ in range(9):
-                for member_id in members:
-                    current = self.current(member_id)
-                    answer = self.tell(member_id, current.epoch, current.assigned)
-                    assert not answer.error
-            assert self.state() == "Stable"
-
-        def pair(self):
-            """Make a Stable group of a, which owns 0 and 1, and b, which owns 2 and 3. Return its epoch."""
-            self.join("a")
-            self.join("b")
-            self.settle("a", "b")
-            return self.group().generation
-
-        def current(self, member_id):
-            return self.group().durable.currents[member_id]
-
-        def fail_over(self):
-            """Start another broker, which has the log."""
-            self.start()
-            self.take_over()
-
-    return ReconcileBench(**given)
+from tests.coordinator_core.coordinator.reconcile_bench import reconcile_bench
 
 
 @pytest.fixture
 def bench(make_bench):
-    return reconcile_bench(make_bench)
+    return reconcile_bench(make_bench)()
 
 
 @pytest.fixture
 def make_reconcile_bench(make_bench):
-    return lambda **given: reconcile_bench(make_bench, **given)
+    return reconcile_bench(make_bench)

@@ -1,0 +1,118 @@
+"""A classic group becomes one that the coordinator reconciles, when a member of the new protocol joins."""
+
+from collections.abc import Mapping
+
+from coordinator_core.coordinator import classic
+from coordinator_core.coordinator.classic.group import ClassicGroup
+from coordinator_core.coordinator.classic.group import Member as ClassicMember
+from coordinator_core.coordinator.reconcile.changes import Changes
+from coordinator_core.coordinator.reconcile.group import FAMILY, Computing, ReconcileGroup, Task
+from coordinator_core.coordinator.reconcile.heartbeat import Request, invalid, reconcile, refused
+from coordinator_core.coordinator.reconcile.settings import ReconcileSettings
+from coordinator_core.coordinator.reconcile.state import (
+    CURRENT,
+    MEMBER,
+    SHARE,
+    TARGET,
+    Classic,
+    Current,
+    GroupState,
+    Listed,
+    Member,
+    Target,
+)
+from coordinator_core.coordinator.records import GroupRecord, StoredGroup
+from coordinator_core.coordinator.shard import Step
+from coordinator_core.errors import ProtocolError
+from coordinator_core.protocol.consumer_protocol import (
+    PROTOCOL_TYPE,
+    decode_assignment,
+    decode_subscription,
+)
+from coordinator_core.protocol.error_codes import ErrorCode
+from coordinator_core.protocol.reconcile import JOINS
+
+
+def upgrade(
+    computing: Computing, settings: ReconcileSettings, step: Step, request_id: int, request: Request
+) -> None:
+    """Let a member of the consumer protocol join a classic group. The group is upgraded with its members."""
+    error, message = invalid(computing, request)
+    classic_group = step.find(request.group_id, ClassicGroup)
+    assert classic_group is not None
+    members = None if error else _upgraded(settings, classic_group, request)
+    if members is None:
+        error = error or ErrorCode.GROUP_ID_NOT_FOUND
+        step.effects.reply(request_id, refused(request, error, message))
+        return
+    for member in classic_group.members.values():
+        classic_group.refuse_parked(step, member, ErrorCode.REBALANCE_IN_PROGRESS)
+    group = ReconcileGroup(request.group_id, computing, settings, GroupState())
+    step.timers.cancel_group(request.group_id)
+    step.schedule_retention(group)
+    step.shard.groups[request.group_id] = group
+    epoch, before = max(classic_group.generation, classic_group.handed_out), str(classic_group.state)
+
+    def convert(changes: Changes) -> None:
+        changes.undo.append(_put_back)
+        stored = StoredGroup(PROTOCOL_TYPE, None, epoch, None, (), step.now_ms, FAMILY)
+        changes.write(GroupRecord(group.group_id, stored))
+        names = {topic: None for member, _ in members.values() for topic in member.topics}
+        for member_id, (member, assigned) in members.items():
+            changes.put(MEMBER, member_id, member)
+            changes.put(SHARE, member_id, assigned)
+            changes.put(CURRENT, member_id, Current(epoch, epoch, assigned=assigned))
+        changes.put(TARGET, "", Target(epoch, "", computing.topics(names)))
+        changes.begin_with(before, f"upgrade group {group.group_id} from classic to consumer")
+        changes.follow.append(begin_sessions)
+
+    def begin_sessions(step: Step) -> None:
+        for member_id in members:
+            if member_id in group.members:
+                group.begin_session(step, member_id)
+
+    group.tasks.append(Task(convert))
+    reconcile(step, group, request_id, request)
+
+
+def _upgraded(
+    settings: ReconcileSettings, group: ClassicGroup, request: Request
+) -> Mapping[str, tuple[Member, Listed]] | None:
+    """Return the members with their partitions, as the new group has them; None if it must stay classic."""
+    may = request.member_epoch == JOINS and settings.migration_policy.allows_upgrade
+    if not may or group.protocol_type != PROTOCOL_TYPE or len(group.members) > settings.max_size:
+        return None
+    try:
+        return {member_id: _converted(group, member) for member_id, member in group.members.items()}
+    except ProtocolError:
+        return None
+
+
+def _converted(group: ClassicGroup, member: ClassicMember) -> tuple[Member, Listed]:
+    told = member.subscription(group.protocol_name) or member.protocols[0].metadata
+    subscription = decode_subscription(told)
+    assigned = decode_assignment(member.assignment)[0] if member.assignment else ()
+    protocols = tuple((p.name, p.metadata) for p in member.protocols)
+    converted = Member(
+        member.client_id,
+        member.client_host,
+        member.instance_id,
+        subscription.rack,
+        member.rebalance_timeout_ms,
+        tuple(subscription.topics),
+        None,
+        None,
+        classic=Classic(member.session_timeout_ms, protocols),
+    )
+    return converted, tuple(sorted(assigned))
+
+
+def _put_back(step: Step, group: ReconcileGroup) -> None:
+    """Go on with the classic group of the log, because the records of the upgrade could not be written."""
+    group_id, table = group.group_id, step.shard.table
+    step.timers.cancel_group(group_id)
+    if group_id in table.groups:
+        handed_out = table.generations.get(group_id, 0)
+        step.shard.groups[group_id] = classic.PART.restore(step, group_id, table.groups[group_id], handed_out)
+    else:
+        step.forget(group, "its upgrade could not be stored")

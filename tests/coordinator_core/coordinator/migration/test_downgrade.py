@@ -1,0 +1,116 @@
+"""The last member of the consumer protocol goes (PROTOCOL 11.9)."""
+
+import pytest
+
+from coordinator_core.coordinator.reconcile.settings import MigrationPolicy
+from coordinator_core.protocol.error_codes import ErrorCode
+from coordinator_core.protocol.events import GroupStateChanged, MemberRemoved
+
+NONE = ErrorCode.NONE
+
+
+@pytest.fixture
+def mixed(bench):
+    return mix(bench)
+
+
+def mix(bench):
+    """A group of two classic members, and of "new"; all have reached their shares."""
+    bench.olds = bench.classic_group((0, 1), (2, 3))
+    bench.arrive("new")
+    for member_id in bench.olds:
+        bench.owns(member_id, bench.rejoin(member_id))
+    bench.tell("new", bench.current("new").epoch)
+    return bench
+
+
+def test_the_group_becomes_classic_and_begins_a_round(mixed):
+    """PROTOCOL 11.9."""
+    epoch = mixed.group().generation
+    assert mixed.tell("new", -1).error is NONE
+    group = mixed.group()
+    assert (group.family, str(group.state), group.generation) == ("classic", "PreparingRebalance", epoch)
+    assert list(group.members) == mixed.olds
+    causes = [e.cause for e in mixed.events_of(GroupStateChanged)]
+    assert causes[-2:] == ["downgrade group g from consumer to classic"] * 2
+    for member_id in mixed.olds:
+        assert mixed.is_told_to_join(member_id, epoch)
+    joins = [mixed.rejoin_later(member_id) for member_id in mixed.olds]
+    assert {mixed.replies[r].generation_id for r in joins} == {epoch + 1}
+
+
+def test_a_session_that_expires_downgrades_as_well(mixed):
+    epoch = mixed.group().generation
+    for _ in range(23):
+        for member_id in mixed.olds:
+            mixed.beat(member_id, epoch)
+        mixed.sleep(2_000)
+    assert [e.reason for e in mixed.events_of(MemberRemoved)] == ["session expired"]
+    assert mixed.group().family == "classic"
+
+
+def test_others_that_speak_the_consumer_protocol_keep_the_group(mixed):
+    mixed.arrive("newer")
+    mixed.tell("new", -1)
+    assert mixed.group().family == "reconcile"
+
+
+@pytest.mark.parametrize("policy", [MigrationPolicy.UPGRADE])
+def test_a_policy_without_downgrades_keeps_the_group(make_migrating_bench, policy):
+    bench = mix(make_migrating_bench(policy))
+    epoch = bench.group().generation
+    bench.tell("new", -1)
+    assert (bench.group().family, bench.group().generation) == ("reconcile", epoch + 1)
+
+
+def test_a_group_that_is_left_empty_keeps_its_kind(mixed):
+    mixed.leave(*mixed.olds)
+    mixed.tell("new", -1)
+    assert (mixed.group().family, mixed.state()) == ("reconcile", "Empty")
+
+
+def test_a_classic_process_in_the_place_of_the_last_member_downgrades_without_a_round(bench, make_told):
+    (old,) = bench.classic_group((0, 1, 2, 3))
+    bench.arrive("new", instance_id="i")
+    bench.owns(old, bench.rejoin(old))
+    bench.tell("new", bench.current("new").epoch)
+    epoch = bench.group().generation
+    answer = bench.joined(metadata=make_told(), instance="i")
+    assert (answer.error, answer.generation_id) == (NONE, epoch)
+    assert (bench.group().family, bench.state().value) == ("classic", "Stable")
+    assert bench.owns(answer.member_id, epoch) == [2, 3]
+    assert bench.owns(old, epoch) == [0, 1]
+    assert bench.beat(old, epoch) is NONE
+
+
+def test_a_downgrade_that_cannot_be_written_leaves_the_group(mixed):
+    epoch = mixed.group().generation
+    mixed.holding = True
+    leaving = mixed.send_tell("new", -1)
+    mixed.release(ErrorCode.NOT_COORDINATOR)
+    assert mixed.replies[leaving].error is ErrorCode.NOT_COORDINATOR
+    assert (mixed.group().family, mixed.group().generation) == ("reconcile", epoch)
+    assert mixed.open_requests() == set()
+
+
+def test_requests_that_wait_for_the_write_are_to_be_sent_again(mixed):
+    mixed.holding = True
+    mixed.send_tell("new", -1)
+    waiting = mixed.rejoin_later(mixed.olds[0])
+    mixed.release()
+    assert mixed.replies[waiting].error is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert mixed.group().family == "classic"
+    assert mixed.open_requests() == set()
+
+
+def test_the_log_has_the_classic_group_and_nothing_of_the_other(mixed):
+    mixed.tell("new", -1)
+    epoch = mixed.group().generation
+    mixed.fail_over()
+    group = mixed.group()
+    assert (group.family, str(group.state), group.generation) == ("classic", "Stable", epoch)
+    assert list(group.members) == mixed.olds
+    shard = mixed.coordinator._shard_of("g")
+    assert not shard.table.parts["g"]
+    mixed.arrive("new")
+    assert list(mixed.group().members) == [*mixed.olds, "new"]

@@ -1,0 +1,136 @@
+"""A member of the consumer protocol joins a classic group (PROTOCOL 11.9)."""
+
+import pytest
+
+from coordinator_core.coordinator.reconcile.settings import MigrationPolicy
+from coordinator_core.protocol.error_codes import ErrorCode
+from coordinator_core.protocol.events import GroupStateChanged
+
+BUSY, NONE = ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.NONE
+
+
+def test_the_group_goes_on_with_its_members_generation_and_assignment(bench, make_told):
+    """PROTOCOL 11.9."""
+    first, second = bench.classic_group((0, 1), (2, 3))
+    generation = bench.group().generation
+    answer = bench.arrive("new")
+    assert (answer.error, answer.member_epoch, answer.assignment) == (NONE, generation + 1, ())
+    group = bench.group()
+    assert (group.family, group.generation, list(group.members)) == (
+        "reconcile",
+        generation + 1,
+        [first, second, "new"],
+    )
+    assert [(tp.partition) for tp in bench.current(second).assigned] == [2, 3]
+    assert bench.current(first).epoch == bench.current(second).epoch == generation
+    member = group.members[first]
+    assert (member.topics, member.rebalance_timeout_ms) == (("t",), 60_000)
+    assert (member.classic.session_timeout_ms, member.classic.protocols) == (
+        10_000,
+        (("range", make_told()),),
+    )
+    moves = [(e.before, e.after, e.cause) for e in bench.events_of(GroupStateChanged)]
+    assert ("Stable", "Stable", "upgrade group g from classic to consumer") in moves
+
+
+@pytest.mark.parametrize("policy", [MigrationPolicy.DOWNGRADE, MigrationPolicy.DISABLED])
+def test_a_policy_without_upgrades_keeps_the_group(make_migrating_bench, policy):
+    bench = make_migrating_bench(policy)
+    bench.classic_group((0, 1, 2, 3))
+    assert bench.arrive("new").error is ErrorCode.GROUP_ID_NOT_FOUND
+    assert bench.group().family == "classic"
+
+
+@pytest.mark.parametrize("policy", list(MigrationPolicy))
+def test_a_group_without_members_changes_its_kind_under_every_policy(make_migrating_bench, policy):
+    bench = make_migrating_bench(policy)
+    bench.leave(*bench.classic_group((0, 1, 2, 3)))
+    assert bench.arrive("new").error is NONE
+    assert bench.group().family == "reconcile"
+    bench.tell("new", -1)
+    bench.classic_group((0, 1, 2, 3))
+    assert bench.group().family == "classic"
+
+
+def test_only_groups_of_consumers_are_upgraded(bench):
+    bench.stable_group(1, kind="connect")
+    assert bench.arrive("new").error is ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def test_a_group_with_a_subscription_that_cannot_be_read_stays_classic(bench):
+    bench.stable_group(1, metadata=b"?")
+    assert bench.arrive("new").error is ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def test_a_group_that_is_too_large_stays_classic(make_migrating_bench):
+    bench = make_migrating_bench(max_size=2)
+    bench.classic_group((0,), (1,), (2, 3))
+    assert bench.arrive("new").error is ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def test_only_a_join_upgrades(bench):
+    bench.classic_group((0, 1, 2, 3))
+    assert bench.tell("new", 3).error is ErrorCode.GROUP_ID_NOT_FOUND
+    assert bench.group().family == "classic"
+
+
+def test_a_wrong_join_changes_nothing(bench):
+    bench.classic_group((0, 1, 2, 3))
+    assert bench.tell("new", 0, ()).error is ErrorCode.INVALID_REQUEST
+    assert bench.group().family == "classic"
+
+
+def test_parked_joins_are_told_to_join_again(bench, make_told):
+    first, second = bench.classic_group((0, 1), (2, 3))
+    request = bench.join(first, metadata=make_told((0, 1), topics=("t", "u")))
+    assert request not in bench.replies
+    bench.arrive("new")
+    assert bench.replies[request].error is BUSY
+    assert second in bench.group().members
+
+
+def test_parked_syncs_are_told_that_a_round_is_on(bench, make_told):
+    bench.classic_group((0, 1), (2, 3))
+    members = list(bench.group().members)
+    for member_id in members:
+        bench.join(member_id, metadata=make_told(topics=("t", "u")))
+    follower = next(m for m in members if m != bench.group().leader)
+    parked = bench.sync(follower)
+    assert parked not in bench.replies
+    bench.arrive("new")
+    assert bench.replies[parked].error is BUSY
+
+
+def test_the_sessions_of_the_classic_members_are_their_own(bench):
+    first, second = bench.classic_group((0, 1), (2, 3))
+    bench.arrive("new")
+    for _ in range(6):
+        bench.sleep(2_000)
+        bench.beat(first, bench.group().generation - 1)
+        bench.tell("new", bench.current("new").epoch)
+    assert list(bench.group().members) == [first, "new"]
+    assert second not in bench.group().members
+
+
+def test_an_upgrade_that_cannot_be_written_leaves_the_classic_group(bench, make_told):
+    first, second = bench.classic_group((0, 1), (2, 3))
+    generation = bench.group().generation
+    bench.holding = True
+    bench.arrive("new")
+    waiting = bench.join(first, metadata=make_told())
+    bench.release(ErrorCode.NOT_COORDINATOR)
+    assert bench.group().family == "classic"
+    assert bench.group().generation == generation
+    assert bench.replies[waiting].error is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert bench.beat(second, generation) is NONE
+    assert bench.open_requests() == set()
+
+
+def test_the_log_has_the_upgraded_group(bench):
+    first, second = bench.classic_group((0, 1), (2, 3))
+    bench.arrive("new")
+    live = bench.group().durable
+    bench.fail_over()
+    again = bench.group().durable
+    assert (again.members, again.currents, again.shares) == (live.members, live.currents, live.shares)
+    assert list(again.members) == [first, second, "new"]
