@@ -83,14 +83,21 @@ class Family:
             return ()
         if self.spec.coordinator is None:
             raise PluginError(self.spec.name, "protocols", "the protocol has no part for the coordinator")
-        part: CoordinatorPart = self.spec.coordinator(Surroundings(self.settings(), make_assignor, cluster))
-        return (part,)
+        made = self.spec.coordinator(Surroundings(self.settings(), make_assignor, cluster))
+        parts: tuple[CoordinatorPart, ...] = made if isinstance(made, tuple) else (made,)
+        return parts
 
-    def member(self, servers: Sequence[int] = ()) -> MakeMember:
-        """Return the factory of the member's part. ``servers``: the nodes of the family's own servers."""
+    def member(self, servers: Sequence[int] = (), protocol: str = "") -> MakeMember:
+        """Return the factory of the member's part.
+
+        ``servers``: the nodes of the family's own servers. ``protocol``: that of the member, in a family
+        whose members speak several.
+        """
         if self.spec.member is None:
             raise PluginError(self.spec.name, "protocols", "the protocol has no part for members")
-        own = () if self.spec.servers is None else (servers,)
+        own: tuple[Any, ...] = () if self.spec.servers is None else (servers,)
+        if self.spec.of_scenarios:
+            own = (protocol,)
         make: MakeMember = self.spec.member(self.settings(), *own)
         return make
 

@@ -90,18 +90,20 @@ class Catalog:
         return short if owner is not None and owner.qualified(short) == name else name
 
     def protocols(self) -> Mapping[str, ProtocolSpec]:
-        """Return the families of rebalance protocols by name."""
-        return self._records["protocols"]
+        """Return the families of rebalance protocols that a strategy can name, by name."""
+        known: Mapping[str, ProtocolSpec] = self._records["protocols"]
+        return {name: spec for name, spec in known.items() if not spec.of_scenarios}
 
     def protocol(self, name: str) -> ProtocolSpec:
-        """Return the record of a protocol.
+        """Return the record of a protocol, also of one that no strategy names.
 
         Raises:
             InputError: if there is no protocol of that name.
         """
-        if name not in self.protocols():
+        known: Mapping[str, ProtocolSpec] = self._records["protocols"]
+        if name not in known:
             raise unknown_name("protocol", name, self.protocols())
-        return self.protocols()[name]
+        return known[name]
 
     def aliases(self) -> Mapping[str, str]:
         """Return the other names of strategies, and the texts that they stand for."""

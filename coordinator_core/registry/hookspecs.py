@@ -157,7 +157,9 @@ class ProtocolSpec:
     until all members have reached the last assignment.
     ``planned``: `planning.plan` can compute the assignments without messages. ``modifiers`` are those of
     protocols (`ModifierSpec.of_protocol`) that this one supports. ``aliases`` maps further names to texts of
-    strategies (``{"eager": "range+classic"}``).
+    strategies (``{"eager": "range+classic"}``). ``of_scenarios``: no strategy names the protocol; a scenario
+    asks for it. Its ``coordinator`` returns several parts, and ``member`` also gets the name of a member's
+    protocol, as ``group.protocol`` has it.
     """
 
     name: str
@@ -185,6 +187,7 @@ class ProtocolSpec:
     planned: bool = field(default=False, kw_only=True)
     modifiers: frozenset[str] = field(default=frozenset(), kw_only=True)
     aliases: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    of_scenarios: bool = field(default=False, kw_only=True)
     doc: str = ""
 
     def __post_init__(self) -> None:

@@ -22,7 +22,7 @@ def downgrade(changes: Changes, *, in_a_round: bool = True) -> bool:
     members = {name: member.classic for name, member in state.members.items() if member.classic is not None}
     if not members or len(members) < len(state.members):
         return False
-    if not group.settings.migration_policy.allows_downgrade or len(members) > changes.config.max_size:
+    if not group.settings.allows_downgrade or len(members) > changes.config.max_size:
         return False
     before, cause = str(group.state), f"downgrade group {group.group_id} from consumer to classic"
     stored = _stored(state, members, changes.now_ms)

@@ -79,7 +79,7 @@ def _upgraded(
     settings: ReconcileSettings, group: ClassicGroup, request: Request
 ) -> Mapping[str, tuple[Member, Listed]] | None:
     """Return the members with their partitions, as the new group has them; None if it must stay classic."""
-    may = request.member_epoch == JOINS and settings.migration_policy.allows_upgrade
+    may = request.member_epoch == JOINS and settings.allows_upgrade
     if not may or group.protocol_type != PROTOCOL_TYPE or len(group.members) > settings.max_size:
         return None
     try:

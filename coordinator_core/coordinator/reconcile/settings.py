@@ -1,12 +1,12 @@
 """The settings of groups that the coordinator reconciles, under Kafka's names."""
 
 from collections.abc import Mapping
-from enum import StrEnum
 
 import msgspec
 
 from coordinator_core.errors import InputError
 
+MIGRATION_POLICY = "group.consumer.migration.policy"
 HEARTBEAT, SESSION = "group.consumer.heartbeat.interval.ms", "group.consumer.session.timeout.ms"
 
 OF_GROUP = {"consumer.heartbeat.interval.ms": HEARTBEAT, "consumer.session.timeout.ms": SESSION}
@@ -18,23 +18,9 @@ _LIMITS = {
 }
 
 
-class MigrationPolicy(StrEnum):
-    """Whether groups with members change between the classic and the consumer protocol (PROTOCOL 11.9)."""
-
-    BIDIRECTIONAL = "bidirectional"
-    UPGRADE = "upgrade"
-    DOWNGRADE = "downgrade"
-    DISABLED = "disabled"
-
-    @property
-    def allows_upgrade(self) -> bool:
-        """Whether a classic group becomes one of the consumer protocol."""
-        return self in (MigrationPolicy.BIDIRECTIONAL, MigrationPolicy.UPGRADE)
-
-    @property
-    def allows_downgrade(self) -> bool:
-        """Whether a group of the consumer protocol becomes a classic one."""
-        return self in (MigrationPolicy.BIDIRECTIONAL, MigrationPolicy.DOWNGRADE)
+UPGRADES, DOWNGRADES = ("bidirectional", "upgrade"), ("bidirectional", "downgrade")
+POLICIES = ("bidirectional", "upgrade", "downgrade", "disabled")
+"""Whether groups with members change between the classic and the consumer protocol (PROTOCOL 11.9)."""
 
 
 class ReconcileSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,7 +29,8 @@ class ReconcileSettings(msgspec.Struct, frozen=True, kw_only=True):
     ``min_*`` and ``max_*`` are the limits of settings of a single group (`of_group`).
 
     Raises:
-        InputError: if a session is not longer than the interval of heartbeats.
+        InputError: if a session is not longer than the interval of heartbeats, or the policy of migration is
+            unknown.
     """
 
     heartbeat_interval_ms: int = msgspec.field(default=5_000, name=HEARTBEAT)
@@ -57,9 +44,7 @@ class ReconcileSettings(msgspec.Struct, frozen=True, kw_only=True):
     )
     min_session_timeout_ms: int = msgspec.field(default=45_000, name="group.consumer.min.session.timeout.ms")
     max_session_timeout_ms: int = msgspec.field(default=60_000, name="group.consumer.max.session.timeout.ms")
-    migration_policy: MigrationPolicy = msgspec.field(
-        default=MigrationPolicy.BIDIRECTIONAL, name="group.consumer.migration.policy"
-    )
+    migration_policy: str = msgspec.field(default=POLICIES[0], name=MIGRATION_POLICY)
 
     def __post_init__(self) -> None:
         for name, value in (
@@ -68,9 +53,21 @@ class ReconcileSettings(msgspec.Struct, frozen=True, kw_only=True):
         ):
             if value < 1:
                 raise InputError(name, f"{value}", "1 or more")
+        if self.migration_policy.lower() not in POLICIES:
+            raise InputError(MIGRATION_POLICY, repr(self.migration_policy), f"one of {', '.join(POLICIES)}")
         if self.session_timeout_ms <= self.heartbeat_interval_ms:
             expected = f"more than {HEARTBEAT} ({self.heartbeat_interval_ms})"
             raise InputError(SESSION, f"{self.session_timeout_ms}", expected)
+
+    @property
+    def allows_upgrade(self) -> bool:
+        """Whether a classic group with members becomes one of the consumer protocol."""
+        return self.migration_policy.lower() in UPGRADES
+
+    @property
+    def allows_downgrade(self) -> bool:
+        """Whether a group of the consumer protocol becomes a classic one when only such members are left."""
+        return self.migration_policy.lower() in DOWNGRADES
 
     def of_group(self, own: Mapping[str, int]) -> "ReconcileSettings":
         """Return the settings of a group that has some of `OF_GROUP` for itself.

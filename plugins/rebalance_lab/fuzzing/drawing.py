@@ -122,6 +122,8 @@ def _roll(drawn: _Drawn) -> Document:
         "batch": max(surge, random.choice([1, 1, 2, 3])),
         "surge": surge,
     }
+    if random.random() < 0.3:
+        rolling["protocol"] = random.choice(["consumer", "consumer", "classic"])
     return {"rolling_restart": rolling}
 
 

@@ -12,8 +12,9 @@ from typing import Any
 from coordinator_core.assigning.assignor import is_cooperative
 from coordinator_core.families.family import DELAY
 from coordinator_core.reading.durations import parse_duration
-from coordinator_core.registry.hookspecs import DELAY_OF_SETTINGS, Strategy
+from coordinator_core.registry.hookspecs import DELAY_OF_SETTINGS, ProtocolSpec, Strategy
 from coordinator_core.registry.registry import Registry
+from rebalance_lab.scenarios.families import spec_for
 from rebalance_lab.scenarios.scenario import Member, Scenario
 from rebalance_lab.scenarios.settings import own_settings, setting_in
 from rebalance_lab.simulation.process.clients import CLIENTS
@@ -42,7 +43,7 @@ def settles_in_ms(scenario: Scenario, strategy: Strategy, registry: Registry) ->
     """Return the time after the last fault in which a group comes to rest with everything owned."""
     settings = {**scenario.config, **strategy.settings}
     longest = partial(_longest, scenario, strategy, registry)
-    sessions = _sessions_ms(settings, strategy, registry)
+    sessions = _sessions_ms(settings, spec_for(scenario, strategy, registry), registry)
     round_ms = longest("max.poll.interval.ms")
     delay_ms = strategy.delay_ms or 0
     if delay_ms == DELAY_OF_SETTINGS:
@@ -60,7 +61,7 @@ def learns_in_ms(scenario: Scenario, strategy: Strategy, registry: Registry) -> 
     Members without a coordinator try to take over partitions for some seconds only. Until a request that was
     lost has timed out, its sender may not have given them up.
     """
-    if registry.protocol(strategy.protocol).servers is None:
+    if spec_for(scenario, strategy, registry).servers is None:
         return LEARNING_MS
     return LEARNING_MS + _longest(scenario, strategy, registry, "request.timeout.ms")
 
@@ -71,9 +72,9 @@ def _longest(scenario: Scenario, strategy: Strategy, registry: Registry, name: s
     return int(max([setting_in({**scenario.config, **strategy.settings}, name, registry), *own]))
 
 
-def _sessions_ms(settings: Mapping[str, Any], strategy: Strategy, registry: Registry) -> list[int]:
+def _sessions_ms(settings: Mapping[str, Any], spec: ProtocolSpec, registry: Registry) -> list[int]:
     """Return the timeouts of sessions: that of all members, and those of the protocol."""
-    own = own_settings(registry.protocol(strategy.protocol))
+    own = own_settings(spec)
     names = ("session.timeout.ms", *(name for name in own if name.endswith("session.timeout.ms")))
     return [setting_in(settings, name, registry) for name in names]
 
@@ -85,14 +86,15 @@ def prevented_by(scenario: Scenario, strategy: Strategy, registry: Registry) -> 
 
 def _obstacles(scenario: Scenario, strategy: Strategy, registry: Registry) -> Iterator[str]:
     members = list(_members(scenario))
-    session_ms = min(_sessions_ms({**scenario.config, **strategy.settings}, strategy, registry))
-    names = own_settings(registry.protocol(strategy.protocol))
+    spec = spec_for(scenario, strategy, registry)
+    session_ms = min(_sessions_ms({**scenario.config, **strategy.settings}, spec, registry))
+    names = own_settings(spec)
     own = {name: setting_in({**scenario.config, **strategy.settings}, name, registry) for name in names}
     subscriptions = {(member.topics, member.pattern) for member in members}
     alike = len(subscriptions) < 2 and all(event.kind != "subscribe" for event in scenario.events)
-    if registry.protocol(strategy.protocol).servers is not None and not alike:
+    if spec.servers is not None and not alike:
         yield "members without a coordinator share out all topics, also those that only some subscribe to"
-    if registry.protocol(strategy.protocol).servers is not None and _differs_by_member(strategy, registry):
+    if spec.servers is not None and _differs_by_member(strategy, registry):
         yield "members without a coordinator divide by what each has measured for itself, and need not agree"
     for member in members:
         settings = {**scenario.config, **member.overrides.config}
@@ -113,17 +115,16 @@ def _obstacles(scenario: Scenario, strategy: Strategy, registry: Registry) -> It
             yield f"callbacks of {member.id} take {busy_ms} ms; max.poll.interval.ms is {limit_ms} ms"
         if batch_ms >= limit_ms:
             yield f"batches of {member.id} take {batch_ms:.0f} ms; max.poll.interval.ms is {limit_ms} ms"
-        if handled_ms >= session_ms and facts.reads_in_poll and _works_in_rounds(strategy, registry):
+        if handled_ms >= session_ms and facts.reads_in_poll and _works_in_rounds(spec, strategy, registry):
             joins = f"{member.id} reads the response to its JoinGroup after a batch"
             yield f"{joins}, which takes {handled_ms:.0f} ms; session.timeout.ms is {session_ms} ms"
         if RETRIES in own and own[RETRIES] * own[BACKOFF] <= _HANDOVERS * batch_ms:
             yield f"{member.id} takes {batch_ms:.0f} ms to give up partitions; others do not try for so long"
 
 
-def _works_in_rounds(strategy: Strategy, registry: Registry) -> bool:
+def _works_in_rounds(spec: ProtocolSpec, strategy: Strategy, registry: Registry) -> bool:
     """Return whether members handle records while they join: they send no heartbeats then."""
-    has_rounds = not registry.protocol(strategy.protocol).own_epochs
-    return has_rounds and is_cooperative(registry.assignor(strategy.name))
+    return bool(spec.members_join) and is_cooperative(registry.assignor(strategy.name))
 
 
 def _differs_by_member(strategy: Strategy, registry: Registry) -> bool:

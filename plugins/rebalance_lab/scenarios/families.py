@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from coordinator_core.errors import InputError
 from coordinator_core.families.family import DELAY, Family
+from coordinator_core.families.migration import MIGRATION, NAME_OF
 from coordinator_core.reading.checks import inside
 from coordinator_core.reading.durations import format_duration
 from coordinator_core.reading.suggestions import unknown_name
@@ -23,6 +24,21 @@ def _meaningless(kind: str, spec: ProtocolSpec, protocols: Sequence[str]) -> str
     return spec.meaningless.get(kind, default)
 
 
+def spec_for(scenario: Scenario, strategy: Strategy, registry: Registry) -> ProtocolSpec:
+    """Return the protocol of a run: both of Kafka's where the scenario goes from one to the other.
+
+    Raises:
+        InputError: if members are restarted with a protocol under a strategy that has none of Kafka's.
+    """
+    if not scenario.migrates:
+        return registry.protocol(strategy.protocol)
+    if strategy.protocol not in NAME_OF:
+        known = " or ".join(NAME_OF)
+        found = f"a restart with another protocol under the protocol {strategy.protocol!r}"
+        raise InputError(f"scenario {scenario.name!r}: rolling_restart", found, f"a strategy of {known}")
+    return registry.protocol(MIGRATION.name)
+
+
 def family_for(scenario: Scenario, strategy: Strategy, registry: Registry) -> Family:
     """Return the family of a strategy, with the settings of the scenario and those of the strategy.
 
@@ -31,7 +47,7 @@ def family_for(scenario: Scenario, strategy: Strategy, registry: Registry) -> Fa
             assignors or instance ids of members of the scenario, or if nothing reads a setting of the
             strategy.
     """
-    spec = registry.protocol(strategy.protocol)
+    spec = spec_for(scenario, strategy, registry)
     where = f"scenario {scenario.name!r}"
 
     def refused(at: str, what: str, reason: str, instead: str) -> InputError:
@@ -46,6 +62,8 @@ def family_for(scenario: Scenario, strategy: Strategy, registry: Registry) -> Fa
     if scenario.running and spec.running_group is None:
         reason = spec.meaningless.get("owned", "it has no groups that run already")
         raise refused(f"{where}: members", "members with owned", reason, "members that join")
+    if strategy.delay_ms is not None and "delay" in spec.meaningless:
+        raise refused(where, "a delay", spec.meaningless["delay"], "a strategy without one")
     if scenario.has_assignors and "assignors" in spec.meaningless:
         reason = spec.meaningless["assignors"]
         raise refused(where, "assignors of members", reason, "members without assignors")

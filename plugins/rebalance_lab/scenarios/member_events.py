@@ -6,7 +6,7 @@ A name of a member may be a list of names. The place of an error is then that of
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Self, TypeAlias, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -294,7 +294,8 @@ class RollingRestart(Document, frozen=True):
 
     Each is away for ``down_ms``. ``kill``: processes end without a LeaveGroup. With a ``surge`` new members
     under new names take the place of the old ones: so many of each batch start ``down_ms`` before the batch
-    is stopped, the others ``down_ms`` after that. With ``assignors`` all members come back with these.
+    is stopped, the others ``down_ms`` after that. With ``assignors`` all members come back with these, with
+    ``protocol`` they speak the classic or the consumer protocol from then on.
     """
 
     every_ms: Annotated[
@@ -317,6 +318,10 @@ class RollingRestart(Document, frozen=True):
         about("How many new members of each batch start before the old ones are stopped."),
     ] = 0
     assignors: Annotated[Assignors, about("The members come back with these assignors.")] = ()
+    protocol: Annotated[
+        Literal["", "classic", "consumer"],
+        about("The members come back with this group.protocol.", schema={"enum": ["classic", "consumer"]}),
+    ] = ""
 
     def __post_init__(self) -> None:
         if not self.batch:
@@ -327,8 +332,16 @@ class RollingRestart(Document, frozen=True):
         """Whether members come back with assignors of their own."""
         return bool(self.assignors)
 
+    @property
+    def migrates(self) -> bool:
+        """Whether members come back with a protocol that is named."""
+        return bool(self.protocol)
+
     def check(self, roster: Roster, where: str, at_ms: int) -> None:
         at = inside(where, "rolling_restart")
+        if self.assignors and self.protocol == "consumer":
+            expected = "one of both: the coordinator has the assignor of the consumer protocol"
+            raise InputError(at, "assignors and the protocol consumer", expected)
         if self.surge > self.batch:
             raise InputError(inside(at, "surge"), str(self.surge), f"at most the batch, {self.batch}")
         running = [name for name, runs in roster.running.items() if runs]
@@ -348,6 +361,7 @@ class RollingRestart(Document, frozen=True):
             batch=self.batch,
             surge=self.surge,
             assignors=self.assignors,
+            protocol=self.protocol,
         )
 
 

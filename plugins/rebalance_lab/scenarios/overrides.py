@@ -19,11 +19,12 @@ class Overrides:
     """Settings of a consumer by their dotted names, and the texts of its assignors.
 
     The first assignor is the preferred one, as in partition.assignment.strategy. Without assignors a member
-    has that of the strategy.
+    has that of the strategy. ``protocol``: "classic" or "consumer", "" for that of the strategy.
     """
 
     config: Mapping[str, Any] = field(default_factory=dict)
     assignors: tuple[str, ...] = ()
+    protocol: str = ""
 
 
 NO_OVERRIDES = Overrides()

@@ -133,6 +133,11 @@ class Scenario:
         return own or any(getattr(event.arguments, "has_assignors", False) for event in self.events)
 
     @property
+    def migrates(self) -> bool:
+        """Whether members are restarted with a protocol that an event names."""
+        return any(getattr(event.arguments, "migrates", False) for event in self.events)
+
+    @property
     def joining(self) -> tuple[Member, ...]:
         """The members that join from time 0 on."""
         return tuple(member for member in self.members if member.owned is None)

@@ -83,10 +83,12 @@ class Stage:
         batch: int = 1,
         surge: int = 0,
         assignors: tuple[str, ...] = (),
+        protocol: str = "",
     ) -> None:
         """Stop and start every running consumer, ``batch`` of them every ``every_ms``.
 
         Each is away for ``down_ms``. ``kill``: the processes end without a LeaveGroup. With a ``surge``,
         consumers under new names take their place: of each batch, so many start ``down_ms`` before it is
-        stopped. With ``assignors`` they come back with these, the preferred one first.
+        stopped. With ``assignors`` they come back with these, the preferred one first, with
+        ``protocol`` as members of the classic or the consumer protocol.
         """

@@ -23,9 +23,11 @@ from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.client.config import ClientConfig
 from coordinator_core.coordinator.records import Record
 from coordinator_core.errors import InputError
+from coordinator_core.families.migration import NAME_OF
 from coordinator_core.families.running_group import RunningGroup, RunningMember
 from coordinator_core.model import Cluster, Partitions, TopicPartition
 from coordinator_core.protocol import events as ev
+from coordinator_core.registry.hookspecs import DEFAULT_PROTOCOL, Strategy
 from coordinator_core.registry.registry import Registry
 from rebalance_lab.scenarios.replicas import topic_infos
 from rebalance_lab.scenarios.scenario import Member, Scenario
@@ -49,6 +51,9 @@ from rebalance_lab.simulation.world.troubles import Blocked
 from rebalance_lab.simulation.world.world import World
 from rebalance_lab.traces.invariants import Invariants
 from rebalance_lab.traces.trace import Trace
+
+COORDINATORS = "uniform-848"
+"""The assignor of the coordinator, if the strategy is one for members: the default one of Kafka's."""
 
 MEASURES = 200
 """The lag is measured at least this often in a run, and at every change."""
@@ -133,7 +138,7 @@ class Run(Simulation[Process]):
         self.network = Network(self.clock, scenario.network, f"{scenario.seed}:network")
         self.brokers = self._make_brokers()
         quiet = None
-        if not every_message and exchanged is None:
+        if not every_message and exchanged is None and not self.family.spec.of_scenarios:
             quiet = Quiet(
                 self.clock,
                 self.network,
@@ -152,7 +157,7 @@ class Run(Simulation[Process]):
             self._measure_soon,
             self._messages,
             self._left_out,
-            self.family.spec.servers is None and not self.family.spec.own_epochs,
+            bool(self.family.spec.members_join),
             quiet,
             exchanged,
         )
@@ -175,6 +180,8 @@ class Run(Simulation[Process]):
         members, make = self.scenario.running, self.family.spec.running_group
         if not members or make is None:
             return None
+        if self.family.spec.of_scenarios:
+            make = partial(make, kind=NAME_OF[self.strategy.protocol])
         group: RunningGroup = make(
             [
                 RunningMember(
@@ -204,7 +211,7 @@ class Run(Simulation[Process]):
             group=scenario.name,
             count=scenario.brokers,
             config=self.family.coordinator_config(),
-            parts=self.family.coordinator(lambda: self.registry.build(self.strategy), self._cluster),
+            parts=self.family.coordinator(lambda: self.registry.build(self._of_coordinator()), self._cluster),
             topics=self.partitions,
             racks=scenario.racks,
             clock=self.clock,
@@ -334,7 +341,7 @@ class Run(Simulation[Process]):
             self._config_of(member),
             self._assignors_of(member),
             self._stream(f"client {self._starts}"),
-            part=self.family.member(self._nodes),
+            part=self.family.member(self._nodes, self._protocol_of(member)),
             bootstrap=range(self.scenario.brokers),
             habits=partial(self._stream, f"application {self._starts}"),
             name=f"process {self._starts}",
@@ -367,8 +374,20 @@ class Run(Simulation[Process]):
     def _assignors_of(self, member: Member) -> list[Assignor]:
         """Return the assignors of a member, the preferred one first."""
         own = [self.registry.strategy(text, what="assignor") for text in member.overrides.assignors]
+        if self._protocol_of(member) != NAME_OF.get(self.strategy.protocol, ""):
+            own = own or [self._of_coordinator()]
         host = SimulatedHost(self.clock, self.load, member.process_rate)
         return [self.registry.build(strategy, host) for strategy in own or [self.strategy]]
+
+    def _protocol_of(self, member: Member) -> str:
+        """Return the protocol that a member speaks, as ``group.protocol`` has it."""
+        return member.overrides.protocol or NAME_OF.get(self.strategy.protocol, "")
+
+    def _of_coordinator(self) -> Strategy:
+        """Return the assignor of the coordinator: Kafka's default one, if the strategy is for members."""
+        if self.family.spec.of_scenarios and self.strategy.protocol == DEFAULT_PROTOCOL:
+            return self.registry.strategy(COORDINATORS, what="assignor")
+        return self.strategy
 
     def _common_assignor(self, member: Member) -> Assignor:
         """Return the assignor of a member on which the group that runs already has agreed.

@@ -86,7 +86,7 @@ class Simulation(Stage, ABC, Generic[C]):
 
     def begin(self) -> None:
         """Write the first event of the trace."""
-        protocol = self.strategy.protocol
+        spec = self.family.spec
         self.emit(
             ev.RunStarted(
                 scenario=self.scenario.name,
@@ -95,9 +95,9 @@ class Simulation(Stage, ABC, Generic[C]):
                 duration_ms=self.scenario.duration_ms,
                 topics=dict(self.partitions),
                 racks=self.scenario.racks,
-                protocol="" if protocol == DEFAULT_PROTOCOL else protocol,
+                protocol="" if spec.name == DEFAULT_PROTOCOL else spec.name,
                 measure_from_ms=self.scenario.measure_from_ms,
-                own_epochs=self.registry.protocol(protocol).own_epochs,
+                own_epochs=spec.own_epochs,
             )
         )
 
@@ -232,10 +232,12 @@ class Simulation(Stage, ABC, Generic[C]):
         batch: int = 1,
         surge: int = 0,
         assignors: tuple[str, ...] = (),
+        protocol: str = "",
     ) -> None:
         """Stop and start every running consumer, as `scenarios.stage.Stage` states."""
         names = [name for name, consumer in self.consumers.items() if consumer.is_running]
         self.changed("rolling_restart", f"{len(names)} members")
+        come_as = partial(self._start_in_turn, assignors=assignors, protocol=protocol)
 
         def turn(group: Sequence[str]) -> None:
             group = [name for name in group if self._running(name)]  # the others stay away
@@ -244,7 +246,7 @@ class Simulation(Stage, ABC, Generic[C]):
                 return
             new = self._replacements(group)
             for name in group[:surge]:
-                self._start_in_turn("join", new[name], assignors)
+                come_as("join", new[name])
             self.clock.after(down_ms, lambda: stop(group, new))
 
         def stop(group: Sequence[str], new: Mapping[str, Member]) -> None:
@@ -262,7 +264,7 @@ class Simulation(Stage, ABC, Generic[C]):
             for name, consumer in stopped.items():
                 if self.consumers[name] is consumer and name not in self._stays_away:
                     member = new.get(name, self._members[name])
-                    self._start_in_turn("join" if name in new else "restart", member, assignors)
+                    come_as("join" if name in new else "restart", member)
 
         for i, first in enumerate(range(0, len(names), batch)):
             self.clock.after(i * every_ms, lambda g=names[first : first + batch]: turn(g))  # type: ignore[misc]
@@ -278,10 +280,12 @@ class Simulation(Stage, ABC, Generic[C]):
             self._members[new_name] = new[name]
         return new
 
-    def _start_in_turn(self, kind: str, member: Member, assignors: tuple[str, ...]) -> None:
+    def _start_in_turn(self, kind: str, member: Member, *, assignors: tuple[str, ...], protocol: str) -> None:
         self.changed(kind, member.id, "rolling_restart")
-        if assignors:
-            member = replace(member, overrides=replace(member.overrides, assignors=assignors))
+        own = member.overrides
+        if assignors or protocol:
+            own = replace(own, assignors=assignors or own.assignors, protocol=protocol or own.protocol)
+            member = replace(member, overrides=own)
         self.start(member)
 
     def subscribe(self, name: str, topics: tuple[str, ...], pattern: str | None) -> None:

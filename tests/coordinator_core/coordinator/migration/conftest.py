@@ -3,7 +3,7 @@
 import pytest
 
 from coordinator_core.coordinator.classic.states import GroupState
-from coordinator_core.coordinator.reconcile.settings import MigrationPolicy
+from coordinator_core.coordinator.reconcile.settings import POLICIES
 from coordinator_core.model import Partitions, Subscription
 from coordinator_core.protocol.consumer_protocol import (
     decode_assignment,
@@ -27,7 +27,7 @@ def make_migrating_bench(make_bench):
     class MigratingBench(reconciling):
         """Members that speak the classic protocol ``join``; those of the consumer protocol ``arrive``."""
 
-        def __init__(self, migration=MigrationPolicy.BIDIRECTIONAL, **given):
+        def __init__(self, migration=POLICIES[0], **given):
             super().__init__(migration=migration, **given)
 
         join, settle, arrive = make_bench.join, make_bench.settle, reconciling.join
