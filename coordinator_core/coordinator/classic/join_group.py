@@ -19,8 +19,10 @@ def handle(step: Step, request_id: int, request: JoinGroupRequest) -> None:
         step.effects.reply(request_id, refused(request, error))
         return
     if group is None:
-        handed_out = step.shard.table.generations.get(request.group_id, 0)
-        group = step.found(ClassicGroup(request.group_id, handed_out))
+        before = step.shard.groups.get(request.group_id)
+        group = ClassicGroup(request.group_id, step.handed_out(request.group_id))
+        group.generation = 0 if before is None else before.generation
+        step.found(group)
     if not group.has_room(request.member_id, step.config.max_size):
         group.turn_away(step, request_id, request.member_id)
         rebalance.complete_if_all_joined(step, group)

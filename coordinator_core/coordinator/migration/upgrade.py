@@ -19,11 +19,13 @@ from coordinator_core.coordinator.reconcile.state import (
     GroupState,
     Listed,
     Member,
+    MemberState,
     Target,
 )
 from coordinator_core.coordinator.records import GroupRecord, StoredGroup
 from coordinator_core.coordinator.shard import Step
 from coordinator_core.errors import ProtocolError
+from coordinator_core.model import Subscription
 from coordinator_core.protocol.consumer_protocol import (
     PROTOCOL_TYPE,
     decode_assignment,
@@ -40,7 +42,8 @@ def upgrade(
     error, message = invalid(computing, request)
     classic_group = step.find(request.group_id, ClassicGroup)
     assert classic_group is not None
-    members = None if error else _upgraded(settings, classic_group, request)
+    epoch, before = max(classic_group.generation, classic_group.handed_out), str(classic_group.state)
+    members = None if error else _upgraded(settings, classic_group, epoch, request)
     if members is None:
         error = error or ErrorCode.GROUP_ID_NOT_FOUND
         step.effects.reply(request_id, refused(request, error, message))
@@ -51,17 +54,16 @@ def upgrade(
     step.timers.cancel_group(request.group_id)
     step.schedule_retention(group)
     step.shard.groups[request.group_id] = group
-    epoch, before = max(classic_group.generation, classic_group.handed_out), str(classic_group.state)
 
     def convert(changes: Changes) -> None:
         changes.undo.append(_put_back)
         stored = StoredGroup(PROTOCOL_TYPE, None, epoch, None, (), step.now_ms, FAMILY)
         changes.write(GroupRecord(group.group_id, stored))
         names = {topic: None for member, _ in members.values() for topic in member.topics}
-        for member_id, (member, assigned) in members.items():
+        for member_id, (member, current) in members.items():
             changes.put(MEMBER, member_id, member)
-            changes.put(SHARE, member_id, assigned)
-            changes.put(CURRENT, member_id, Current(epoch, epoch, assigned=assigned))
+            changes.put(SHARE, member_id, current.assigned)
+            changes.put(CURRENT, member_id, current)
         changes.put(TARGET, "", Target(epoch, "", computing.topics(names)))
         changes.begin_with(before, f"upgrade group {group.group_id} from classic to consumer")
         changes.follow.append(begin_sessions)
@@ -76,24 +78,43 @@ def upgrade(
 
 
 def _upgraded(
-    settings: ReconcileSettings, group: ClassicGroup, request: Request
-) -> Mapping[str, tuple[Member, Listed]] | None:
-    """Return the members with their partitions, as the new group has them; None if it must stay classic."""
+    settings: ReconcileSettings, group: ClassicGroup, epoch: int, request: Request
+) -> Mapping[str, tuple[Member, Current]] | None:
+    """Return the members, and what they may own, as the new group has them; None if it must stay classic.
+
+    A member that has told in its last join that it owns what its assignment does not have may not know that
+    assignment yet. It has yet to give that up, unless another member has it. Kafka gives it away at once.
+    """
     may = request.member_epoch == JOINS and settings.allows_upgrade
     if not may or group.protocol_type != PROTOCOL_TYPE or len(group.members) > settings.max_size:
         return None
     try:
-        return {member_id: _converted(group, member) for member_id, member in group.members.items()}
+        told = {name: decode_subscription(_told(group, member)) for name, member in group.members.items()}
+        shares = {name: _assigned(member) for name, member in group.members.items()}
     except ProtocolError:
         return None
+    taken = {tp for share in shares.values() for tp in share}
+    members = {}
+    for member_id, member in group.members.items():
+        share, claimed = shares[member_id], tuple(sorted(set(told[member_id].owned) - taken))
+        taken.update(claimed)
+        state = MemberState.UNREVOKED if claimed else MemberState.STABLE
+        current = Current(epoch, epoch, state, share, claimed)
+        members[member_id] = _converted(member, told[member_id]), current
+    return members
 
 
-def _converted(group: ClassicGroup, member: ClassicMember) -> tuple[Member, Listed]:
-    told = member.subscription(group.protocol_name) or member.protocols[0].metadata
-    subscription = decode_subscription(told)
-    assigned = decode_assignment(member.assignment)[0] if member.assignment else ()
+def _told(group: ClassicGroup, member: ClassicMember) -> bytes:
+    return member.subscription(group.protocol_name) or member.protocols[0].metadata
+
+
+def _assigned(member: ClassicMember) -> Listed:
+    return tuple(sorted(decode_assignment(member.assignment)[0])) if member.assignment else ()
+
+
+def _converted(member: ClassicMember, subscription: Subscription) -> Member:
     protocols = tuple((p.name, p.metadata) for p in member.protocols)
-    converted = Member(
+    return Member(
         member.client_id,
         member.client_host,
         member.instance_id,
@@ -104,7 +125,6 @@ def _converted(group: ClassicGroup, member: ClassicMember) -> tuple[Member, List
         None,
         classic=Classic(member.session_timeout_ms, protocols),
     )
-    return converted, tuple(sorted(assigned))
 
 
 def _put_back(step: Step, group: ReconcileGroup) -> None:

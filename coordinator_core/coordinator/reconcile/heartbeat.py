@@ -60,7 +60,9 @@ def handle(
         step.effects.reply(request_id, refused(request, error, message))
         return
     if group is None:
-        group = step.found(ReconcileGroup(request.group_id, computing, settings, GroupState()))
+        state = GroupState()
+        state.epoch = step.handed_out(request.group_id)
+        group = step.found(ReconcileGroup(request.group_id, computing, settings, state))
     reconcile(step, group, request_id, request)
 
 

@@ -115,7 +115,7 @@ def _for_a_while(kind: str) -> Draw:
 def _roll(drawn: _Drawn) -> Document:
     random = drawn.random
     surge = random.choice([0, 0, 1, 2])
-    rolling = {
+    rolling: Document = {
         "every": random.choice([1_000, 4_000]),
         "down": random.choice([500, 1_500, 8_000]),
         "kill": random.random() < 0.5,

@@ -7,6 +7,9 @@ from itertools import chain
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
+from coordinator_core.families.classic import CLASSIC
+from coordinator_core.families.migration import MIGRATION
+from coordinator_core.families.reconcile import RECONCILE
 from coordinator_core.model import TopicIndex, TopicPartition
 from coordinator_core.protocol import events as ev
 from rebalance_lab.traces.trace import Trace
@@ -106,7 +109,9 @@ class Timeline:
     that owners work on to their number. ``idle`` maps each partition of a wanted topic that nobody works on
     to the time since when, and whether an owner had worked on it until then; ``stops`` lists these times that
     have ended. ``members`` are ids in the group, as the coordinator has them.
-    ``own_epochs``: members have epochs of their own in place of the group's generation.
+    ``own_epochs``: members have epochs of their own in place of the group's generation. Those below
+    ``valid_from`` are of members that have missed the last round before, in a group that went from one of
+    Kafka's protocols to the other.
 
     ``processes`` has the last process of each consumer, also if it has ended; ``id_of`` the last id of each
     consumer, ``client_of`` the consumer that has joined with an id. ``rates`` lists the records/s of each
@@ -126,7 +131,7 @@ class Timeline:
         self._counts_work = work
         self.at_ms = 0
         self.state, self.generation = "", -1
-        self.own_epochs = False
+        self.own_epochs, self.valid_from, self._migrates = False, -1, False
         self.topics: dict[str, int] = {}
         self.deleted: dict[str, int] = {}
         self.members: dict[str, None] = {}
@@ -241,7 +246,8 @@ class Timeline:
     def is_valid(self, client: str) -> bool:
         """Return whether a consumer is a member of the group, in its present generation or its own epoch."""
         consumer = self.consumers[client]
-        is_present = self.own_epochs or consumer.generation == self.generation
+        is_present = consumer.generation == self.generation
+        is_present |= self.own_epochs and consumer.generation >= self.valid_from
         return is_present and consumer.member_id in self.members
 
     @property
@@ -278,7 +284,8 @@ class Timeline:
     # --- topics and consumers
 
     def _run_started(self, event: ev.RunStarted) -> None:
-        self.topics, self.own_epochs = dict(event.topics), event.own_epochs
+        self.topics, self._migrates = dict(event.topics), event.protocol == MIGRATION.name
+        self.own_epochs = event.own_epochs and not self._migrates
         self._subscribed = self._wanted = None
 
     def _partitions_added(self, event: ev.PartitionsAdded) -> None:
@@ -358,7 +365,16 @@ class Timeline:
     def _state_changed(self, event: ev.GroupStateChanged) -> None:
         self.state = event.after
         self.states.append((self.at_ms, event.after))
+        if self._migrates:
+            self._went_over(event.after)
         self.generation = max(self.generation, event.generation)
+
+    def _went_over(self, state: str) -> None:
+        """Note which of Kafka's protocols the group has, where a state tells it."""
+        if state in CLASSIC.round_begins:
+            self.own_epochs = False
+        elif state in RECONCILE.round_begins and not self.own_epochs:
+            self.own_epochs, self.valid_from = True, self.generation
 
     def _member_added(self, event: ev.MemberAdded) -> None:
         self.members[event.member_id] = None

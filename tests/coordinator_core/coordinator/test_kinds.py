@@ -86,7 +86,19 @@ def test_a_classic_group_becomes_a_consumer_group_when_it_is_empty_and_keeps_its
     answer = beat(bench)
     assert (answer.error, answer.assignment) == (NONE, (T0, T1))
     assert (bench.group().family, bench.committed()) == ("reconcile", 7)
-    assert bench.commit("a", 1, 9) is NONE
+    assert bench.commit("a", answer.member_epoch, 9) is NONE
+
+
+def test_the_numbers_of_a_group_grow_when_its_kind_changes(bench):
+    """Members of before may still have them."""
+    (member,) = bench.stable_group(1)
+    bench.leave(member)
+    generation = bench.group().generation
+    epoch = beat(bench).member_epoch
+    assert epoch > generation
+    beat(bench, epoch=-1)
+    bench.stable_group(1)
+    assert bench.group().generation > epoch
 
 
 def test_a_consumer_group_becomes_a_classic_group_when_it_is_empty(bench):

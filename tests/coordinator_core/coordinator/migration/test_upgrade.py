@@ -3,6 +3,8 @@
 import pytest
 
 from coordinator_core.coordinator.reconcile.settings import POLICIES
+from coordinator_core.model import Partitions
+from coordinator_core.protocol.consumer_protocol import encode_assignment
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.events import GroupStateChanged
 
@@ -134,3 +136,18 @@ def test_the_log_has_the_upgraded_group(bench):
     again = bench.group().durable
     assert (again.members, again.currents, again.shares) == (live.members, live.currents, live.shares)
     assert list(again.members) == [first, second, "new"]
+
+
+def test_what_a_member_may_not_know_to_be_assigned_to_nobody_it_has_yet_to_give_up(bench, make_told):
+    """It has joined the last round with 0 to 3, and may have lost the answer to its sync."""
+    (old,) = bench.classic_group((0, 1, 2, 3))
+    bench.join(old, metadata=make_told((0, 1, 2, 3)))
+    bench.sync(old, shares={old: encode_assignment(Partitions.of([("t", 0), ("t", 1)]))})
+    generation = bench.group().generation
+    joined = bench.arrive("new")
+    assert joined.assignment == ()
+    assert bench.is_told_to_join(old, generation)
+    assert bench.rejoin(old, (0, 1, 2, 3)) == generation
+    assert bench.rejoin(old, (0, 1)) == generation + 1
+    answer = bench.tell("new", generation + 1)
+    assert [tp.partition for tp in answer.assignment] == [2, 3]
