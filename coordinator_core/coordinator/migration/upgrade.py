@@ -1,6 +1,7 @@
 """A classic group becomes one that the coordinator reconciles, when a member of the new protocol joins."""
 
 from collections.abc import Mapping
+from functools import partial
 
 from coordinator_core.coordinator import classic
 from coordinator_core.coordinator.classic.group import ClassicGroup
@@ -56,7 +57,7 @@ def upgrade(
     step.shard.groups[request.group_id] = group
 
     def convert(changes: Changes) -> None:
-        changes.undo.append(_put_back)
+        changes.undo.append(partial(_put_back, classic_group))
         stored = StoredGroup(PROTOCOL_TYPE, None, epoch, None, (), step.now_ms, FAMILY)
         changes.write(GroupRecord(group.group_id, stored))
         names = {topic: None for member, _ in members.values() for topic in member.topics}
@@ -127,12 +128,16 @@ def _converted(member: ClassicMember, subscription: Subscription) -> Member:
     )
 
 
-def _put_back(step: Step, group: ReconcileGroup) -> None:
+def _put_back(classic_group: ClassicGroup, step: Step, group: ReconcileGroup) -> None:
     """Go on with the classic group of the log, because the records of the upgrade could not be written."""
     group_id, table = group.group_id, step.shard.table
     step.timers.cancel_group(group_id)
+    cause = "the upgrade of the group could not be written"
     if group_id in table.groups:
         handed_out = table.generations.get(group_id, 0)
-        step.shard.groups[group_id] = classic.PART.restore(step, group_id, table.groups[group_id], handed_out)
+        restored = classic.PART.restore(step, group_id, table.groups[group_id], handed_out)
+        step.shard.groups[group_id] = restored
+        if restored.state != classic_group.state:
+            step.moved(restored, classic_group.state, restored.state, cause)
     else:
-        step.forget(group, "its upgrade could not be stored")
+        step.forget(classic_group, cause)

@@ -55,7 +55,8 @@ def admit(changes: Changes, member_id: str, instance_id: str | None, *, classic:
         changes.effects.report_replaced(changes.group.group_id, instance_id or "", known, member_id)
     elif member_id in state.members:
         current = state.currents[member_id]
-        if current.epoch == LEAVES_FOR_A_WHILE or current.state is MemberState.UNREVOKED:
+        is_halfway = current.epoch == LEAVES_FOR_A_WHILE or current.state is MemberState.UNREVOKED
+        if is_halfway and not classic:
             changes.put(CURRENT, member_id, _back(current))
     elif len(state.members) >= changes.group.settings.max_size:
         return ErrorCode.GROUP_MAX_SIZE_REACHED
