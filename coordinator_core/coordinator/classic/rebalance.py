@@ -36,6 +36,24 @@ def start(step: Step, group: ClassicGroup, cause: str) -> None:
     complete_if_all_joined(step, group)
 
 
+def go_on(step: Step, group: ClassicGroup, cause: str) -> None:
+    """Go on with a group whose deadlines are gone, and whose parked requests were answered."""
+    group.forget_expected()
+    group.is_reserving = False
+    for member_id, member in group.members.items():
+        if member.is_new:
+            step.schedule(TimerKind.SESSION, group, step.config.new_member_join_timeout_ms, member_id)
+        else:
+            group.restart_session(step, member_id)
+    if group.state is GroupState.COMPLETING_REBALANCE:
+        start(step, group, cause)
+    elif group.state is _PREPARING:
+        is_first = group.is_in_initial_delay()
+        delay_ms = step.config.initial_rebalance_delay_ms if is_first else group.rebalance_timeout_ms()
+        step.schedule(TimerKind.JOIN, group, delay_ms)
+        _reserve_generation(step, group)
+
+
 def start_if_over_capacity(step: Step, group: ClassicGroup) -> None:
     """Start a round in which the last members to rejoin are removed, if the group is too large (C-08)."""
     size, limit = len(group.members), step.config.max_size

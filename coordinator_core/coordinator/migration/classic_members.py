@@ -87,7 +87,7 @@ def _join(
 ) -> m.JoinGroupResponse | ErrorCode:
     state, group, classic = changes.state, changes.group, told.classic
     assert classic is not None
-    error = _may_join(state, member_id, told, is_new=is_new)
+    error = _may_join(state, member_id, told, subscription, is_new=is_new)
     replaced = told.instance_id is not None and told.instance_id in state.instances and is_new
     error = error or admit(changes, member_id, told.instance_id, classic=True)
     if error:
@@ -107,12 +107,15 @@ def _join(
     )
 
 
-def _may_join(state: GroupState, member_id: str, told: Member, *, is_new: bool) -> ErrorCode:
+def _may_join(
+    state: GroupState, member_id: str, told: Member, subscription: Subscription, *, is_new: bool
+) -> ErrorCode:
+    """Check a join. An id that the group does not have is that of a new member only if it owns nothing."""
     if not state.members:
         return ErrorCode.REBALANCE_IN_PROGRESS  # it joins a classic group then
-    known = member_id in state.members or told.instance_id is not None
+    is_known = member_id in state.members or told.instance_id is not None or bool(subscription.owned)
     error = NONE
-    if known and not is_new:
+    if is_known and not is_new:
         error = check_identity(state, member_id, told.instance_id, classic=True)
     return error if error or _fits(state, told) else ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 

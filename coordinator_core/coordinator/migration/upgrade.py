@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from functools import partial
 
-from coordinator_core.coordinator import classic
+from coordinator_core.coordinator.classic import rebalance
 from coordinator_core.coordinator.classic.group import ClassicGroup
 from coordinator_core.coordinator.classic.group import Member as ClassicMember
 from coordinator_core.coordinator.reconcile.changes import Changes
@@ -129,15 +129,8 @@ def _converted(member: ClassicMember, subscription: Subscription) -> Member:
 
 
 def _put_back(classic_group: ClassicGroup, step: Step, group: ReconcileGroup) -> None:
-    """Go on with the classic group of the log, because the records of the upgrade could not be written."""
-    group_id, table = group.group_id, step.shard.table
-    step.timers.cancel_group(group_id)
-    cause = "the upgrade of the group could not be written"
-    if group_id in table.groups:
-        handed_out = table.generations.get(group_id, 0)
-        restored = classic.PART.restore(step, group_id, table.groups[group_id], handed_out)
-        step.shard.groups[group_id] = restored
-        if restored.state != classic_group.state:
-            step.moved(restored, classic_group.state, restored.state, cause)
-    else:
-        step.forget(classic_group, cause)
+    """Go on with the classic group, because the records of the upgrade could not be written."""
+    step.timers.cancel_group(group.group_id)
+    step.shard.groups[group.group_id] = classic_group
+    step.schedule_retention(classic_group)
+    rebalance.go_on(step, classic_group, "the upgrade of the group could not be written")

@@ -52,6 +52,12 @@ def test_a_new_classic_member_joins_with_the_id_that_it_is_given(mixed, make_tol
     assert mixed.owns(asked.member_id, epoch) == []
 
 
+def test_a_member_that_was_removed_loses_what_it_owns_before_it_joins_again(mixed):
+    mixed.leave(mixed.old)
+    assert mixed.rejoin(mixed.old, (0, 1)) is UNKNOWN
+    assert mixed.rejoin(mixed.old) == mixed.group().generation
+
+
 def test_an_old_version_gets_its_id_with_the_answer(mixed, make_told):
     answer = mixed.joined(metadata=make_told(), version=3)
     assert (answer.error, answer.member_id in mixed.group().members) == (NONE, True)

@@ -151,3 +151,29 @@ def test_what_a_member_may_not_know_to_be_assigned_to_nobody_it_has_yet_to_give_
     assert bench.rejoin(old, (0, 1)) == generation + 1
     answer = bench.tell("new", generation + 1)
     assert [tp.partition for tp in answer.assignment] == [2, 3]
+
+
+def test_a_group_in_a_round_goes_on_with_it_if_the_upgrade_cannot_be_written(bench, make_told):
+    members = bench.classic_group((0, 1), (2, 3))
+    for member_id in members:
+        bench.join(member_id, metadata=make_told(topics=("t", "u")))
+    assert bench.state().value == "CompletingRebalance"
+    bench.holding = True
+    bench.arrive("new")
+    bench.release(ErrorCode.NOT_COORDINATOR)
+    assert (bench.group().family, bench.state().value) == ("classic", "PreparingRebalance")
+    joins = [bench.rejoin_later(member_id) for member_id in members]
+    assert {bench.replies[r].error for r in joins} == {NONE}
+
+
+def test_a_first_round_goes_on_if_the_upgrade_cannot_be_written(make_migrating_bench, make_told):
+    bench = make_migrating_bench(initial_rebalance_delay_ms=3_000)
+    bench.join(bench.joined(metadata=make_told()).member_id, metadata=make_told())
+    (member,) = bench.group().members
+    bench.holding = True
+    bench.arrive("new")
+    bench.release(ErrorCode.NOT_COORDINATOR)
+    again = bench.rejoin_later(member)
+    assert again not in bench.replies
+    bench.sleep(6_000)
+    assert bench.replies[again].error is NONE
