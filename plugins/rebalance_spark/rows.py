@@ -171,7 +171,8 @@ class Scorer:
         where = scenario_id or "a row without scenario_id"
         scenario = load_scenario_or_group(text, where, self.registry)
         texts = [parted(name)[0] for name in self.job.strategies]
-        check_settings(scenario.config, texts, f"{where}: config", self.registry)
+        at = f"{where}: config"
+        check_settings(scenario.config, texts, at, self.registry, migrates=scenario.migrates)
         if self.job.start:
             scenario = started(scenario, self.registry.assignor(self.job.start))
         return scenario if self.job.seed is None else replace(scenario, seed=self.job.seed)

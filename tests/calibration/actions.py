@@ -14,13 +14,15 @@ class Action:
     """What happens to a member, in seconds after the start. ``kind`` is the event of the scenario.
 
     ``do`` is ``go``, ``close``, ``kill``, ``freeze`` or ``thaw``. The members that are there from the start
-    have the kind ``start``.
+    have the kind ``start``. ``protocol``: the group.protocol with which a process starts, "" for that of the
+    strategy.
     """
 
     at: float
     kind: str
     member: str
     do: str
+    protocol: str = ""
 
 
 def actions_of(document: Mapping[str, Any]) -> list[Action]:
@@ -47,7 +49,7 @@ def _actions(event: Mapping[str, Any], at: float, running: list[str]) -> list[Ac
             for i, name in enumerate(running)
             for action in (
                 Action(at + i * every, "crash" if ends == "kill" else "leave", name, ends),
-                Action(at + i * every + down, "restart", name, "go"),
+                Action(at + i * every + down, "restart", name, "go", value.get("protocol", "")),
             )
         ]
     if kind == "freeze":

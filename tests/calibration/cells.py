@@ -20,7 +20,10 @@ ORDER = (
 )
 CLIENTS = ("kafka-python", "aiokafka", "librdkafka", "java", "franz-go", "rebalance-lab")
 
-STRATEGIES = ("range", "cooperative-sticky", "uniform-848+reconcile")
+RECONCILED = "uniform-848+reconcile"
+STRATEGIES = ("range", "cooperative-sticky", RECONCILED)
+MIGRATIONS = ("migration",)
+"""Scenarios of a group that goes to the consumer protocol. They are measured and printed on demand."""
 ONLY_EAGER = ("aiokafka",)
 ONLY_CLASSIC = ("kafka-python", "aiokafka")
 OF_BROKER = ("session.timeout.ms", "heartbeat.interval.ms")
@@ -59,7 +62,9 @@ def cells(
         for client in clients:
             for strategy in strategies:
                 cell = Cell(scenario, client, strategy)
-                if cell.is_reconciled:
+                if scenario in MIGRATIONS:
+                    goes = client not in ONLY_CLASSIC and not cell.is_reconciled
+                elif cell.is_reconciled:
                     goes = client not in ONLY_CLASSIC
                 else:
                     goes = client not in ONLY_EAGER or strategy == "range"

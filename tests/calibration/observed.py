@@ -12,6 +12,7 @@ from heapq import merge
 from math import inf
 from typing import TypeAlias
 
+from coordinator_core.families.migration import MIGRATION
 from coordinator_core.protocol import events as ev
 from rebalance_lab.traces.trace import Trace
 from tests.calibration.actions import Action
@@ -49,7 +50,12 @@ def trace_of(observed: Observed, name: str, strategy: str) -> Trace:
     ]
     last = [line.event for line in inside if isinstance(line.event, ev.GroupStateChanged)][-1]
     started = ev.RunStarted(
-        scenario=name, strategy=strategy, seed=0, duration_ms=duration_ms, topics=observed.topics
+        scenario=name,
+        strategy=strategy,
+        seed=0,
+        duration_ms=duration_ms,
+        topics=observed.topics,
+        protocol=MIGRATION.name if any(action.protocol for action in observed.actions) else "",
     )
     again = ev.LagMeasured(
         lag=0.0,

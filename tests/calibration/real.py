@@ -14,6 +14,7 @@ import msgspec
 
 from coordinator_core.reading.durations import parse_duration
 from tests.calibration.actions import Action, actions_of, duration_of
+from tests.calibration.cells import OF_BROKER, RECONCILED
 from tests.calibration.lines import ACTIONS, TRACE, Observed, beginning, log_of, observed_in, starts_of
 from tests.calibration.member import Log, Options, prefer, prefer_itself, prefer_no_longer
 from tests.rebalance_kafka.served import Served
@@ -102,13 +103,13 @@ def run(
                 bootstrap=address,
                 group=GROUP,
                 topics=[topic],
-                strategy=strategy,
+                strategy=RECONCILED if start.protocol == "consumer" else strategy,
                 name=start.member,
                 log=str(log_of(folder, start, number)),
                 seed=seed * 1_000 + number,
                 record_seconds=1 / work["process_rate"],
                 record_cv=work.get("record_cv", 1.0),
-                settings={key: _setting(value) for key, value in config.items()},
+                settings=_settings_of(start, config),
                 initial=start.kind == "start",
                 verbose=verbose,
             )
@@ -158,6 +159,12 @@ def _carry_out(
 
 def _until(at: float) -> None:
     sleep(max(0.0, at - monotonic()))
+
+
+def _settings_of(start: Action, config: Mapping[str, Any]) -> dict[str, int]:
+    """Return the settings of a process: under the consumer protocol some are the brokers'."""
+    left = OF_BROKER if start.protocol == "consumer" else ()
+    return {key: _setting(value) for key, value in config.items() if key not in left}
 
 
 def _setting(value: Any) -> int:

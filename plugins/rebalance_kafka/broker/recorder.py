@@ -19,6 +19,7 @@ from coordinator_core.client.reconcile.member import ReconcileState
 from coordinator_core.client.subscription import partition_map
 from coordinator_core.coordinator.parts import Row
 from coordinator_core.errors import ProtocolError
+from coordinator_core.families.migration import MIGRATION
 from coordinator_core.model import NO_PARTITIONS, Partitions, Subscription, TopicPartition
 from coordinator_core.protocol import events as ev
 from coordinator_core.protocol import messages as m
@@ -157,9 +158,11 @@ class Recorder:
         if group is None or record is None:
             return
         group.now_ms = now_ms
-        record(self, group, request, response, client_id)
         error = getattr(response, "error", ErrorCode.NONE)
         is_refused = error not in (ErrorCode.NONE, ErrorCode.MEMBER_ID_REQUIRED)
+        if not is_refused and self._begun_by(request) not in (None, group.family):
+            group.family = MIGRATION
+        record(self, group, request, response, client_id)
         if isinstance(request, _FIRST) and is_refused and not (group.members or group.events):
             self._forget(getattr(request, "group_id", ""))
 

@@ -68,7 +68,8 @@ def check_strategies(scenario: Scenario, strategies: Sequence[str]) -> None:
     Raises:
         InputError: if none reads it.
     """
-    check_settings(scenario.config, strategies, where_settings_are(scenario), default_registry())
+    where = where_settings_are(scenario)
+    check_settings(scenario.config, strategies, where, default_registry(), migrates=scenario.migrates)
 
 
 def only_strategy(strategies: Sequence[str] | None, default: str, expected: str) -> str:

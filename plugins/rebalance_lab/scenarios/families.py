@@ -78,8 +78,12 @@ def family_for(scenario: Scenario, strategy: Strategy, registry: Registry) -> Fa
     return Family(spec, {**OTHER_DEFAULTS, **scenario.config, **strategy.settings})
 
 
-def check_settings(config: Iterable[str], texts: Sequence[str], where: str, registry: Registry) -> None:
+def check_settings(
+    config: Iterable[str], texts: Sequence[str], where: str, registry: Registry, *, migrates: bool = False
+) -> None:
     """Check that each setting of a protocol is read by one of the strategies at least.
+
+    ``migrates``: the scenario goes from one of Kafka's protocols to the other.
 
     Raises:
         InputError: if none reads it.
@@ -87,7 +91,7 @@ def check_settings(config: Iterable[str], texts: Sequence[str], where: str, regi
     own = [name for name in config if name not in OF_EVERY_STRATEGY]
     strategies = [registry.strategy(text) for text in texts] if own else []
     for name in own:
-        if any(reads(strategy, name, registry) for strategy in strategies):
+        if any(reads(strategy, name, registry, migrates=migrates) for strategy in strategies):
             continue
         readers = [f"+{key}" for key, spec in registry.protocols().items() if name in own_settings(spec)]
         expected = f"a strategy with {'+delay' if name == DELAY else ' or '.join(readers)}"
@@ -95,7 +99,7 @@ def check_settings(config: Iterable[str], texts: Sequence[str], where: str, regi
         raise InputError(inside(where, name), found, expected)
 
 
-def reads(strategy: Strategy, name: str, registry: Registry) -> bool:
+def reads(strategy: Strategy, name: str, registry: Registry, *, migrates: bool = False) -> bool:
     """Return whether a strategy reads a setting: of consumers, of the coordinator, or of its protocol.
 
     A setting of its protocol that it sets itself it does not read.
@@ -104,4 +108,7 @@ def reads(strategy: Strategy, name: str, registry: Registry) -> bool:
         return True
     if name == DELAY and strategy.delay_ms != DELAY_OF_SETTINGS:
         return False
-    return name in own_settings(registry.protocol(strategy.protocol)) and name not in strategy.settings
+    own = own_settings(registry.protocol(strategy.protocol))
+    if migrates and strategy.protocol in NAME_OF:
+        own |= own_settings(MIGRATION)
+    return name in own and name not in strategy.settings

@@ -53,17 +53,20 @@ def variants(
     config: Mapping[str, Any],
     where: str,
     registry: Registry,
+    *,
+    migrates: bool = False,
 ) -> list[Variant]:
     """Return each strategy with each combination of the values in texts ``NAME=VALUE,VALUE``.
 
-    ``config`` are the settings of the scenario, and ``where`` names it in errors.
+    ``config`` are the settings of the scenario, and ``where`` names it in errors. ``migrates``: it goes from
+    one of Kafka's protocols to the other.
 
     Raises:
         InputError: if a text or a value is wrong, if no strategy reads a setting of a protocol, or if a
             strategy sets it itself.
     """
     combinations = grid(settings, config, "--set", registry)
-    check_settings(combinations[0][1], strategies, where, registry)
+    check_settings(combinations[0][1], strategies, where, registry, migrates=migrates)
     given = combinations[0][0]
     varied = {name for labels, _ in combinations for name in labels if labels[name] != given[name]}
     found: list[Variant] = []
@@ -73,7 +76,7 @@ def variants(
             if setting in strategy.settings:
                 expected = "a setting that the strategy leaves to the scenario"
                 raise InputError(f"--set: {setting}", f"a setting of the strategy {text!r}", expected)
-        unread = {setting for setting in varied if not reads(strategy, setting, registry)}
+        unread = {setting for setting in varied if not reads(strategy, setting, registry, migrates=migrates)}
         different: dict[tuple[str, ...], Variant] = {}
         for labels, combined in combinations:
             read = {setting: value for setting, value in labels.items() if setting not in unread}

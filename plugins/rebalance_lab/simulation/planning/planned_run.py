@@ -143,6 +143,9 @@ class PlannedRun(Simulation[PlannedConsumer], Generic[O_co]):
         check_planned(strategy, registry)
         self.load = Load() if strategy.provider else None
         super().__init__(scenario, strategy, registry, self.load)
+        if scenario.migrates:
+            found = "a restart with another protocol, which has no plan without messages"
+            raise InputError(f"scenario {scenario.name!r}", found, "a simulation with messages")
         if scenario.has_assignors:
             found = "assignors of single members, among which a plan does not choose"
             raise InputError(f"scenario {scenario.name!r}", found, "a simulation with messages")
