@@ -14,7 +14,7 @@ import typer
 
 from coordinator_core import default_registry
 from coordinator_core.registry.registry import Registry
-from tests.calibration.cells import CLIENTS, MIGRATIONS, ORDER, STRATEGIES, Cell, cells
+from tests.calibration.cells import CLIENTS, ORDER, STRATEGIES, Cell, cells
 from tests.calibration.figures import Figures, figures
 from tests.calibration.lines import Observed, observed_in
 from tests.calibration.member import KINDS
@@ -149,7 +149,7 @@ def read(path: Path) -> dict[Cell, list[Figures]]:
 
 def write(path: Path, real: dict[Cell, list[Figures]]) -> None:
     """Write the real figures, a cell a line."""
-    place = {name: i for i, name in enumerate((*ORDER, *MIGRATIONS))}
+    place = {name: i for i, name in enumerate(ORDER)}
     ordered = sorted(real, key=lambda cell: (place[cell.scenario], *cell))
     lines = ",\n  ".join(json.dumps({**cell._asdict(), "runs": real[cell]}) for cell in ordered)
     head = {

@@ -17,13 +17,14 @@ ORDER = (
     "comeback",
     "freeze",
     "rolling",
+    "migration",
 )
 CLIENTS = ("kafka-python", "aiokafka", "librdkafka", "java", "franz-go", "rebalance-lab")
 
 RECONCILED = "uniform-848+reconcile"
 STRATEGIES = ("range", "cooperative-sticky", RECONCILED)
 MIGRATIONS = ("migration",)
-"""Scenarios of a group that goes to the consumer protocol. They are measured and printed on demand."""
+"""Scenarios of a group that goes to the consumer protocol."""
 ONLY_EAGER = ("aiokafka",)
 ONLY_CLASSIC = ("kafka-python", "aiokafka")
 OF_BROKER = ("session.timeout.ms", "heartbeat.interval.ms")

@@ -142,6 +142,6 @@ def worth(real: Mapping[Cell, Sequence[Figures]], predicted: Mapping[Cell, Seque
         registry = default_registry()
         way = calibrated.way_of(registry.strategy(cell.strategy), registry)
         batch_ms = round(calibrated.longest_batch_ms(scenario, registry))
-        event = scenario.events[-1].kind
+        event = calibrated.kinds_of(scenario)[-1]
         lines.append(calibrated.Cell(cell.client, way, event, batch_ms, len(runs), met))
     return b"[\n " + b",\n ".join(map(msgspec.json.encode, lines)) + b"\n]\n"

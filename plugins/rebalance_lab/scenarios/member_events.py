@@ -319,9 +319,8 @@ class RollingRestart(Document, frozen=True):
     ] = 0
     assignors: Annotated[Assignors, about("The members come back with these assignors.")] = ()
     protocol: Annotated[
-        Literal["", "classic", "consumer"],
-        about("The members come back with this group.protocol.", schema={"enum": ["classic", "consumer"]}),
-    ] = ""
+        Literal["classic", "consumer"] | None, about("The members come back with this group.protocol.")
+    ] = None
 
     def __post_init__(self) -> None:
         if not self.batch:
@@ -361,7 +360,7 @@ class RollingRestart(Document, frozen=True):
             batch=self.batch,
             surge=self.surge,
             assignors=self.assignors,
-            protocol=self.protocol,
+            protocol=self.protocol or "",
         )
 
 

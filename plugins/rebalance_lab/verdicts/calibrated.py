@@ -22,6 +22,7 @@ from rebalance_lab.verdicts.words import listed_names
 LIKE = 3
 """Batches are like those of a cell if they are at most so many times shorter or longer."""
 
+MIGRATION = "migration"
 EAGER, COOPERATIVE, RECONCILED = "eager", "cooperative", "KIP-848"
 
 
@@ -85,7 +86,7 @@ def _like(scenario: Scenario, registry: Registry) -> tuple[list[Cell], str]:
     of_client = [cell for cell in cells() if cell.client in clients]
     if not of_client:
         return [], f"its client is none of {listed_names(_distinct(cell.client for cell in cells()))}"
-    events = {event.kind for event in scenario.events}
+    events = set(kinds_of(scenario))
     of_event = [cell for cell in of_client if cell.event in events]
     if not of_event:
         return [], f"none of its events is one of {', '.join(_distinct(cell.event for cell in of_client))}"
@@ -93,6 +94,11 @@ def _like(scenario: Scenario, registry: Registry) -> tuple[list[Cell], str]:
     lengths = listed_names(_distinct(_seconds(cell.batch_ms) for cell in of_event))
     there = f"{lengths} in the real runs with {listed_names(_distinct(cell.event for cell in of_event))}"
     return near, f"a batch of max.poll.records takes its members {_seconds(batch_ms)}, and {there}"
+
+
+def kinds_of(scenario: Scenario) -> list[str]:
+    """Return the kinds of the events of a scenario. A restart with another protocol is one of its own."""
+    return [MIGRATION if getattr(e.arguments, "migrates", False) else e.kind for e in scenario.events]
 
 
 def _distinct(names: Iterable[str]) -> list[str]:
