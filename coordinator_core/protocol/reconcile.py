@@ -65,6 +65,10 @@ class ConsumerGroupDescribeRequest(FamilyRequest, frozen=True):
     group_id: str
 
 
+SPEAKS_CLASSIC, SPEAKS_CONSUMER = 0, 1
+"""The types of members, by the protocol that they speak."""
+
+
 class ConsumerGroupMember(msgspec.Struct, frozen=True):
     """A member as administrators see it: what it may own now, and its share, which it will own."""
 
@@ -78,6 +82,7 @@ class ConsumerGroupMember(msgspec.Struct, frozen=True):
     subscribed_topic_regex: str | None
     assignment: tuple[TopicPartition, ...]
     target_assignment: tuple[TopicPartition, ...]
+    member_type: int = SPEAKS_CONSUMER
 
 
 class ConsumerGroupDescribeResponse(FamilyResponse, frozen=True):

@@ -11,6 +11,7 @@ import pytest
 from coordinator_core.errors import ProtocolError
 from rebalance_kafka import Consumer
 from rebalance_kafka.broker.background import BackgroundBroker
+from rebalance_lab.traces.invariants import check_trace
 from tests.rebalance_kafka.peers import Peer, missing
 from tests.rebalance_kafka.served import Served, serving
 
@@ -268,31 +269,62 @@ def test_the_java_client_shares_a_group_with_confluent_kafka_and_our_consumer(br
         read_all(java, ours, closed=[theirs])
 
 
-def test_groups_of_both_kinds_live_in_one_broker(broker):
-    """A member of one kind cannot join a group of the other; when a group is empty its kind can change."""
-    classic = {"group.protocol": "classic", "session.timeout.ms": 6_000, "heartbeat.interval.ms": 200}
-    old = Theirs(broker.address, "old", **{"group.id": "old"}, **classic)
-    new = Theirs(broker.address, "new")
-    share(old)
-    share(new)
-    client = admin.AdminClient({"bootstrap.servers": broker.address})
-    listed = client.list_consumer_groups().result(ENOUGH_SECONDS).valid
+CLASSIC = {"group.protocol": "classic", "session.timeout.ms": 6_000, "heartbeat.interval.ms": 200}
+
+
+def kinds(address, *groups):
+    return [described(address, group).type for group in groups]
+
+
+def test_groups_of_both_kinds_live_in_one_broker():
+    """The kind of an empty group can change, also if the policy lets no group change that has members."""
     kind = confluent_kafka.ConsumerGroupType
-    assert {group.group_id: group.type for group in listed} == {"old": kind.CLASSIC, "g": kind.CONSUMER}
-    assert [described(broker.address, group).type for group in ("old", "g")] == [kind.CLASSIC, kind.CONSUMER]
-    intruders = Ours(broker.address, "x", group_id="old"), Ours(broker.address, "y", protocol="classic")
-    with closed(*intruders):
-        with pytest.raises(ProtocolError, match="GROUP_ID_NOT_FOUND: Group old is not a consumer group"):
-            share(intruders[0])
-        with pytest.raises(ProtocolError, match="INCONSISTENT_GROUP_PROTOCOL"):
-            share(intruders[1])
-    old.commit(0, 0)
+    settings = {**SETTINGS, "group.consumer.migration.policy": "disabled"}
+    with BackgroundBroker({TOPIC: PARTITIONS}, settings=settings) as broker:
+        old = Theirs(broker.address, "old", **{"group.id": "old"}, **CLASSIC)
+        new = Theirs(broker.address, "new")
+        share(old)
+        share(new)
+        client = admin.AdminClient({"bootstrap.servers": broker.address})
+        listed = client.list_consumer_groups().result(ENOUGH_SECONDS).valid
+        assert {group.group_id: group.type for group in listed} == {"old": kind.CLASSIC, "g": kind.CONSUMER}
+        assert kinds(broker.address, "old", "g") == [kind.CLASSIC, kind.CONSUMER]
+        refused = "GROUP_ID_NOT_FOUND: Group old is not a consumer group"
+        intruder = Ours(broker.address, "x", group_id="old")
+        with closed(intruder), pytest.raises(ProtocolError, match=refused):
+            share(intruder)
+        old.commit(0, 0)
+        old.close()
+        changed = Theirs(broker.address, "changed", **{"group.id": "old"})
+        share(changed)
+        with closed(changed, new):
+            assert changed.committed(0) == 0
+            assert kinds(broker.address, "old") == [kind.CONSUMER]
+
+
+@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+def test_a_group_of_clients_goes_to_the_consumer_protocol_and_back(broker, strategy):
+    """PROTOCOL 11.9, with members of both libraries and of both protocols in one group."""
+    kind = confluent_kafka.ConsumerGroupType
+    produce(broker.address, 60)
+    old = Theirs(broker.address, "old", **{"partition.assignment.strategy": strategy}, **CLASSIC)
+    settings = {"session.timeout.ms": 6_000, "heartbeat.interval.ms": 200}
+    ours = Ours(broker.address, "ours", protocol="classic", strategy=strategy, settings=settings)
+    share(old, ours)
+    assert kinds(broker.address, "g") == [kind.CLASSIC]
+    new = Theirs(broker.address, "new")
+    share(old, ours, new)
+    assert kinds(broker.address, "g") == [kind.CONSUMER]
     old.close()
-    changed = Theirs(broker.address, "changed", **{"group.id": "old"})
-    share(changed)
-    with closed(changed, new):
-        assert changed.committed(0) == 0
-        assert described(broker.address, "old").type is kind.CONSUMER
+    share(ours, new)
+    new.close()
+    share(ours)
+    assert kinds(broker.address, "g") == [kind.CLASSIC]
+    with closed(ours):
+        read_all(ours, closed=[old, new])
+    recorded = broker.trace("g")
+    assert recorded.protocol == "migration"
+    assert check_trace(recorded) == []
 
 
 def test_a_broker_that_is_killed_and_started_again_goes_on_with_the_epochs(tmp_path):

@@ -5,6 +5,8 @@ from coordinator_core.coordinator.reconcile.heartbeat import not_found, not_reco
 from coordinator_core.coordinator.shard import Step
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.reconcile import (
+    SPEAKS_CLASSIC,
+    SPEAKS_CONSUMER,
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
     ConsumerGroupMember,
@@ -43,6 +45,7 @@ def _described(group: ReconcileGroup) -> ConsumerGroupDescribeResponse:
             member.pattern,
             durable.currents[member_id].assigned,
             durable.shares.get(member_id, ()),
+            SPEAKS_CONSUMER if member.classic is None else SPEAKS_CLASSIC,
         )
         for member_id, member in durable.members.items()
     )

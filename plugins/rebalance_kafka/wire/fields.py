@@ -75,7 +75,6 @@ CONSTANTS: Mapping[str, Any] = {
     "include_topic_authorized_operations": False,
     "key_type": 0,  # a group
     "max_bytes": MOST_BYTES,
-    "member_type": 1,  # a member of the consumer protocol
     "min_bytes": 1,
     "rack_id": "",
     "replica_id": -1,  # a consumer

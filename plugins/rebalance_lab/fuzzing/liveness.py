@@ -32,6 +32,10 @@ _ROUNDS = 6
 
 RETRIES, BACKOFF = "rebalance.max.retries", "rebalance.backoff.ms"
 
+_AWAY = ("leave", "crash", "restart", "rolling_restart")
+_OF_TOPICS = ("add_partitions", "create_topic", "delete_topic")
+"""The events that may leave a group without a process, and those that change topics."""
+
 _HANDOVERS = 3
 """The owners that a member without a coordinator may have to wait for one after the other."""
 
@@ -96,6 +100,9 @@ def _obstacles(scenario: Scenario, strategy: Strategy, registry: Registry) -> It
         yield "members without a coordinator share out all topics, also those that only some subscribe to"
     if spec.servers is not None and _differs_by_member(strategy, registry):
         yield "members without a coordinator divide by what each has measured for itself, and need not agree"
+    static = strategy.static or any(member.instance_id is not None for member in members)
+    if static and spec.members_join and _topics_change_meanwhile(scenario):
+        yield "a static leader that comes back takes the topics of that time for those of its assignment"
     for member in members:
         settings = {**scenario.config, **member.overrides.config}
         limit_ms = setting_in(settings, "max.poll.interval.ms", registry)
@@ -120,6 +127,18 @@ def _obstacles(scenario: Scenario, strategy: Strategy, registry: Registry) -> It
             yield f"{joins}, which takes {handled_ms:.0f} ms; session.timeout.ms is {session_ms} ms"
         if RETRIES in own and own[RETRIES] * own[BACKOFF] <= _HANDOVERS * batch_ms:
             yield f"{member.id} takes {batch_ms:.0f} ms to give up partitions; others do not try for so long"
+
+
+def _topics_change_meanwhile(scenario: Scenario) -> bool:
+    """Return whether topics change when members have been away, or still are.
+
+    A leader that comes back under its instance id skips the assignment (KIP-814), as Java's client does: it
+    does not know which topics that is of.
+    """
+    away = min(
+        (event.at_ms for event in scenario.events if event.kind in _AWAY), default=scenario.duration_ms
+    )
+    return any(event.kind in _OF_TOPICS and event.at_ms >= away for event in scenario.events)
 
 
 def _works_in_rounds(spec: ProtocolSpec, strategy: Strategy, registry: Registry) -> bool:

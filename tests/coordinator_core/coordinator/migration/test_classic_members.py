@@ -4,6 +4,11 @@ import pytest
 
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.events import MemberRemoved, MemberReplaced
+from coordinator_core.protocol.reconcile import (
+    SPEAKS_CLASSIC,
+    SPEAKS_CONSUMER,
+    ConsumerGroupDescribeRequest,
+)
 
 NONE, BUSY, UNKNOWN = ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.UNKNOWN_MEMBER_ID
 
@@ -245,3 +250,8 @@ def test_a_failed_write_is_answered_in_the_protocol_of_each_request(mixed, make_
     assert mixed.replies[joining].error is ErrorCode.NOT_COORDINATOR
     assert type(mixed.replies[joining]).__name__ == "JoinGroupResponse"
     assert mixed.open_requests() == set()
+
+
+def test_administrators_see_which_protocol_each_member_speaks(mixed):
+    members = mixed.ask(ConsumerGroupDescribeRequest(group_id="g")).members
+    assert [member.member_type for member in members] == [SPEAKS_CLASSIC, SPEAKS_CONSUMER]
