@@ -197,12 +197,6 @@ class Step(msgspec.Struct, frozen=True):
         group = self.shard.groups.get(group_id)
         return group if isinstance(group, family) else None
 
-    def handed_out(self, group_id: str) -> int:
-        """Return the highest generation or epoch that members of a group may have, of whichever family."""
-        stored = self.shard.table.groups.get(group_id)
-        reserved = self.shard.table.generations.get(group_id, 0)
-        return reserved if stored is None else max(reserved, stored.generation)
-
     def found(self, group: AnyGroup) -> AnyGroup:
         """Put a new group in its place, or in that of a group without members, whose offsets stay."""
         before = self.shard.groups.get(group.group_id)

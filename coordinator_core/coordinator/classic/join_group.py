@@ -20,7 +20,8 @@ def handle(step: Step, request_id: int, request: JoinGroupRequest) -> None:
         return
     if group is None:
         before = step.shard.groups.get(request.group_id)
-        group = ClassicGroup(request.group_id, step.handed_out(request.group_id))
+        handed_out = step.shard.table.generations.get(request.group_id, 0)
+        group = ClassicGroup(request.group_id, handed_out)
         group.generation = 0 if before is None else before.generation
         step.found(group)
     if not group.has_room(request.member_id, step.config.max_size):

@@ -61,7 +61,7 @@ def handle(
         return
     if group is None:
         state = GroupState()
-        state.epoch = step.handed_out(request.group_id)
+        state.epoch = step.shard.table.generations.get(request.group_id, 0)
         group = step.found(ReconcileGroup(request.group_id, computing, settings, state))
     reconcile(step, group, request_id, request)
 

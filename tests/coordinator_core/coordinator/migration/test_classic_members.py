@@ -196,15 +196,18 @@ def test_a_member_that_does_not_sync_after_its_join_is_removed(mixed, make_told)
     assert reasons(mixed) == ["failed to sync within the rebalance timeout"]
 
 
-def test_a_member_that_joins_and_syncs_in_time_stays(mixed, make_told):
-    mixed.is_told_to_join(mixed.old, mixed.generation)
-    epoch = mixed.joined(mixed.old, metadata=make_told(), rebalance_ms=6_000).generation_id
-    mixed.owns(mixed.old, epoch)
+def test_a_member_that_joins_and_syncs_in_time_stays(make_migrating_bench):
+    bench = make_migrating_bench()
+    (old,) = bench.classic_group((0, 1, 2, 3), rebalance_ms=6_000)
+    bench.arrive("new")
+    assert bench.is_told_to_join(old, bench.group().generation - 1)
+    epoch = bench.rejoin(old, rebalance_ms=6_000)
+    bench.owns(old, epoch)
     for _ in range(4):
-        mixed.sleep(5_000)
-        assert mixed.beat(mixed.old, epoch) is NONE
-        mixed.tell("new", mixed.current("new").epoch)
-    assert reasons(mixed) == []
+        bench.sleep(5_000)
+        assert bench.beat(old, epoch) is NONE
+        bench.tell("new", bench.current("new").epoch)
+    assert reasons(bench) == []
 
 
 def test_heartbeats_and_syncs_keep_the_session(mixed):

@@ -83,6 +83,15 @@ def test_a_classic_process_in_the_place_of_the_last_member_downgrades_without_a_
     assert bench.beat(old, epoch) is NONE
 
 
+def test_the_sessions_of_members_go_on_after_a_downgrade(bench, make_told):
+    (old,) = bench.classic_group((0, 1, 2, 3))
+    bench.arrive("new", instance_id="i")
+    bench.owns(old, bench.rejoin(old))
+    bench.joined(metadata=make_told(), instance="i")
+    bench.sleep(10_000)
+    assert not bench.group().members
+
+
 def test_a_downgrade_that_cannot_be_written_leaves_the_group(mixed):
     epoch = mixed.group().generation
     mixed.holding = True
