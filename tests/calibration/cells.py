@@ -23,8 +23,8 @@ CLIENTS = ("kafka-python", "aiokafka", "librdkafka", "java", "franz-go", "rebala
 
 RECONCILED = "uniform-848+reconcile"
 STRATEGIES = ("range", "cooperative-sticky", RECONCILED)
-MIGRATIONS = ("migration",)
-"""Scenarios of a group that goes to the consumer protocol."""
+MIGRATIONS, MIGRATED = ("migration",), ("librdkafka", "java", "rebalance-lab")
+"""Scenarios of a group that goes to the consumer protocol, and the clients that were run in them."""
 ONLY_EAGER = ("aiokafka",)
 ONLY_CLASSIC = ("kafka-python", "aiokafka")
 OF_BROKER = ("session.timeout.ms", "heartbeat.interval.ms")
@@ -64,7 +64,7 @@ def cells(
             for strategy in strategies:
                 cell = Cell(scenario, client, strategy)
                 if scenario in MIGRATIONS:
-                    goes = client not in ONLY_CLASSIC and not cell.is_reconciled
+                    goes = client in MIGRATED and not cell.is_reconciled
                 elif cell.is_reconciled:
                     goes = client not in ONLY_CLASSIC
                 else:

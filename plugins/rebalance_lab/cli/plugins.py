@@ -53,7 +53,9 @@ def listed(registry: Registry) -> dict[str, Any]:
 
 def _doc(registry: Registry, kind: str, name: str, plugin: LoadedPlugin) -> str:
     records = getattr(registry, kind)()
-    record = records.get(plugin.qualified(name)) or records[name]
+    record = records.get(plugin.qualified(name)) or records.get(name)
+    if record is None and kind == "protocols":  # one that no strategy names
+        record = registry.protocol(name)
     options = [f"+{option}" for option in record.options] if kind == "assignors" else []
     aliases = [f"{alias} for {text}" for alias, text in getattr(record, "aliases", {}).items()]
     listed = [("Options", options), ("Aliases", aliases)]

@@ -90,6 +90,7 @@ RIGHT_EVENTS = [
     {"create_topic": {"u": {"partitions": 1, "rates": [0.5]}}},
     {"delete_topic": ["t"]},
     {"rolling_restart": {"every": "20s", "down": "5s", "kill": True, "batch": 10, "surge": 2}},
+    {"rolling_restart": {"every": "20s", "down": "5s", "protocol": "consumer"}},
     {"rolling_restart": {"every": "20s", "down": 0, "assignors": ["cooperative-sticky", "range"]}},
     {"coordinator_failover": None},
     {"coordinator_failover": {"down": "1s"}},

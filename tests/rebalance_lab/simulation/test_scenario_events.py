@@ -304,6 +304,9 @@ class Recorder:
         )
 
 
+BACK = {"assignors": ("range",), "protocol": ""}
+
+
 @pytest.mark.parametrize(
     ("kind", "event", "told"),
     [
@@ -356,7 +359,7 @@ class Recorder:
         (
             "rolling_restart",
             kinds.RollingRestart(20, 5, True, 4, 3, ("range",)),
-            [("rolling_restart", 20, 5, {"kill": True, "batch": 4, "surge": 3, "assignors": ("range",)})],
+            [("rolling_restart", 20, 5, {"kill": True, "batch": 4, "surge": 3, **BACK})],
         ),
         (
             "coordinator_failover",
