@@ -9,6 +9,7 @@ from time import monotonic
 import pytest
 
 from tests.places import ROOT
+from tests.rebalance_kafka.peers import missing
 from tests.rebalance_kafka.served import Served, serving
 
 pytestmark = [pytest.mark.peer, pytest.mark.slow, pytest.mark.killed]
@@ -31,12 +32,12 @@ EXPECTED = sorted(value.upper() for value in VALUES)
 
 
 class Transformer:
-    """A process of `peers.transformer`, which is killed at the end of the block."""
+    """A process of `peers.transformer`, or of Java's, which is killed at the end of the block."""
 
-    def __init__(self, address, name, stop_after=-1):
-        command = [sys.executable, "-m", "tests.rebalance_kafka.peers.transformer"]
+    def __init__(self, address, name, stop_after=-1, *, kind="transformer", protocol="classic"):
+        command = [sys.executable, "-m", f"tests.rebalance_kafka.peers.{kind}"]
         self.process = subprocess.Popen(
-            [*command, address, name, str(stop_after)],
+            [*command, address, name, str(stop_after), protocol],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=ROOT,
@@ -109,21 +110,46 @@ def committed_offsets(address):
     return [place.offset for place in found]
 
 
-def test_every_record_counts_once_through_crashes_and_rebalances(kafka_broker):
-    broker = kafka_broker(
-        topics={"input": PARTITIONS, "output": PARTITIONS}, settings={"group.min.session.timeout.ms": 500}
-    )
+SETTINGS = {
+    "group.min.session.timeout.ms": 500,
+    "group.consumer.heartbeat.interval.ms": 100,
+    "group.consumer.session.timeout.ms": 2_000,
+}
+JAVA = "java_transformer"
+NEEDS_JAVA = pytest.mark.skipif(bool(missing("java")), reason="there is no Java client")
+    "java_transformer",
+    pytest.mark.skipif(bool(missing("java")), reason="there is no Java client"),
+)
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        ("transformer", "transformer"),
+        pytest.param(
+            (JAVA, "transformer"), marks=pytest.mark.skipif(bool(missing("java")), reason="no Java")
+        ),
+    ],
+)
+def test_every_record_counts_once_through_crashes_and_rebalances(kafka_broker, kinds, protocol):
+    broker = kafka_broker(topics={"input": PARTITIONS, "output": PARTITIONS}, settings=SETTINGS)
     address = broker.address
     fill(address)
     with ExitStack() as stack:
-        first = stack.enter_context(Transformer(address, "first", stop_after=2))
+
+        def begun(name, **given):
+            kind = kinds[name == "second"]
+            return stack.enter_context(Transformer(address, name, kind=kind, protocol=protocol, **given))
+
+        first = begun("first", stop_after=2)
         first.wait_for_its_transaction()
-        second = stack.enter_context(Transformer(address, "second", stop_after=2))
+        second = begun("second", stop_after=2)
         first.kill()
         second.wait_for_its_transaction()
-        stack.enter_context(Transformer(address, "first"))
+        begun("first")
         second.kill()
-        stack.enter_context(Transformer(address, "second"))
+        begun("second")
         committed = stack.enter_context(Reader(address, "read_committed"))
         committed.read_until(lambda values: len(values) >= RECORDS)
         everything = stack.enter_context(Reader(address, "read_uncommitted"))

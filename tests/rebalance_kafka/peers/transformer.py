@@ -1,9 +1,9 @@
 """A process that reads records, writes them in upper case and commits both in transactions (librdkafka).
 
-    python -m tests.rebalance_kafka.peers.transformer ADDRESS NAME [STOP_AFTER]
+    python -m tests.rebalance_kafka.peers.transformer ADDRESS NAME STOP_AFTER PROTOCOL
 
-NAME is its transactional id. In the transaction after STOP_AFTER others, it prints a line when its records
-are written, and waits to be killed in the middle of a transaction.
+NAME is its transactional id, and PROTOCOL the group.protocol. In the transaction after STOP_AFTER others, it
+prints a line when its records are written, and waits to be killed in the middle of a transaction.
 """
 
 import os
@@ -30,7 +30,14 @@ def exit_with_parent() -> None:
     os._exit(1)
 
 
-def run(address: str, name: str, stop_after: int) -> None:
+def of_protocol(protocol: str) -> dict[str, Any]:
+    """Return the settings of a consumer that depend on the protocol of its group."""
+    if protocol == "consumer":
+        return {"group.protocol": protocol}
+    return {"session.timeout.ms": 2_000, "heartbeat.interval.ms": 100}
+
+
+def run(address: str, name: str, stop_after: int, protocol: str) -> None:
     """Work until the process is killed, or its standard input ends as the process that started it does."""
     threading.Thread(target=exit_with_parent, daemon=True).start()
     common = {
@@ -50,9 +57,8 @@ def run(address: str, name: str, stop_after: int) -> None:
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
             "isolation.level": "read_committed",
-            "session.timeout.ms": 2_000,
-            "heartbeat.interval.ms": 100,
             "fetch.wait.max.ms": 20,
+            **of_protocol(protocol),
         }
     )
     consumer.subscribe([INPUT])
@@ -90,4 +96,4 @@ def rewind(consumer: Consumer) -> None:
 
 
 if __name__ == "__main__":
-    run(sys.argv[1], sys.argv[2], int(sys.argv[3]) if len(sys.argv) > 3 else -1)
+    run(sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4])
