@@ -117,9 +117,6 @@ SETTINGS = {
 }
 JAVA = "java_transformer"
 NEEDS_JAVA = pytest.mark.skipif(bool(missing("java")), reason="there is no Java client")
-    "java_transformer",
-    pytest.mark.skipif(bool(missing("java")), reason="there is no Java client"),
-)
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])

@@ -16,7 +16,8 @@ from coordinator_core.protocol.messages import JoinGroupProtocol
 def downgrade(changes: Changes, *, in_a_round: bool = True) -> bool:
     """Make the group a classic one, if its members all speak the classic protocol and the policy allows it.
 
-    The group epoch is its generation. ``in_a_round``: it begins a round, because a member has gone.
+    The group epoch is its generation. ``in_a_round``: it begins a round, because a member has gone. It begins
+    one in any case if the group has changed since its shares were computed.
     """
     state, group = changes.state, changes.group
     members = {name: member.classic for name, member in state.members.items() if member.classic is not None}
@@ -24,8 +25,8 @@ def downgrade(changes: Changes, *, in_a_round: bool = True) -> bool:
         return False
     if not group.settings.allows_downgrade or len(members) > changes.config.max_size:
         return False
-    before, cause = str(group.state), f"downgrade group {group.group_id} from consumer to classic"
-    stored = _stored(state, members, changes.now_ms)
+    before, cause = str(changes.shown), f"downgrade group {group.group_id} from consumer to classic"
+    stored, has_changed = _stored(state, members, changes.now_ms), state.epoch > state.target.epoch
     for member_id in members:
         changes.delete(member_id)
     changes.put(TARGET, "", None)
@@ -34,7 +35,7 @@ def downgrade(changes: Changes, *, in_a_round: bool = True) -> bool:
     def follow(step: Step) -> None:
         classic = _classic_group(step, group.group_id, stored, members)
         step.moved(classic, before, classic.state, cause)
-        if in_a_round:
+        if in_a_round or has_changed:
             rebalance.start(step, classic, cause)
 
     changes.follow.append(follow)

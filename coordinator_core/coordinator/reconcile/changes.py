@@ -32,8 +32,8 @@ class Changes:
 
     ``state`` is that of the group, and a copy of it from the first record on. ``effects`` are the replies and
     events, and ``follow`` are calls with the step that carries them out: they set timers. ``undo`` are calls
-    with the step and the group if the records cannot be written. ``ends``: the group becomes one of another
-    family.
+    with the step and the group if the records cannot be written. ``shown`` is the state that was reported
+    last. ``ends``: the group becomes one of another family.
     """
 
     def __init__(self, group: ReconcileGroup, now_ms: int, config: CoordinatorConfig) -> None:
@@ -44,7 +44,7 @@ class Changes:
         self.follow: list[Callable[[Step], None]] = []
         self.undo: list[Callable[[Step, ReconcileGroup], None]] = []
         self.ends = False
-        self._shown = group.state
+        self.shown = group.state
 
     def write(self, record: GroupRecord | PartRecord) -> None:
         """Write a record of the group."""
@@ -66,18 +66,18 @@ class Changes:
 
     def show(self, cause: str, *, begins: bool = False) -> None:
         """Report the state of the group if it has changed, or if a change of the group begins."""
-        before, after = self._shown, state_of(self.state)
+        before, after = self.shown, state_of(self.state)
         if after is before and not (begins and after is State.ASSIGNING):
             return
         if after is not before:
             self.group.check_move(before, after)
-        self._shown = after
+        self.shown = after
         self.effects.report_move(self.group.group_id, before, after, self.state.epoch, cause)
 
     def begin_with(self, before: str, cause: str) -> None:
         """Report that the group was one of another family, in a state of that family, up to now."""
-        self._shown = state_of(self.state)
-        self.effects.report_move(self.group.group_id, before, self._shown, self.state.epoch, cause)
+        self.shown = state_of(self.state)
+        self.effects.report_move(self.group.group_id, before, self.shown, self.state.epoch, cause)
 
     def delete(self, member_id: str) -> None:
         """Delete the parts of a member, and its deadlines."""

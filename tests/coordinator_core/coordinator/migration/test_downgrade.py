@@ -83,6 +83,17 @@ def test_a_classic_process_in_the_place_of_the_last_member_downgrades_without_a_
     assert bench.beat(old, epoch) is NONE
 
 
+def test_the_states_that_are_reported_follow_one_another(bench, make_told):
+    """The process that takes the place of the last member has other topics."""
+    bench.classic_group((0, 1, 2, 3))
+    bench.arrive("new", instance_id="i")
+    bench.joined(metadata=make_told(topics=("t", "u")), instance="i")
+    assert bench.group().family == "classic"
+    moves = [(e.before, e.after) for e in bench.events_of(GroupStateChanged)]
+    assert all(one[1] == other[0] for one, other in zip(moves, moves[1:], strict=False))
+    assert moves[-1] == ("Stable", "PreparingRebalance")
+
+
 def test_the_sessions_of_members_go_on_after_a_downgrade(bench, make_told):
     (old,) = bench.classic_group((0, 1, 2, 3))
     bench.arrive("new", instance_id="i")
