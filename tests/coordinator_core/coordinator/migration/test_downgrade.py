@@ -1,5 +1,7 @@
 """The last member of the consumer protocol goes (PROTOCOL 11.9)."""
 
+from itertools import pairwise
+
 import pytest
 
 from coordinator_core.protocol.error_codes import ErrorCode
@@ -90,7 +92,7 @@ def test_the_states_that_are_reported_follow_one_another(bench, make_told):
     bench.joined(metadata=make_told(topics=("t", "u")), instance="i")
     assert bench.group().family == "classic"
     moves = [(e.before, e.after) for e in bench.events_of(GroupStateChanged)]
-    assert all(one[1] == other[0] for one, other in zip(moves, moves[1:], strict=False))
+    assert all(one[1] == other[0] for one, other in pairwise(moves))
     assert moves[-1] == ("Stable", "PreparingRebalance")
 
 
