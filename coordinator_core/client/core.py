@@ -34,6 +34,7 @@ class Library:
     ``calls_apart``: whether a member that the coordinator reconciles commits in one poll, is told in the next
     one what it gives up, and in the one after what it owns. Otherwise one poll does all of it, as far as no
     commit is in flight.
+    ``commits_meanwhile``: whether such a member gives partitions up without waiting for the commit.
     ``commits_in_rounds``: whether auto-commit commits before partitions are given up, not only at intervals.
     ``first_beat_ms``: how long after a cooperative round in which it gave up nothing a member sends its first
     heartbeat; 0: after the interval, as after other rounds.
@@ -44,6 +45,7 @@ class Library:
     calls_apart: bool = False
     commits_in_rounds: bool = True
     first_beat_ms: int = 0
+    commits_meanwhile: bool = False
 
 
 OURS = Library()

@@ -48,8 +48,11 @@ class Preparation:
             return 0
         return self._deadline_ms if self._in_flight else min(self._deadline_ms, self._retry_ms)
 
-    def run(self, *, now_ms: int) -> bool:
-        """Begin or continue. Return whether all partitions that must be given up are given up."""
+    def run(self, *, now_ms: int, waits: bool = True) -> bool:
+        """Begin or continue. Return whether all partitions that must be given up are given up.
+
+        ``waits``: they are given up when the commit is answered. Otherwise they are when it is sent.
+        """
         if begins := not self._begun:
             self._begin(now_ms=now_ms)
         if self.is_waiting(now_ms=now_ms):
@@ -58,7 +61,7 @@ class Preparation:
             if not begins:  # partitions that are kept have moved on, and the application may seek
                 self._to_commit |= self._offsets.all_consumed(now_ms=now_ms)
             self._commit(now_ms=now_ms)
-            if self.is_waiting(now_ms=now_ms):
+            if waits and self.is_waiting(now_ms=now_ms):
                 return False
         self._begun = self._in_flight = False
         self._to_commit = {}

@@ -289,7 +289,8 @@ class ReconcileMember(MemberPart):
         gives_up = self._preparation.has_begun or bool(self._unwanted())
         if gives_up or (core.library.calls_apart and not self._takes_over):
             before = frozenset(subscriptions.partitions)
-            if not self._preparation.run(now_ms=now_ms) or core.generation.is_lost:
+            waits = not core.library.commits_meanwhile
+            if not self._preparation.run(now_ms=now_ms, waits=waits) or core.generation.is_lost:
                 return
             # What was given up may be assigned again by a later response only.
             given_up = before - subscriptions.partitions.keys()

@@ -53,6 +53,8 @@ class ClientFacts:
       poll. Otherwise it does so in the next one, and handles a batch before.
     - ``calls_apart``: under KIP-848, a member commits in one poll, is told in the next one what it gives up,
       and in the one after what it owns. Otherwise one poll does all of it.
+    - ``commits_meanwhile``: under KIP-848, a member is told at once what it gives up, and commits meanwhile.
+      Otherwise it is told when the commit is answered, and may handle a batch before.
     - ``commits``: what auto-commit commits, and when.
     - ``fetches_every_ms``: after a round in which a member kept partitions and got no other ones, it fetches
       records at the end of an interval of this length. The intervals begin when it last got partitions. 0:
@@ -75,6 +77,7 @@ class ClientFacts:
     records_in_round: bool = True
     rejoins_at_once: bool = True
     calls_apart: bool = False
+    commits_meanwhile: bool = False
     commits: Commits = Commits.HANDLED
     fetches_every_ms: int = 0
     heartbeat_late_ms: Span = NONE
@@ -93,6 +96,7 @@ class ClientFacts:
             self.calls_apart,
             self.commits is not Commits.BEFORE_BATCH,
             self.first_beat_ms,
+            self.commits_meanwhile,
         )
 
     def rebalance_timeout_ms(self, config: ClientConfig) -> int:
@@ -113,6 +117,7 @@ CLIENTS = {
     ),
     "librdkafka": ClientFacts(
         joins=Joins.UNLESS_CALLED,
+        commits_meanwhile=True,
         commits=Commits.HANDED_OUT,
         fetches_every_ms=1_000,
         heartbeat_late_ms=(1, 5),
