@@ -79,6 +79,11 @@ def topics_of(document: Mapping[str, Any]) -> dict[str, int]:
     return {name: topic["partitions"] for name, topic in document["topics"].items()}
 
 
+def begins_classic(document: Mapping[str, Any]) -> bool:
+    """Return whether the initial members have settings of the classic protocol."""
+    return "session.timeout.ms" in document["config"]
+
+
 def rest_seconds(document: Mapping[str, Any]) -> float:
     """Return when the group rests: members that join during the initial delay extend it once."""
     return 2 * seconds(document["config"][INITIAL_DELAY])

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from rebalance_lab.traces.trace import read_trace
-from tests.calibration.actions import Action, actions_of, duration_of, rest_seconds, topics_of
+from tests.calibration.actions import Action, actions_of, begins_classic, duration_of, rest_seconds, topics_of
 
 TRACE = "broker.jsonl"
 ACTIONS = "actions.log"
@@ -53,9 +53,10 @@ def beginning(folder: Path, document: Mapping[str, Any]) -> float | None:
     """Return when the clock of a run began, or None as long as the group does not rest.
 
     The clock is set by the time at which the last initial member has partitions, so that events find
-    heartbeats and batches where they are in a simulated run.
+    heartbeats and batches where they are in a simulated run. A group that is reconciled has no initial delay:
+    the clock begins when the first member has started.
     """
-    rested = []
+    rested, started = [], []
     for number, action in enumerate(starts_of(actions_of(document))):
         if action.kind == "start":
             lines = _read(log_of(folder, action, number))
@@ -63,7 +64,8 @@ def beginning(folder: Path, document: Mapping[str, Any]) -> float | None:
             if at is None:
                 return None
             rested.append(at)
-    return max(rested) - rest_seconds(document)
+            started += [at for at, event, _ in lines if event == "started"][:1]
+    return max(rested) - rest_seconds(document) if begins_classic(document) else min(started)
 
 
 def starts_of(actions: list[Action]) -> list[Action]:

@@ -372,3 +372,35 @@ def test_with_calls_apart_what_a_later_response_takes_away_is_given_up_before_it
     bench.heard(2, T0)
     assert bench.owned == [T0]
     assert [e.partitions for e in bench.events_of(Revoked)] == [{"t": [2]}, {"t": [1]}]
+
+
+MEANWHILE = Library(commits_meanwhile=True)
+
+
+@pytest.mark.parametrize(("library", "first"), [(MEANWHILE, [T0, T2]), (Library(), [T0, T1])])
+def test_a_member_that_commits_meanwhile_gives_up_in_the_poll_that_sends_the_commit(library, first):
+    """As librdkafka does. Others give up when the commit is answered."""
+    bench = Consumer(library=library, enable_auto_commit=True, auto_offset_reset="earliest").joins(
+        owned=(T0, T1)
+    )
+    bench.beats()
+    bench.heard(1, T0, T2)
+    assert bench.sent(m.OffsetCommitRequest).request.generation_id == 1
+    assert bench.owned == first
+    bench.accept(m.OffsetCommitRequest)
+    bench.polls()
+    assert bench.owned == [T0, T2]
+    assert [e.partitions for e in bench.events_of(Revoked)] == [{"t": [1]}]
+
+
+def test_the_answer_to_a_commit_that_nobody_waits_for_changes_nothing():
+    bench = Consumer(library=MEANWHILE, enable_auto_commit=True, auto_offset_reset="earliest").joins(
+        owned=(T0, T1)
+    )
+    bench.beats()
+    bench.heard(1, T0)
+    bench.sleep(0)
+    assert bench.sent(Request).request.topic_partitions == (T0,)
+    bench.accept(m.OffsetCommitRequest)
+    bench.polls()
+    assert bench.owned == [T0]
