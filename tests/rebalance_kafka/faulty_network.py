@@ -23,17 +23,13 @@ from aiokafka import TopicPartition as AiokafkaPlace
 from rebalance_kafka.wire.apis import Api
 from rebalance_kafka.wire.batches import records_of
 from tests.rebalance_kafka.history import History, Kind, Log, Outcome, broken_rules
-from tests.rebalance_kafka.proxy import Fault, Proxy
+from tests.rebalance_kafka.proxy import FAULT_SECONDS, Proxy, strike
 from tests.rebalance_kafka.served import Served
 from tests.rebalance_kafka.stand import Line
 
 TOPIC, PARTITIONS = "orders", 2
 RECORDS = 25
 """Records that each producer writes to each partition, and offsets that each group commits."""
-
-FAULT_SECONDS = 2.0
-BETWEEN_SECONDS = (0.05, 0.25)
-"""The least and the most time between two faults."""
 
 PATIENCE_MS = 1_000
 """How long a client waits for a response. A record is sent again until it is acknowledged."""
@@ -277,19 +273,6 @@ async def _commit_and_read(name: str, client: Client, history: History, is_over:
             read.add((partition, at))
 
 
-async def _strike(proxy: Proxy, random: Random) -> Counter[str]:
-    """Let faults happen, and end them all."""
-    loop, faults = asyncio.get_running_loop(), Counter[str]()
-    until = loop.time() + FAULT_SECONDS
-    while loop.time() < until:
-        fault = random.choice([*Fault])
-        faults[fault] += 1
-        proxy.strike(fault, random)
-        await asyncio.sleep(random.uniform(*BETWEEN_SECONDS))
-    proxy.heal()
-    return faults
-
-
 async def _log(address: str) -> Log:
     """Read all records, past the proxy."""
     line, log = await Line.to(address), {}
@@ -317,7 +300,7 @@ async def _run(seed: int, before: str) -> Result:
         with Served(*options, *settings, before=before) as broker:
             proxy.broker = await asyncio.to_thread(broker.address)
             clients = {kind.__name__: await _started(kind, proxy.address) for kind in CLIENTS}
-            striking = asyncio.create_task(_strike(proxy, Random(seed)))
+            striking = asyncio.create_task(strike(proxy, Random(seed)))
             reading = [
                 asyncio.create_task(_commit_and_read(*each, history, over)) for each in clients.items()
             ]

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -18,6 +19,11 @@ LONGEST_DELAY = 0.3
 
 MOST_STRUCK = 4
 """Connections that have a fault at the same moment."""
+
+
+FAULT_SECONDS = 2.0
+BETWEEN_SECONDS = (0.05, 0.25)
+"""The least and the most time between two faults."""
 
 
 class Fault(StrEnum):
@@ -156,6 +162,19 @@ class Proxy:
                 self._lines.pop(line, None)
         finally:
             arriving.cancel()
+
+
+async def strike(proxy: Proxy, random: Random) -> Counter[str]:
+    """Let faults happen, and end them all."""
+    loop, faults = asyncio.get_running_loop(), Counter[str]()
+    until = loop.time() + FAULT_SECONDS
+    while loop.time() < until:
+        fault = random.choice([*Fault])
+        faults[fault] += 1
+        proxy.strike(fault, random)
+        await asyncio.sleep(random.uniform(*BETWEEN_SECONDS))
+    proxy.heal()
+    return faults
 
 
 def reset(end: asyncio.StreamWriter) -> None:

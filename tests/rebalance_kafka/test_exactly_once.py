@@ -1,15 +1,18 @@
 """Consume, transform and produce in transactions: every record counts once, whatever is killed."""
 
+import asyncio
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from random import Random
 from time import monotonic
 
 import pytest
 
 from tests.places import ROOT
 from tests.rebalance_kafka.peers import missing
+from tests.rebalance_kafka.proxy import Proxy, strike
 from tests.rebalance_kafka.served import Served, serving
 
 pytestmark = [pytest.mark.peer, pytest.mark.slow, pytest.mark.killed]
@@ -155,6 +158,46 @@ def test_every_record_counts_once_through_crashes_and_rebalances(kafka_broker, k
     assert sorted(committed.values) == EXPECTED
     assert set(everything.values) == set(EXPECTED)
     assert sum(committed_offsets(address)) == RECORDS
+
+
+async def read_behind_faults(kinds, protocol, seed):
+    """Let two processes transform everything behind a faulty network, and return what is read.
+
+    A process that ends, because it cannot know the outcome of a transaction, is started again.
+    """
+    loop, settings = asyncio.get_running_loop(), [f"--set={name}={value}" for name, value in SETTINGS.items()]
+    async with Proxy() as proxy:
+        with ExitStack() as stack:
+            broker = stack.enter_context(Served(*OPTIONS, *settings, "--advertise", proxy.address))
+            address = proxy.broker = await loop.run_in_executor(None, broker.address)
+            await loop.run_in_executor(None, fill, address)
+
+            def begun(number):
+                found = Transformer(proxy.address, f"t{number}", kind=kinds[number], protocol=protocol)
+                return stack.enter_context(found)
+
+            processes = [begun(number) for number in range(2)]
+            striking = asyncio.create_task(strike(proxy, Random(seed)))
+            committed = stack.enter_context(Reader(address, "read_committed"))
+            end = monotonic() + LIMIT_SECONDS
+            while len(committed.values) < RECORDS or not striking.done():
+                assert monotonic() < end, f"{len(committed.values)} values are read"
+                await loop.run_in_executor(None, committed.read)
+                for number, each in enumerate(processes):
+                    if each.process.poll() is not None:
+                        processes[number] = begun(number)
+            await loop.run_in_executor(None, committed.read, 1.0)
+            return committed.values, await loop.run_in_executor(None, committed_offsets, address)
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+@pytest.mark.parametrize(
+    "kinds", [("transformer", "transformer"), pytest.param((JAVA, JAVA), marks=NEEDS_JAVA)]
+)
+def test_every_record_counts_once_behind_a_faulty_network(kinds, protocol):
+    values, offsets = asyncio.run(read_behind_faults(kinds, protocol, seed=3))
+    assert sorted(values) == EXPECTED
+    assert sum(offsets) == RECORDS
 
 
 def test_every_record_counts_once_though_the_broker_is_killed(tmp_path):
