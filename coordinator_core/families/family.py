@@ -76,14 +76,20 @@ class Family:
         return strategy.with_changes(delay_ms=self.config.get(DELAY, DEFAULT_DELAY_MS))
 
     def coordinator(
-        self, make_assignor: Callable[[], Assignor], cluster: Callable[[], Cluster]
+        self,
+        make_assignor: Callable[[], Assignor],
+        cluster: Callable[[], Cluster],
+        assignors: Mapping[str, Callable[[], Assignor]] = NONE,
     ) -> tuple[CoordinatorPart, ...]:
-        """Return the coordinator's part; nothing if the members need no coordinator."""
+        """Return the coordinator's part; nothing if the members need no coordinator.
+
+        The arguments are those of `Surroundings`.
+        """
         if self.spec.servers is not None:
             return ()
         if self.spec.coordinator is None:
             raise PluginError(self.spec.name, "protocols", "the protocol has no part for the coordinator")
-        made = self.spec.coordinator(Surroundings(self.settings(), make_assignor, cluster))
+        made = self.spec.coordinator(Surroundings(self.settings(), make_assignor, cluster, assignors))
         parts: tuple[CoordinatorPart, ...] = made if isinstance(made, tuple) else (made,)
         return parts
 

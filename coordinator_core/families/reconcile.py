@@ -129,7 +129,6 @@ RECONCILE = ProtocolSpec(
     stops=_STOPS,
     modifiers=frozenset({"static"}),
     meaningless={
-        "assignors": "the assignor is the coordinator's",
         "lag_view": "all members learn of the group from one coordinator",
         "remove_member": "LeaveGroup is a request of the classic protocol",
         "cooperative": "members give up only what they lose in any case",

@@ -64,9 +64,10 @@ def family_for(scenario: Scenario, strategy: Strategy, registry: Registry) -> Fa
         raise refused(f"{where}: members", "members with owned", reason, "members that join")
     if strategy.delay_ms is not None and "delay" in spec.meaningless:
         raise refused(where, "a delay", spec.meaningless["delay"], "a strategy without one")
-    if scenario.has_assignors and "assignors" in spec.meaningless:
-        reason = spec.meaningless["assignors"]
-        raise refused(where, "assignors of members", reason, "members without assignors")
+    for texts in scenario.assignors_of_members:
+        reason = spec.meaningless.get("assignors") or _unsuitable(texts, spec, registry)
+        if reason:
+            raise refused(where, "assignors of members", reason, "members without assignors")
     static = next((member.id for member in scenario.members if member.instance_id is not None), None)
     if static is not None and "static" not in spec.modifiers:
         reason = spec.meaningless.get("static", "it has no static members")
@@ -76,6 +77,17 @@ def family_for(scenario: Scenario, strategy: Strategy, registry: Registry) -> Fa
         if name not in known:
             raise unknown_name(f"setting of strategy {strategy.name!r}", name, known)
     return Family(spec, {**OTHER_DEFAULTS, **scenario.config, **strategy.settings})
+
+
+def _unsuitable(texts: Sequence[str], spec: ProtocolSpec, registry: Registry) -> str:
+    """Return why a member cannot have these assignors under a protocol, or ""."""
+    if spec.own_epochs and len(texts) > 1:
+        return f"a member names one: found {', '.join(texts)}"
+    for text in texts:
+        known = registry.assignors().get(registry.strategy(text, what="assignor").assignor)
+        if known is not None and known.protocols and spec.name not in known.protocols:
+            return f"{text!r} is an assignor of the protocol {' or '.join(known.protocols)}"
+    return ""
 
 
 def check_settings(

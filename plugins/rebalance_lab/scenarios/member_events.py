@@ -254,9 +254,9 @@ class Join:
     places: tuple[str, ...] = field(default=(), compare=False)
 
     @property
-    def has_assignors(self) -> bool:
-        """Whether members have assignors of their own."""
-        return any(member.overrides.assignors for member in self.members)
+    def assignors_of_members(self) -> list[tuple[str, ...]]:
+        """The assignors of members that have their own."""
+        return [member.overrides.assignors for member in self.members if member.overrides.assignors]
 
     def check(self, roster: Roster, where: str, at_ms: int) -> None:  # noqa: ARG002 - the interface's
         for member, place in zip(self.members, self.places or ("join",) * len(self.members), strict=True):
@@ -327,9 +327,9 @@ class RollingRestart(Document, frozen=True):
             msgspec.structs.force_setattr(self, "batch", max(self.surge, 1))
 
     @property
-    def has_assignors(self) -> bool:
-        """Whether members come back with assignors of their own."""
-        return bool(self.assignors)
+    def assignors_of_members(self) -> list[tuple[str, ...]]:
+        """The assignors with which members come back, if they are named."""
+        return [self.assignors] if self.assignors else []
 
     @property
     def migrates(self) -> bool:

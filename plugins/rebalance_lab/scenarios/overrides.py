@@ -7,6 +7,7 @@ from typing import Any
 from coordinator_core.client.classic.rebalance_protocol import rebalance_protocol
 from coordinator_core.client.config import ClientConfig
 from coordinator_core.errors import InputError
+from coordinator_core.families.reconcile import RECONCILE
 from coordinator_core.reading.checks import inside
 from coordinator_core.reading.settings import configured, settings_of
 from coordinator_core.registry.hookspecs import DEFAULT_PROTOCOL
@@ -28,6 +29,9 @@ class Overrides:
 
 
 NO_OVERRIDES = Overrides()
+
+_WITH_ASSIGNORS = frozenset({DEFAULT_PROTOCOL, RECONCILE.name})
+"""The protocols under which members have assignors of their own."""
 
 
 def parse_overrides(config: Any, assignors: Iterable[str], where: str) -> Overrides:
@@ -76,7 +80,7 @@ class Surroundings:
                 found = f"{text!r}, which is more than an assignor"
                 raise InputError(inside(where, i), found, "an assignor: the group has one protocol")
             known = self.registry.assignors().get(strategy.assignor)
-            if known is not None and known.protocols and DEFAULT_PROTOCOL not in known.protocols:
+            if known is not None and known.protocols and not _WITH_ASSIGNORS.intersection(known.protocols):
                 found = f"{text!r}, an assignor of the protocol {' or '.join(known.protocols)}"
                 raise InputError(inside(where, i), found, f"one of the protocol {DEFAULT_PROTOCOL}")
             assignors.append(self.registry.build(strategy))

@@ -127,10 +127,12 @@ class Scenario:
         return {name: topic.racks for name, topic in self.topics.items() if any(topic.racks)}
 
     @property
-    def has_assignors(self) -> bool:
-        """Whether members have assignors of their own, from the beginning or after an event."""
-        own = any(member.overrides.assignors for member in self.members)
-        return own or any(getattr(event.arguments, "has_assignors", False) for event in self.events)
+    def assignors_of_members(self) -> list[tuple[str, ...]]:
+        """The assignors of members that have their own, from the beginning or after an event."""
+        found = [member.overrides.assignors for member in self.members if member.overrides.assignors]
+        for event in self.events:
+            found += getattr(event.arguments, "assignors_of_members", ())
+        return found
 
     @property
     def migrates(self) -> bool:

@@ -12,6 +12,7 @@ its own, so that the numbers of one concern do not depend on another.
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from functools import partial
+from itertools import chain
 from math import inf
 from random import Random
 from typing import Any
@@ -211,7 +212,9 @@ class Run(Simulation[Process]):
             group=scenario.name,
             count=scenario.brokers,
             config=self.family.coordinator_config(),
-            parts=self.family.coordinator(lambda: self.registry.build(self._of_coordinator()), self._cluster),
+            parts=self.family.coordinator(
+                lambda: self.registry.build(self._of_coordinator()), self._cluster, self._assignors_by_name()
+            ),
             topics=self.partitions,
             racks=scenario.racks,
             clock=self.clock,
@@ -389,13 +392,19 @@ class Run(Simulation[Process]):
             return self.registry.strategy(COORDINATORS, what="assignor")
         return self.strategy
 
+    def _assignors_by_name(self) -> dict[str, Callable[[], Assignor]]:
+        """Return the assignors that members name, by their names on the wire, that of the strategy first."""
+        own = [self.registry.strategy(t, what="assignor") for t in chain(*self.scenario.assignors_of_members)]
+        makers = [partial(self.registry.build, strategy) for strategy in (self._of_coordinator(), *own)]
+        return {make().name: make for make in makers} if own else {}
+
     def _common_assignor(self, member: Member) -> Assignor:
         """Return the assignor of a member on which the group that runs already has agreed.
 
         Raises:
             InputError: if its members have no assignor in common.
         """
-        if not self.scenario.has_assignors:
+        if self.family.spec.own_epochs or not self.scenario.assignors_of_members:
             return self._assignors_of(member)[0]
         listed = [[a.name for a in self._assignors_of(other)] for other in self.scenario.running]
         for name in listed[0]:

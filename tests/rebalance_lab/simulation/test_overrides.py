@@ -196,3 +196,37 @@ def test_a_rolling_restart_to_an_unknown_assignor_is_refused():
         scenario_of({"at": 1, "rolling_restart": {"every": 1, "down": 1, "assignors": ["cooperative"]}})
     assert caught.value.where == "test: events[0].rolling_restart.assignors[0]"
     assert "(did you mean 'cooperative-sticky'?)" in caught.value.expected
+
+
+def test_under_reconcile_the_assignor_that_most_members_name_counts():
+    document = {
+        "name": "votes",
+        "duration": "2m",
+        "topics": {"t": {"partitions": 6}},
+        "members": [{"id": "c", "count": 3, "topics": ["t"]}],
+        "events": [{"at": "20s", "rolling_restart": {"every": "10s", "down": "2s", "assignors": ["range-848"]}}],
+    }
+    scenario = parse_scenario(document, where="votes", registry=default_registry())
+    trace = simulate(scenario, "uniform-848+reconcile", default_registry())
+    started = [line.event.protocol for line in trace.events if isinstance(line.event, ev.GenerationStarted)]
+    assert list(dict.fromkeys(started)) == ["uniform-848", "range-848"]
+
+
+@pytest.mark.parametrize(
+    ("assignors", "strategy", "problem"),
+    [
+        (["range-848", "uniform-848"], "uniform-848+reconcile", "a member names one"),
+        (["range-848"], "range", "'range-848' is an assignor of the protocol reconcile or server-side"),
+        (["range"], "range+watcher", "under the protocol 'watcher'"),
+    ],
+)
+def test_assignors_of_members_have_to_suit_the_protocol(assignors, strategy, problem):
+    document = {
+        "name": "votes",
+        "duration": "1m",
+        "topics": {"t": {"partitions": 6}},
+        "members": [{"id": "c", "topics": ["t"], "assignors": assignors}],
+    }
+    scenario = parse_scenario(document, where="votes", registry=default_registry())
+    with pytest.raises(InputError, match=problem):
+        simulate(scenario, strategy, default_registry())

@@ -146,7 +146,7 @@ class PlannedRun(Simulation[PlannedConsumer], Generic[O_co]):
         if scenario.migrates:
             found = "a restart with another protocol, which has no plan without messages"
             raise InputError(f"scenario {scenario.name!r}", found, "a simulation with messages")
-        if scenario.has_assignors:
+        if scenario.assignors_of_members:
             found = "assignors of single members, among which a plan does not choose"
             raise InputError(f"scenario {scenario.name!r}", found, "a simulation with messages")
         self._client = self.family.client_config(group_id=scenario.name)
