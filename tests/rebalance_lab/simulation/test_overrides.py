@@ -204,7 +204,9 @@ def test_under_reconcile_the_assignor_that_most_members_name_counts():
         "duration": "2m",
         "topics": {"t": {"partitions": 6}},
         "members": [{"id": "c", "count": 3, "topics": ["t"]}],
-        "events": [{"at": "20s", "rolling_restart": {"every": "10s", "down": "2s", "assignors": ["range-848"]}}],
+        "events": [
+            {"at": "20s", "rolling_restart": {"every": "10s", "down": "2s", "assignors": ["range-848"]}}
+        ],
     }
     scenario = parse_scenario(document, where="votes", registry=default_registry())
     trace = simulate(scenario, "uniform-848+reconcile", default_registry())
