@@ -6,6 +6,7 @@ from coordinator_core.errors import InputError
 from coordinator_core.model import Cluster, TopicInfo
 from coordinator_core.registry.registry import default_registry
 from rebalance_lab.scenarios.scenario import parse_scenario
+from rebalance_lab.simulation.run import simulate
 from tests.assignors.groups import assign, group, member, told
 
 CLUSTER = Cluster({"t": 4})
@@ -44,12 +45,16 @@ def test_a_group_with_assignors_of_coordinators_has_a_protocol_whose_coordinator
     assert registry.assignor(name).name == name
 
 
-def test_members_do_not_list_assignors_of_coordinators():
+def test_members_of_the_classic_protocol_do_not_list_assignors_of_coordinators():
     document = {
         "name": "g",
         "duration": "1m",
         "topics": {"t": {"partitions": 2, "rate": 1}},
         "members": [{"id": "m", "topics": ["t"], "assignors": ["uniform-848"]}],
     }
-    with pytest.raises(InputError, match=r"assignors.0.: found 'uniform-848', an assignor of the protocol"):
-        parse_scenario(document, where="g")
+    scenario = parse_scenario(document, where="g")
+    with pytest.raises(
+        InputError, match=r"'uniform-848' is an assignor of the protocol reconcile or server-side"
+    ):
+        simulate(scenario, "range", default_registry())
+    assert simulate(scenario, "range-848+reconcile", default_registry()).ended.group_state == "Stable"

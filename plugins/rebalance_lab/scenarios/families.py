@@ -65,9 +65,9 @@ def family_for(scenario: Scenario, strategy: Strategy, registry: Registry) -> Fa
     if strategy.delay_ms is not None and "delay" in spec.meaningless:
         raise refused(where, "a delay", spec.meaningless["delay"], "a strategy without one")
     for texts in scenario.assignors_of_members:
-        reason = spec.meaningless.get("assignors") or _unsuitable(texts, spec, registry)
-        if reason:
-            raise refused(where, "assignors of members", reason, "members without assignors")
+        unsuitable = spec.meaningless.get("assignors") or _unsuitable(texts, spec, registry)
+        if unsuitable:
+            raise refused(where, "assignors of members", unsuitable, "members without assignors")
     static = next((member.id for member in scenario.members if member.instance_id is not None), None)
     if static is not None and "static" not in spec.modifiers:
         reason = spec.meaningless.get("static", "it has no static members")

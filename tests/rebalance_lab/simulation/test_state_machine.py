@@ -131,7 +131,8 @@ class Group(RuleBasedStateMachine):
     def roll(self, after, kill, batch, surge, others, first):
         """Members may come back with another list of assignors, in which the group's is always one."""
         paces = {"every": 2_000, "down": 1_500, "kill": kill, "batch": max(batch, surge), "surge": surge}
-        if others is not None and "assignors" not in self.run.family.spec.meaningless:
+        spec = self.run.family.spec
+        if others is not None and not spec.own_epochs and "assignors" not in spec.meaningless:
             own = [self.strategy.partition("+")[0]]
             paces["assignors"] = own + others if first else others + own
         self.happen(after, "rolling_restart", paces)
