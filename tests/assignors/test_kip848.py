@@ -53,8 +53,6 @@ def test_members_of_the_classic_protocol_do_not_list_assignors_of_coordinators()
         "members": [{"id": "m", "topics": ["t"], "assignors": ["uniform-848"]}],
     }
     scenario = parse_scenario(document, where="g")
-    with pytest.raises(
-        InputError, match=r"'uniform-848' is an assignor of the protocol reconcile or server-side"
-    ):
+    with pytest.raises(InputError, match="is an assignor of the protocol reconcile or server-side"):
         simulate(scenario, "range", default_registry())
     assert simulate(scenario, "range-848+reconcile", default_registry()).ended.group_state == "Stable"
