@@ -154,10 +154,13 @@ def _log_differs(run: Run, scenario: Scenario) -> Iterator[Defect]:
 
 
 def _stored(coordinator: Coordinator, group_id: str) -> dict[str, Any]:
-    """Return what a group must not lose with its coordinator."""
+    """Return what a group must not lose with its coordinator.
+
+    One that no member has joined has its offsets only: there may be none, if no commit was written.
+    """
     group = coordinator.group(group_id)
     known: dict[str, Any] = {"members": [], "generation": -1}
-    if group is not None:
+    if group is not None and group.family:
         known = {"members": sorted(group.members), "generation": group.generation}
     offsets = coordinator.offsets(group_id)
     return known | {"offsets": {f"{t}-{n}": stored.offset for (t, n), stored in sorted(offsets.items())}}
