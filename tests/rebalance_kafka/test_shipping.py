@@ -14,6 +14,7 @@ from rebalance_conformance.commands.new_assignor import checked_name, write_proj
 from rebalance_kafka import as_aiokafka, as_kafka_python
 from rebalance_kafka.addresses import places_of
 from rebalance_kafka.consumer.admin_client import AdminClient
+from tests.rebalance_kafka.peers import Peer, missing
 
 pytestmark = pytest.mark.peer
 
@@ -21,6 +22,7 @@ aiokafka = pytest.importorskip("aiokafka", reason="aiokafka is not installed")
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
     kafka = pytest.importorskip("kafka", reason="kafka-python is not installed")
+    from kafka.coordinator.assignors.range import RangePartitionAssignor
     from kafka.structs import MemberState
 
 TOPICS = {"orders": 5, "payments": 3}
@@ -40,19 +42,19 @@ def project(tmp_path):
 
 
 class Threaded:
-    """A kafka-python consumer that polls on a thread of its own."""
+    """A kafka-python consumer that polls on a thread of its own. ``others`` are assignors of the library."""
 
-    def __init__(self, address, name, assignor):
+    def __init__(self, address, name, assignor, *others):
         self._over, self._owned = False, set()
-        self._task = asyncio.create_task(asyncio.to_thread(self._work, address, name, assignor))
+        self._task = asyncio.create_task(asyncio.to_thread(self._work, address, name, assignor, *others))
 
-    def _work(self, address, name, assignor):
+    def _work(self, address, name, assignor, *others):
         consumer = kafka.KafkaConsumer(
             *TOPICS,
             bootstrap_servers=address,
             group_id="g",
             client_id=name,
-            partition_assignment_strategy=[as_kafka_python(assignor)],
+            partition_assignment_strategy=[as_kafka_python(assignor), *others],
             heartbeat_interval_ms=200,
             enable_auto_commit=False,
         )
@@ -93,6 +95,21 @@ class Awaited:
     async def close(self):
         await self._task
         await self._consumer.stop()
+
+
+class OfPeer:
+    """A client of another kind, which knows range only, in a process of its own."""
+
+    def __init__(self, kind, address, folder):
+        options = {"bootstrap": address, "group": "g", "topics": list(TOPICS), "client_id": kind}
+        self.peer = Peer(kind, kind, folder, {**options, "strategy": "range"})
+
+    def owned(self):
+        return set(self.peer.membership().owned)
+
+    async def close(self):
+        await asyncio.to_thread(self.peer.close, ENOUGH_SECONDS)
+        self.peer.kill()
 
 
 def shares(group):
@@ -150,3 +167,30 @@ def test_a_plugins_assignor_runs_in_a_group_of_two_libraries(kafka_broker, proje
     }
     leaders = {line.event.client for line in trace.events if isinstance(line.event, ev.AssignmentComputed)}
     assert leaders == {"c0"}
+
+
+@pytest.mark.slow
+def test_a_plugins_assignor_waits_until_all_members_know_it(kafka_broker, project, tmp_path):
+    """Members with the adapter are in a group with Java, librdkafka and our consumer, which know range only."""
+    kinds = ("java", "confluent", "rebalance-lab")
+    for kind in kinds:
+        if reason := missing(kind):
+            pytest.skip(reason)
+    broker = kafka_broker(topics=TOPICS)
+
+    async def group():
+        members, names = [], []
+        known = project, RangePartitionAssignor
+        try:
+            members += [Threaded(broker.address, f"c{number}", *known) for number in range(2)]
+            members += [OfPeer(kind, broker.address, tmp_path) for kind in kinds]
+            names.append((await settled(broker.address, members)).protocol_name)
+            while len(members) > 2:
+                await members.pop().close()
+            names.append((await settled(broker.address, members)).protocol_name)
+        finally:
+            for member in members:
+                await member.close()
+        return names
+
+    assert asyncio.run(group()) == ["range", NAME]
