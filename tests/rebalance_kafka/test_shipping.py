@@ -171,7 +171,7 @@ def test_a_plugins_assignor_runs_in_a_group_of_two_libraries(kafka_broker, proje
 
 @pytest.mark.slow
 def test_a_plugins_assignor_waits_until_all_members_know_it(kafka_broker, project, tmp_path):
-    """Members with the adapter are in a group with Java, librdkafka and our consumer, which know range only."""
+    """Members with the adapter are in a group with Java, librdkafka and ours, which know range only."""
     kinds = ("java", "confluent", "rebalance-lab")
     for kind in kinds:
         if reason := missing(kind):
