@@ -25,7 +25,7 @@ def downgrade(changes: Changes, *, in_a_round: bool = True) -> bool:
         return False
     if not group.settings.allows_downgrade or len(members) > changes.config.max_size:
         return False
-    before, cause = str(changes.shown), f"downgrade group {group.group_id} from consumer to classic"
+    before, cause = str(changes.shown), f"Downgrade group {group.group_id} from consumer to classic"
     stored, has_changed = _stored(state, members, changes.now_ms), state.epoch > state.target.epoch
     for member_id in members:
         changes.delete(member_id)

@@ -66,7 +66,7 @@ def upgrade(
             changes.put(SHARE, member_id, current.assigned)
             changes.put(CURRENT, member_id, current)
         changes.put(TARGET, "", Target(epoch, "", computing.topics(names)))
-        changes.begin_with(before, f"upgrade group {group.group_id} from classic to consumer")
+        changes.begin_with(before, f"Upgrade group {group.group_id} from classic to consumer")
         changes.follow.append(begin_sessions)
 
     def begin_sessions(step: Step) -> None:

@@ -48,7 +48,7 @@ def protocols(trace):
 def test_a_classic_group_ends_as_one_of_the_consumer_protocol(strategy):
     trace = run(strategy, "consumer")
     assert trace.protocol == "migration"
-    assert causes(trace).count("upgrade group m from classic to consumer") == 1
+    assert causes(trace).count("Upgrade group m from classic to consumer") == 1
     assert protocols(trace)[-1] == "uniform-848"
     assert check_trace(trace) == []
     assert not History(trace).now.idle
@@ -57,7 +57,7 @@ def test_a_classic_group_ends_as_one_of_the_consumer_protocol(strategy):
 @pytest.mark.parametrize("assignor", ["uniform-848", "cooperative-sticky"])
 def test_a_group_of_the_consumer_protocol_ends_as_a_classic_one(assignor):
     trace = run(f"{assignor}+reconcile", "classic")
-    assert causes(trace).count("downgrade group m from consumer to classic") >= 1
+    assert causes(trace).count("Downgrade group m from consumer to classic") >= 1
     assert "PreparingRebalance" in states(trace)
     assert "Assigning" not in states(trace)[-3:]
     assert check_trace(trace) == []
@@ -66,7 +66,7 @@ def test_a_group_of_the_consumer_protocol_ends_as_a_classic_one(assignor):
 
 def test_static_members_go_over_without_a_round():
     trace = run("sticky+static", "consumer")
-    assert causes(trace)[-1] == "upgrade group m from classic to consumer"
+    assert causes(trace)[-1] == "Upgrade group m from classic to consumer"
     assert protocols(trace) == ["sticky"]
     assert check_trace(trace) == []
 
@@ -74,8 +74,8 @@ def test_static_members_go_over_without_a_round():
 def test_a_group_goes_there_and_back():
     back = {"at": "70s", "rolling_restart": {**STAYS, "protocol": "classic"}}
     trace = run("range", "consumer", duration="3m", more=[back])
-    ways = [cause.split()[0] for cause in causes(trace) if cause.split()[0] in ("upgrade", "downgrade")]
-    assert list(dict.fromkeys(ways)) == ["upgrade", "downgrade"]
+    ways = [cause.split()[0] for cause in causes(trace) if cause.split()[0] in ("Upgrade", "Downgrade")]
+    assert list(dict.fromkeys(ways)) == ["Upgrade", "Downgrade"]
     assert check_trace(trace) == []
 
 

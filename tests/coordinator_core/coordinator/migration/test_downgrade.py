@@ -33,7 +33,7 @@ def test_the_group_becomes_classic_and_begins_a_round(mixed):
     assert (group.family, str(group.state), group.generation) == ("classic", "PreparingRebalance", epoch)
     assert list(group.members) == mixed.olds
     causes = [e.cause for e in mixed.events_of(GroupStateChanged)]
-    assert causes[-2:] == ["downgrade group g from consumer to classic"] * 2
+    assert causes[-2:] == ["Downgrade group g from consumer to classic"] * 2
     for member_id in mixed.olds:
         assert mixed.is_told_to_join(member_id, epoch)
     joins = [mixed.rejoin_later(member_id) for member_id in mixed.olds]

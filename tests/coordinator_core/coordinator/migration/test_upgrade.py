@@ -32,7 +32,7 @@ def test_the_group_goes_on_with_its_members_generation_and_assignment(bench, mak
         (("range", make_told()),),
     )
     moves = [(e.before, e.after, e.cause) for e in bench.events_of(GroupStateChanged)]
-    assert ("Stable", "Stable", "upgrade group g from classic to consumer") in moves
+    assert ("Stable", "Stable", "Upgrade group g from classic to consumer") in moves
 
 
 @pytest.mark.parametrize("policy", ["downgrade", "DISABLED"])
