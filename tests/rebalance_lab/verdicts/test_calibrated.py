@@ -97,8 +97,8 @@ def test_a_strategy_rebalances_in_a_way(strategy, way):
 
 def test_the_cells_are_those_of_the_calibration():
     folder = ROOT / "tests" / "calibration"
-    measured = [*json.loads((folder / "measured.json").read_text())["cells"]]
-    measured += json.loads((folder / "franz-go.json").read_text())["cells"]
+    files = ("measured.json", "franz-go.json", "migration.json")
+    measured = [cell for name in files for cell in json.loads((folder / name).read_text())["cells"]]
     runs = Counter(dict.fromkeys({entry["client"] for entry in measured}, 0))
     for entry in measured:
         runs[entry["client"]] += len(entry["runs"])
@@ -107,3 +107,17 @@ def test_the_cells_are_those_of_the_calibration():
         assert 0 <= cell.met <= cell.runs
         kept[cell.client] += cell.runs
     assert kept == runs
+
+
+def test_a_restart_with_another_protocol_is_an_event_of_its_own():
+    document = {
+        "name": "m",
+        "duration": "2m",
+        "topics": {"t": {"partitions": 6, "rate": 1}},
+        "members": [{"id": "c", "count": 3, "topics": ["t"], "process_rate": 500, "client": "librdkafka"}],
+        "events": [{"at": "20s", "rolling_restart": {"every": "10s", "down": "2s", "protocol": "consumer"}}],
+    }
+    registry = default_registry()
+    scenario = parse_scenario(document, where="m", registry=registry)
+    told = worth(scenario, [registry.strategy("range")], registry)
+    assert "(librdkafka: migration)" in told
