@@ -41,6 +41,9 @@ VALUES = {
     str: NAMES,
     ErrorCode: st.sampled_from(ErrorCode),
 }
+OF_FIELDS = {"member_type": st.sampled_from([r.SPEAKS_CLASSIC, r.SPEAKS_CONSUMER])}
+"""Fields whose values are fewer than those of their type."""
+
 OF_OTHERS = ("principal", "version")
 """Fields that are not on the wire."""
 
@@ -65,7 +68,8 @@ def messages(message, **other):
     """Messages of a class, by its annotations."""
     names = message.__annotations__.keys() - OF_OTHERS
     hints = {name: hint for name, hint in get_type_hints(message).items() if name in names - other.keys()}
-    return st.builds(message, **{name: of_kind(hint) for name, hint in hints.items()}, **other)
+    values = {name: OF_FIELDS[name] if name in OF_FIELDS else of_kind(hint) for name, hint in hints.items()}
+    return st.builds(message, **values, **other)
 
 
 # --- requests of the core in each version
@@ -321,6 +325,7 @@ ANSWERED_SINCE = {
     Api.OFFSET_FETCH: {"leader_epoch": (5, -1)},
     Api.DESCRIBE_GROUPS: {"group_instance_id": (4, None)},
     Api.LIST_GROUPS: {"group_type": (5, ""), "state": (4, "")},
+    Api.CONSUMER_GROUP_DESCRIBE: {"member_type": (1, r.SPEAKS_CONSUMER)},
 }
 """The same for responses."""
 
