@@ -90,7 +90,7 @@ class Family:
         if self.spec.coordinator is None:
             raise PluginError(self.spec.name, "protocols", "the protocol has no part for the coordinator")
         made = self.spec.coordinator(Surroundings(self.settings(), make_assignor, cluster, assignors))
-        parts: tuple[CoordinatorPart, ...] = made if isinstance(made, tuple) else (made,)
+        parts: tuple[CoordinatorPart, ...] = made if self.spec.of_scenarios else (made,)
         return parts
 
     def member(self, servers: Sequence[int] = (), protocol: str = "") -> MakeMember:

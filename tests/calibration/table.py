@@ -1,7 +1,7 @@
 """Real and predicted figures side by side."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
+from itertools import combinations, groupby
 from math import inf, isnan
 from statistics import median
 from typing import NamedTuple
@@ -12,7 +12,7 @@ import numpy as np
 from coordinator_core import default_registry
 from rebalance_lab.scenarios.scenario import parse_scenario
 from rebalance_lab.verdicts import calibrated
-from tests.calibration.cells import Cell, simulated_by
+from tests.calibration.cells import MIGRATIONS, Cell, simulated_by
 from tests.calibration.figures import ACCURACY_SECONDS, Figures
 
 NEAR_SHARE = 0.2
@@ -22,6 +22,9 @@ NEAR = {"duplicates": 1.0, "stopped_partitions": 1.0}
 NEAR_SECONDS = 0.2
 WHOLE = {"duplicates": 0.5, "stopped_partitions": 0.5}
 """The accuracy of figures that are numbers; `ACCURACY_SECONDS` for the others."""
+
+CLEAR = 0.15
+"""Two strategies of a client have an order if their real stopped times differ by more than this share."""
 
 SHORT = {
     "stopped_seconds": "stopped s",
@@ -118,11 +121,35 @@ def _short(row: Row) -> str:
 
 
 def summary(table: Sequence[Row]) -> str:
-    """Return how many figures lie in their ranges, and how many medians are near."""
+    """Return how many figures lie in their ranges, in all and by client, and which orders are right."""
     hits, near = (sum(row.hit for row in table), sum(row.near for row in table))
+    of_client: dict[str, list[Row]] = {}
+    for row in table:
+        way = "KIP-848" if row.cell.is_reconciled else "classic"
+        way = "migration" if row.cell.scenario in MIGRATIONS else way
+        of_client.setdefault(f"{row.cell.client}, {way}", []).append(row)
+    in_range = (f"{sum(row.hit for row in own)} of {len(own)}: {name}" for name, own in of_client.items())
+    return "\n".join(
+        (
+            f"{hits} of {len(table)} real medians lie in the predicted range;"
+            f" {near} predicted medians are within 20 % or 200 ms",
+            *in_range,
+            _orders([row for row in table if row.figure == "stopped_seconds"]),
+        )
+    )
+
+
+def _orders(table: Iterable[Row]) -> str:
+    """Return how often the strategy that stops partitions for longer is the predicted one, of clear pairs."""
+    pairs = [
+        (one, other)
+        for one, other in combinations(table, 2)
+        if one.cell[:2] == other.cell[:2] and abs(one.real - other.real) > CLEAR * max(one.real, other.real)
+    ]
+    right = sum((one.real < other.real) == (one.predicted < other.predicted) for one, other in pairs)
     return (
-        f"{hits} of {len(table)} real medians lie in the predicted range;"
-        f" {near} predicted medians are within 20 % or 200 ms"
+        f"the order of two strategies is right in {right} of {len(pairs)} pairs"
+        f" whose real stopped times differ by more than {CLEAR:.0%}"
     )
 
 

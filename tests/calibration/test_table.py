@@ -38,6 +38,13 @@ def test_medians_are_near_within_a_fifth_and_ranges_have_the_accuracy_of_the_mea
     assert ("**" in markdown(table)) is not hit
 
 
+def test_the_summary_counts_clear_orders_that_are_predicted_and_no_others():
+    cells = [Cell("leave", "librdkafka", strategy) for strategy in ("range", "sticky", "roundrobin")]
+    real = dict(zip(cells, (runs(10.0), runs(20.0), runs(11.0)), strict=True))
+    predicted = dict(zip(cells, (runs(3.0, 4.0), runs(5.0, 6.0), runs(8.0, 9.0)), strict=True))
+    assert "right in 1 of 2 pairs" in summary(rows(real, predicted))
+
+
 def test_cells_without_real_figures_are_left_out():
     assert rows({}, {CELL: runs(1.0)}) == []
 

@@ -137,7 +137,7 @@ class ClassicGroup(RoundGroup[Member]):
         member.rebalance_timeout_ms = newer.rebalance_timeout_ms
 
     def list_protocols(self, member: Member, protocols: tuple[m.JoinGroupProtocol, ...]) -> None:
-        """Take over the protocols of a member."""
+        """Take over the list of assignors of a member, with its subscription for each."""
         if member.protocols != protocols:
             self._count(member.protocols, -1)
             member.protocols = protocols

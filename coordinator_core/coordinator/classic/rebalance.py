@@ -37,7 +37,7 @@ def start(step: Step, group: ClassicGroup, cause: str) -> None:
 
 
 def go_on(step: Step, group: ClassicGroup, cause: str) -> None:
-    """Go on with a group whose deadlines are gone, and whose parked requests were answered."""
+    """Set the deadlines of a group anew, which has none and whose parked requests were answered."""
     group.forget_expected()
     group.is_reserving = False
     for member_id, member in group.members.items():

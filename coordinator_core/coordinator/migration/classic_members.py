@@ -4,7 +4,11 @@ A join is answered at once: nobody waits for the others. The coordinator compute
 goes on to its own by joins: a heartbeat tells it to join, it gives up in one join, and gets more in the next.
 """
 
-from coordinator_core.coordinator.migration.downgrade import downgrade
+from collections.abc import Sequence
+from functools import partial
+
+from coordinator_core.coordinator.classic import join_group, leave_group
+from coordinator_core.coordinator.migration.downgrade import common_protocol, downgrade
 from coordinator_core.coordinator.reconcile.changes import Changes, submit
 from coordinator_core.coordinator.reconcile.group import Asked, ReconcileGroup, TimerKind
 from coordinator_core.coordinator.reconcile.members import admit, advance, check_identity, take_over
@@ -17,8 +21,22 @@ from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.consumer_protocol import PROTOCOL_TYPE, decode_subscription, encode_assignment
 from coordinator_core.protocol.error_codes import NONE, ErrorCode
 
-KNOWN_IDS_SINCE = 4
-"""The version of JoinGroup from which on a new member joins again with the id that it was given."""
+
+def speaking_classic(
+    client: tuple[str, str],
+    instance_id: str | None,
+    timeouts_ms: tuple[int, int],
+    protocols: Sequence[m.JoinGroupProtocol],
+    subscription: Subscription,
+) -> Member:
+    """Return a member as its group has it.
+
+    ``client``: its client id and host. ``timeouts_ms``: of its session, and of rebalances.
+    """
+    session_ms, rebalance_ms = timeouts_ms
+    listed = tuple((p.name, p.metadata) for p in protocols)
+    classic, topics = Classic(session_ms, listed), tuple(subscription.topics)
+    return Member(*client, instance_id, subscription.rack, rebalance_ms, topics, None, None, classic=classic)
 
 
 def _group(step: Step, group_id: str) -> ReconcileGroup:
@@ -32,40 +50,33 @@ def _group(step: Step, group_id: str) -> ReconcileGroup:
 
 def join(step: Step, request_id: int, request: m.JoinGroupRequest) -> None:
     """Let the member in, or take over what it tells, and answer at once with its epoch as the generation."""
+    refused = partial(join_group.refused, request)
     subscription = _readable(request)
     if not has_valid_session(step, request.session_timeout_ms):
-        step.effects.reply(request_id, _refused(request, ErrorCode.INVALID_SESSION_TIMEOUT))
+        step.effects.reply(request_id, refused(ErrorCode.INVALID_SESSION_TIMEOUT))
         return
     if subscription is None:
-        step.effects.reply(request_id, _refused(request, ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
+        step.effects.reply(request_id, refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
         return
     instance_id, member_id = request.group_instance_id, request.member_id
     if not member_id:
         member_id = step.new_member_id(step.client_id if instance_id is None else instance_id)
-        if instance_id is None and request.version >= KNOWN_IDS_SINCE:
+        if instance_id is None and request.version >= join_group.KNOWN_IDS_SINCE:
             response = m.JoinGroupResponse(error=ErrorCode.MEMBER_ID_REQUIRED, member_id=member_id)
             step.effects.reply(request_id, response)
             return
-    protocols = tuple((p.name, p.metadata) for p in request.protocols)
-    told = Member(
-        step.client_id,
-        step.client_host,
-        instance_id,
-        subscription.rack,
-        request.rebalance_timeout_ms,
-        tuple(subscription.topics),
-        None,
-        None,
-        classic=Classic(request.session_timeout_ms, protocols),
+    client, timeouts_ms = (
+        (step.client_id, step.client_host),
+        (request.session_timeout_ms, request.rebalance_timeout_ms),
     )
+    told = speaking_classic(client, instance_id, timeouts_ms, request.protocols, subscription)
 
     def task(changes: Changes) -> None:
         found = _join(changes, member_id, told, subscription, is_new=not request.member_id)
-        response = _refused(request, found) if isinstance(found, ErrorCode) else found
+        response = refused(found) if isinstance(found, ErrorCode) else found
         changes.effects.reply(request_id, response)
 
-    group = _group(step, request.group_id)
-    submit(step, group, task, Asked(request_id, lambda error: _refused(request, error)))
+    submit(step, _group(step, request.group_id), task, Asked(request_id, refused))
 
 
 def _readable(request: m.JoinGroupRequest) -> Subscription | None:
@@ -76,10 +87,6 @@ def _readable(request: m.JoinGroupRequest) -> Subscription | None:
         return decode_subscription(request.protocols[0].metadata)
     except ProtocolError:
         return None
-
-
-def _refused(request: m.JoinGroupRequest, error: ErrorCode) -> m.JoinGroupResponse:
-    return m.JoinGroupResponse(error=error, member_id=request.member_id)
 
 
 def _join(
@@ -93,8 +100,10 @@ def _join(
     if error:
         return error
     take_over(changes, member_id, told)
+    name = classic.protocols[0][0]
+    others = [member.classic for member in changes.state.members.values() if member.classic is not None]
     if replaced and downgrade(changes, in_a_round=False):
-        epoch = changes.state.epoch
+        epoch, name = changes.state.epoch, common_protocol(others)
     else:
         epoch = advance(changes, member_id, tuple(sorted(subscription.owned))).epoch
         changes.follow.append(lambda step: _await_sync(step, group, member_id))
@@ -102,7 +111,7 @@ def _join(
         error=NONE,
         generation_id=epoch,
         protocol_type=PROTOCOL_TYPE,
-        protocol_name=classic.protocols[0][0],
+        protocol_name=name,
         member_id=member_id,
     )
 
@@ -162,12 +171,13 @@ def _synced(step: Step, group: ReconcileGroup, request: m.SyncGroupRequest) -> m
         return m.SyncGroupResponse(error=error)
     classic, current = state.members[member_id].classic, state.currents[member_id]
     assert classic is not None
-    name, subscription = classic.protocols[0]
-    if request.protocol_type not in (None, PROTOCOL_TYPE) or request.protocol_name not in (None, name):
-        return m.SyncGroupResponse(error=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    # First, because the join before an upgrade was answered with the assignor of the classic group.
     if state.epoch > current.epoch and current.state is not MemberState.UNREVOKED:
         _await_join(step, group, member_id)
         return m.SyncGroupResponse(error=ErrorCode.REBALANCE_IN_PROGRESS)
+    name, subscription = classic.protocols[0]
+    if request.protocol_type not in (None, PROTOCOL_TYPE) or request.protocol_name not in (None, name):
+        return m.SyncGroupResponse(error=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     step.cancel(TimerKind.SYNC, group, member_id)
     group.begin_session(step, member_id)
     version = int.from_bytes(subscription[:2], "big")
@@ -217,8 +227,8 @@ def leave(step: Step, request_id: int, request: m.LeaveGroupRequest) -> None:
         )
         changes.effects.reply(request_id, m.LeaveGroupResponse(error=NONE, members=members))
 
-    group = _group(step, request.group_id)
-    submit(step, group, task, Asked(request_id, lambda error: m.LeaveGroupResponse(error=error)))
+    asked = Asked(request_id, partial(leave_group.refused, request))
+    submit(step, _group(step, request.group_id), task, asked)
 
 
 def _leave(changes: Changes, identity: m.MemberIdentity) -> ErrorCode:

@@ -1,6 +1,6 @@
 """A group becomes a classic one again, when no member is left that speaks the consumer protocol."""
 
-from collections import Counter
+from collections.abc import Iterable
 
 from coordinator_core.coordinator.classic import rebalance
 from coordinator_core.coordinator.classic.group import FAMILY, ClassicGroup, restored
@@ -43,11 +43,15 @@ def downgrade(changes: Changes, *, in_a_round: bool = True) -> bool:
     return True
 
 
+def common_protocol(members: Iterable[Classic]) -> str:
+    """Return the first assignor of the first member that all members have."""
+    first, *others = ([name for name, _ in member.protocols] for member in members)
+    return next(name for name in first if all(name in names for names in others))
+
+
 def _stored(state: GroupState, members: dict[str, Classic], now_ms: int) -> StoredGroup:
     """Return the record of the classic group."""
-    listed = Counter(name for classic in members.values() for name, _ in classic.protocols)
-    first = next(iter(members.values()))
-    protocol = next((name for name, _ in first.protocols if listed[name] == len(members)), None)
+    protocol = common_protocol(members.values())
     return StoredGroup(
         PROTOCOL_TYPE,
         protocol,
@@ -63,7 +67,7 @@ def _stored(state: GroupState, members: dict[str, Classic], now_ms: int) -> Stor
 
 
 def _stored_member(
-    state: GroupState, member_id: str, member: Member, classic: Classic, protocol: str | None
+    state: GroupState, member_id: str, member: Member, classic: Classic, protocol: str
 ) -> StoredMember:
     return StoredMember(
         member_id,
@@ -72,7 +76,7 @@ def _stored_member(
         member.client_host,
         classic.session_timeout_ms,
         member.rebalance_timeout_ms,
-        dict(classic.protocols).get(protocol or "", b""),
+        dict(classic.protocols)[protocol],
         encode_assignment(Partitions.of(state.shares.get(member_id, ()))),
     )
 

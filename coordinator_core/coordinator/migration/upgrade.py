@@ -6,6 +6,7 @@ from functools import partial
 from coordinator_core.coordinator.classic import rebalance
 from coordinator_core.coordinator.classic.group import ClassicGroup
 from coordinator_core.coordinator.classic.group import Member as ClassicMember
+from coordinator_core.coordinator.migration.classic_members import speaking_classic
 from coordinator_core.coordinator.reconcile.changes import Changes
 from coordinator_core.coordinator.reconcile.group import FAMILY, Computing, ReconcileGroup, Task
 from coordinator_core.coordinator.reconcile.heartbeat import Request, invalid, reconcile, refused
@@ -15,7 +16,6 @@ from coordinator_core.coordinator.reconcile.state import (
     MEMBER,
     SHARE,
     TARGET,
-    Classic,
     Current,
     GroupState,
     Listed,
@@ -26,7 +26,6 @@ from coordinator_core.coordinator.reconcile.state import (
 from coordinator_core.coordinator.records import GroupRecord, StoredGroup
 from coordinator_core.coordinator.shard import Step
 from coordinator_core.errors import ProtocolError
-from coordinator_core.model import Subscription
 from coordinator_core.protocol.consumer_protocol import (
     PROTOCOL_TYPE,
     decode_assignment,
@@ -83,8 +82,8 @@ def _upgraded(
 ) -> Mapping[str, tuple[Member, Current]] | None:
     """Return the members, and what they may own, as the new group has them; None if it must stay classic.
 
-    A member that has told in its last join that it owns what its assignment does not have may not know that
-    assignment yet. It has yet to give that up, unless another member has it. Kafka gives it away at once.
+    A member may not know its assignment yet. If its last join named partitions that the assignment gives to
+    nobody, it has to give them up first.
     """
     may = request.member_epoch == JOINS and settings.allows_upgrade
     if not may or group.protocol_type != PROTOCOL_TYPE or len(group.members) > settings.max_size:
@@ -100,8 +99,14 @@ def _upgraded(
         share, claimed = shares[member_id], tuple(sorted(set(told[member_id].owned) - taken))
         taken.update(claimed)
         state = MemberState.UNREVOKED if claimed else MemberState.STABLE
-        current = Current(epoch, epoch, state, share, claimed)
-        members[member_id] = _converted(member, told[member_id]), current
+        client, timeouts_ms = (
+            (member.client_id, member.client_host),
+            (member.session_timeout_ms, member.rebalance_timeout_ms),
+        )
+        members[member_id] = (
+            speaking_classic(client, member.instance_id, timeouts_ms, member.protocols, told[member_id]),
+            Current(epoch, epoch, state, share, claimed),
+        )
     return members
 
 
@@ -111,21 +116,6 @@ def _told(group: ClassicGroup, member: ClassicMember) -> bytes:
 
 def _assigned(member: ClassicMember) -> Listed:
     return tuple(sorted(decode_assignment(member.assignment)[0])) if member.assignment else ()
-
-
-def _converted(member: ClassicMember, subscription: Subscription) -> Member:
-    protocols = tuple((p.name, p.metadata) for p in member.protocols)
-    return Member(
-        member.client_id,
-        member.client_host,
-        member.instance_id,
-        subscription.rack,
-        member.rebalance_timeout_ms,
-        tuple(subscription.topics),
-        None,
-        None,
-        classic=Classic(member.session_timeout_ms, protocols),
-    )
 
 
 def _put_back(classic_group: ClassicGroup, step: Step, group: ReconcileGroup) -> None:

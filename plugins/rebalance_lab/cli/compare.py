@@ -117,7 +117,12 @@ def compare(
     strategies = expanded(strategy or DEFAULT_STRATEGIES)
     opened = options.opened_scenario(scenario, seed)
     found = variants(
-        strategies, settings or (), opened.config, options.where_settings_are(opened), default_registry()
+        strategies,
+        settings or (),
+        opened.config,
+        options.where_settings_are(opened),
+        default_registry(),
+        migrates=opened.migrates,
     )
 
     def run(wanted: range, *, numbered: bool) -> list[dict[int, StrategyRun]]:

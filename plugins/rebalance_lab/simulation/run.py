@@ -24,7 +24,7 @@ from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.client.config import ClientConfig
 from coordinator_core.coordinator.records import Record
 from coordinator_core.errors import InputError
-from coordinator_core.families.migration import NAME_OF
+from coordinator_core.families.migration import NAME_OF, PROTOCOLS
 from coordinator_core.families.running_group import RunningGroup, RunningMember
 from coordinator_core.model import Cluster, Partitions, TopicPartition
 from coordinator_core.protocol import events as ev
@@ -158,7 +158,6 @@ class Run(Simulation[Process]):
             self._measure_soon,
             self._messages,
             self._left_out,
-            bool(self.family.spec.members_join),
             quiet,
             exchanged,
         )
@@ -347,6 +346,7 @@ class Run(Simulation[Process]):
             part=self.family.member(self._nodes, self._protocol_of(member)),
             bootstrap=range(self.scenario.brokers),
             habits=partial(self._stream, f"application {self._starts}"),
+            waits_in_rounds=self._waits_in_rounds(member),
             name=f"process {self._starts}",
             rank=self._starts * ranks(self.brokers.places),
         )
@@ -385,6 +385,12 @@ class Run(Simulation[Process]):
     def _protocol_of(self, member: Member) -> str:
         """Return the protocol that a member speaks, as ``group.protocol`` has it."""
         return member.overrides.protocol or NAME_OF.get(self.strategy.protocol, "")
+
+    def _waits_in_rounds(self, member: Member) -> bool:
+        """Return whether a coordinator has rounds for which a member waits."""
+        spec = self.family.spec
+        joins = PROTOCOLS[self._protocol_of(member)] if spec.of_scenarios else spec
+        return spec.servers is None and not joins.own_epochs
 
     def _of_coordinator(self) -> Strategy:
         """Return the assignor of the coordinator: Kafka's default one, if the strategy is for members."""

@@ -86,10 +86,11 @@ def _like(scenario: Scenario, registry: Registry) -> tuple[list[Cell], str]:
     of_client = [cell for cell in cells() if cell.client in clients]
     if not of_client:
         return [], f"its client is none of {listed_names(_distinct(cell.client for cell in cells()))}"
-    events = set(kinds_of(scenario))
+    events = _distinct(kinds_of(scenario))
     of_event = [cell for cell in of_client if cell.event in events]
     if not of_event:
-        return [], f"none of its events is one of {', '.join(_distinct(cell.event for cell in of_client))}"
+        known = ", ".join(_distinct(cell.event for cell in of_client))
+        return [], f"none of its events ({', '.join(events) or 'there are none'}) is one of {known}"
     near = [c for c in of_event if c.batch_ms <= LIKE * batch_ms and batch_ms <= LIKE * c.batch_ms]
     lengths = listed_names(_distinct(_seconds(cell.batch_ms) for cell in of_event))
     there = f"{lengths} in the real runs with {listed_names(_distinct(cell.event for cell in of_event))}"

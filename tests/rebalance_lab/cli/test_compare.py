@@ -85,6 +85,28 @@ def test_a_setting_is_compared_with_that_of_the_scenario(lab):
         assert "instead of range with heartbeat.interval.ms=3s." in text
 
 
+def test_a_migration_reads_the_settings_of_both_protocols(lab, tmp_path):
+    """Its policy may stand in the scenario or be compared. Without a migration, range has no such setting."""
+    policy = "group.consumer.migration.policy"
+    restart = {"every": "5s", "down": "1s", "protocol": "consumer"}
+    document = {
+        "name": "m",
+        "duration": "40s",
+        "topics": {"t": {"partitions": 2}},
+        "members": [{"id": "c", "count": 2, "topics": ["t"]}],
+        "events": [{"at": "10s", "rolling_restart": restart}],
+        "config": {policy: "upgrade"},
+    }
+    (tmp_path / "m.json").write_text(json.dumps(document))
+    options = ["-j", "1", "-s", "range", "--seeds", "1"]
+    assert lab("compare", tmp_path / "m.json", *options).status == 0
+    answer = lab("compare", tmp_path / "m.json", *options, "--set", f"{policy}=upgrade,bidirectional")
+    assert (answer.status, "bidirectional" in answer.out) == (0, True)
+    del restart["protocol"]
+    (tmp_path / "m.json").write_text(json.dumps(document))
+    assert "a setting that no strategy reads" in lab("compare", tmp_path / "m.json", *options).err
+
+
 def test_all_metrics_are_explained_without_a_scenario(lab):
     answer = lab("compare", "--explain-metrics")
     assert (answer.status, answer.err) == (0, "")

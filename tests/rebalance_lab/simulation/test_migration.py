@@ -8,6 +8,7 @@ from rebalance_lab import default_registry, simulate
 from rebalance_lab.fuzzing.checks import examine
 from rebalance_lab.scenarios.scenario import parse_scenario
 from rebalance_lab.simulation.planning.plan import plan
+from rebalance_lab.simulation.run import Run
 from rebalance_lab.traces.history import History
 from rebalance_lab.traces.invariants import check_trace
 from rebalance_lab.traces.trace import read_trace
@@ -141,3 +142,11 @@ def test_no_strategy_names_the_way():
 def test_a_wrong_protocol_is_an_error_with_its_place(protocol):
     with pytest.raises(InputError, match=r"events\[0\].rolling_restart.protocol"):
         scenario_of({**STAYS, "protocol": protocol})
+
+
+def test_only_members_of_the_classic_protocol_wait_in_rounds():
+    run = Run(scenario_of({**STAYS, "protocol": "consumer"}), "range", default_registry())
+    run.advance(19_000)
+    assert all(process._read_every_ms for process in run.consumers.values())
+    run.advance(60_000)
+    assert not any(process._read_every_ms for process in run.consumers.values())

@@ -68,7 +68,7 @@ def test_what_no_real_run_is_like_is_named(worth_of):
         ({"batch": None}, "its members handle records in no time."),
         ({"batch": "400ms"}, None),
         ({"batch": "300ms"}, "takes its members 0.3 s, and 1 s and 5 s in the real runs with leave."),
-        ({"events": [{"at": "1m", "pause": "c-0", "for": "5s"}]}, "none of its events is one of leave"),
+        ({"events": [{"at": "1m", "pause": "c-0", "for": "5s"}]}, "none of its events (pause) is one of"),
         ({"client": "aiokafka"}, "its client is none of java and librdkafka."),
     ],
 )  # fmt: skip

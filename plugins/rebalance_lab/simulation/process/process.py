@@ -65,13 +65,13 @@ class Process:
         part: MakeMember,
         bootstrap: Sequence[int],
         habits: Callable[[], Random],
+        waits_in_rounds: bool,
         name: str,
         rank: int,
     ) -> None:
-        """``habits`` makes the random numbers of the application.
+        """``habits`` makes the random numbers of the application. ``waits_in_rounds``: rounds wait for it.
 
-        ``name`` is a name that no other process has. ``rank`` is the first of the ranks that the process has
-        on the clock: `ranks` of them.
+        ``name`` is a name that no other process has, ``rank`` the first of its `ranks` on the clock.
         """
         self.member = member
         times, facts = member.application, CLIENTS[member.application.client]
@@ -116,7 +116,7 @@ class Process:
         self._held: list[Callable[[], None]] = []
         self._unread: list[tuple[int, Response]] = []
         self._read_soon = 0
-        self._read_every_ms = config.retry_backoff_ms * (facts.reads_between_waits and world.has_rounds)
+        self._read_every_ms = config.retry_backoff_ms * (facts.reads_between_waits and waits_in_rounds)
         self._close_when_resumed = self._cut = self._subscribed = self._has_pattern = False
         self._connections = Connections(world.network, world.brokers, member.id, name, rank)
         self._connected_ms = self._last_poll_ms = -1

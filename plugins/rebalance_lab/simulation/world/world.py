@@ -17,7 +17,7 @@ class World:
     """The objects that all processes share.
 
     ``messages`` has the number of requests of all processes by kind, ``left_out`` that of those that were not
-    sent. ``has_rounds``: a coordinator has rounds for which its members wait.
+    sent.
     """
 
     clock: VirtualClock
@@ -28,6 +28,5 @@ class World:
     ownership_changed: Callable[[], None]
     messages: dict[str, int]
     left_out: dict[str, int]
-    has_rounds: bool = True
     quiet: Quiet | None = None
     exchanged: Callable[[Exchange], None] | None = None

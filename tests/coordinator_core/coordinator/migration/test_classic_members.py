@@ -2,6 +2,7 @@
 
 import pytest
 
+from coordinator_core.coordinator.classic.states import GroupState
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.events import MemberRemoved, MemberReplaced
 from coordinator_core.protocol.reconcile import (
@@ -135,6 +136,17 @@ def test_a_sync_is_refused_while_the_group_has_gone_on(mixed):
     epoch = mixed.group().generation
     mixed.arrive("newer")
     assert mixed.owns(mixed.old, epoch) is BUSY
+
+
+def test_a_sync_of_the_round_before_the_upgrade_is_told_to_join(bench, make_told):
+    """It names the assignor of the classic group, which is not the first of this member."""
+    first = bench.newcomer(names=("sticky", "range"), metadata=make_told(), client="a")
+    bench.enter(names=("range",), metadata=make_told(), client="b")
+    bench.until(GroupState.COMPLETING_REBALANCE)
+    generation = bench.group().generation
+    bench.arrive("new")
+    answer = bench.synced(first, generation, protocol_type="consumer", protocol_name="range")
+    assert answer.error is BUSY
 
 
 def test_a_sync_names_the_protocol_of_the_join(mixed):

@@ -85,6 +85,16 @@ def test_a_classic_process_in_the_place_of_the_last_member_downgrades_without_a_
     assert bench.beat(old, epoch) is NONE
 
 
+def test_the_process_that_downgrades_learns_the_assignor_that_all_have(bench, make_told):
+    (old,) = bench.classic_group((0, 1, 2, 3))
+    bench.arrive("new", instance_id="i")
+    bench.owns(old, bench.rejoin(old))
+    answer = bench.joined(metadata=make_told(), instance="i", names=("sticky", "range"))
+    assert answer.protocol_name == bench.group().protocol_name == "range"
+    synced = bench.synced(answer.member_id, protocol_type="consumer", protocol_name="range")
+    assert synced.error is NONE
+
+
 def test_the_states_that_are_reported_follow_one_another(bench, make_told):
     """The process that takes the place of the last member has other topics."""
     bench.classic_group((0, 1, 2, 3))
