@@ -59,9 +59,14 @@ class PingResponse(SessionAnswer, frozen=True):
 
 
 class CreateRequest(RequestInSession, frozen=True):
-    """Create ephemeral nodes with their data, all or none."""
+    """Create ephemeral nodes with their data, all or none.
+
+    ``number`` is 1 or more, and greater than those before it in the session: a request that arrives again is
+    not carried out.
+    """
 
     nodes: Mapping[str, str]
+    number: int
 
 
 class CreateResponse(SessionAnswer, frozen=True):

@@ -5,7 +5,7 @@ stops its work, commits, gives up its partitions and its claims, reads who is th
 claims its share. A claim that another member holds fails the attempt; the member tries again after a while.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from functools import partial
 from typing import TypeVar
@@ -83,6 +83,7 @@ class WatcherMember(MemberPart):
         self._topics: tuple[str, ...] | None = None
         """The topics with which the member is in the registry, None if it is not known to be there."""
         self._claimed: tuple[str, ...] = ()
+        self._creates = 0
         self._to_commit: dict[TopicPartition, int] = {}
         self._owned_before: tuple[TopicPartition, ...] = ()
         self._seen: dict[str, int] = {}
@@ -190,7 +191,11 @@ class WatcherMember(MemberPart):
             self._topics = topics
             self._rebalance(now_ms=at_ms)
 
-        self._ask(m.CreateRequest(session=self._live, nodes=nodes), m.CreateResponse, registered, now_ms)
+        self._ask(self._to_create(nodes), m.CreateResponse, registered, now_ms)
+
+    def _to_create(self, nodes: Mapping[str, str]) -> m.CreateRequest:
+        self._creates += 1
+        return m.CreateRequest(session=self._live, nodes=nodes, number=self._creates)
 
     def _register_again(self, *, now_ms: int) -> None:
         """Replace the node of the member: it subscribes to other topics, or the last attempt has failed."""
@@ -371,7 +376,7 @@ class WatcherMember(MemberPart):
             return
         nodes = {f"{self._owners}/{tp.topic}/{tp.partition}": self._member_id for tp in share}
         self._claimed = tuple(nodes)
-        request = m.CreateRequest(session=self._live, nodes=nodes)
+        request = self._to_create(nodes)
         self._ask(request, m.CreateResponse, lambda reply, at_ms: self._on_claim(share, reply, at_ms), now_ms)
 
     def _share(self, reply: m.ReadResponse) -> list[TopicPartition]:

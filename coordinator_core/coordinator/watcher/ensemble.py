@@ -27,6 +27,8 @@ _Children: TypeAlias = dict[str, str]
 class _Session:
     """A session: the consumer, the time that it lasts without a request, and its nodes.
 
+    ``created`` is the number of its last request to create nodes. A session is one connection, on which no
+    request arrives twice: carried out again, it could create what the consumer was refused before.
     ``member`` is the member of the group that has registered, or "".
     """
 
@@ -34,6 +36,7 @@ class _Session:
     timeout_ms: int
     heard_ms: int
     paths: dict[str, None] = field(default_factory=dict)
+    created: int = 0
     member: str = ""
 
     @property
@@ -84,10 +87,8 @@ class Ensemble(Servers):
             case m.PingRequest():
                 outcome.reply(request_id, self._ping(request, client, now_ms))
             case m.CreateRequest():
-                existing: tuple[str, ...] = ()
-                if session is not None:
-                    existing = self._create(request.session, session, request.nodes, outcome, now_ms)
-                outcome.reply(request_id, m.CreateResponse(expired=session is None, existing=existing))
+                if (created := self._create(request, session, outcome, now_ms)) is not None:
+                    outcome.reply(request_id, created)
             case m.DeleteRequest():
                 if session is not None:
                     own = [path for path in request.paths if path in session.paths]
@@ -159,12 +160,18 @@ class Ensemble(Servers):
         return outcome
 
     def _create(
-        self, number: int, session: _Session, nodes: Mapping[str, str], outcome: Outcome, now_ms: int
-    ) -> tuple[str, ...]:
-        """Create nodes, unless other sessions have created some of them. Return those."""
+        self, request: m.CreateRequest, session: _Session | None, outcome: Outcome, now_ms: int
+    ) -> m.CreateResponse | None:
+        """Create nodes, unless other sessions have created some of them. A request counts once."""
+        if session is None:
+            return m.CreateResponse(expired=True)
+        if request.number <= session.created:
+            return None
+        session.created = request.number
+        nodes, number = request.nodes, request.session
         existing = tuple(path for path in nodes if self._owner.get(path, number) != number)
         if existing:
-            return existing
+            return m.CreateResponse(expired=False, existing=existing)
         self._write({path: data for path, data in nodes.items() if path not in self._owner}, outcome, now_ms)
         session.paths.update(dict.fromkeys(nodes))
         for path in nodes:
@@ -172,7 +179,7 @@ class Ensemble(Servers):
             if parent == self._members:
                 session.member = name
         self._owner.update(dict.fromkeys(nodes, number))
-        return ()
+        return m.CreateResponse(expired=False)
 
     def _delete(
         self, session: _Session, paths: Sequence[str], why: str, outcome: Outcome, now_ms: int

@@ -73,7 +73,7 @@ def world():
 
 def test_sessions_expire_on_the_clock(world):
     session = world.send("a", m.SessionRequest(timeout_ms=6_000)).session
-    world.send("a", m.CreateRequest(session=session, nodes={f"{m.members_path('g')}/m": "t"}))
+    world.send("a", m.CreateRequest(session=session, nodes={f"{m.members_path('g')}/m": "t"}, number=1))
     world.events.clear()
     world.clock.run(5_999)
     assert world.events == []
@@ -88,7 +88,7 @@ def late_watch(world):
     world.nodes.lag_view("late", 10_000)
     world.send("late", m.WatchRequest(session=session, parent=m.members_path("g"), version=0))
     world.clock.run(1_000)
-    world.send("a", m.CreateRequest(session=other, nodes={f"{m.members_path('g')}/m": "t"}))
+    world.send("a", m.CreateRequest(session=other, nodes={f"{m.members_path('g')}/m": "t"}, number=1))
     world.replies.clear()
 
 

@@ -18,6 +18,7 @@ class Registry:
         self.servers = Ensemble(Site(None, "g", "range", {"t": 4}, range(2)))
         self.requests = 0
         self.outcome = None
+        self.creates = 0
 
     def send(self, request, now_ms, client="a"):
         """Return the response to a request, or None if it waits."""
@@ -32,7 +33,9 @@ class Registry:
         return self.send(m.SessionRequest(timeout_ms=timeout_ms), now_ms, client).session
 
     def create(self, session, *paths, now_ms=0):
-        return self.send(m.CreateRequest(session=session, nodes=dict.fromkeys(paths, "t")), now_ms)
+        self.creates += 1
+        request = m.CreateRequest(session=session, nodes=dict.fromkeys(paths, "t"), number=self.creates)
+        return self.send(request, now_ms)
 
     def names(self, parent, now_ms, client="a"):
         """The names of the children of a node, as a new session of a consumer reads them."""
@@ -82,7 +85,7 @@ def test_a_session_expires_with_its_nodes(registry):
     "request_of",
     [
         lambda session: m.PingRequest(session=session),
-        lambda session: m.CreateRequest(session=session, nodes={f"{OWNERS}/0": "a"}),
+        lambda session: m.CreateRequest(session=session, nodes={f"{OWNERS}/0": "a"}, number=1),
         lambda session: m.DeleteRequest(session=session, paths=(f"{OWNERS}/1",)),
         lambda session: m.ReadRequest(session=session, parents=(IDS,)),
         lambda session: m.WatchRequest(session=session, parent=IDS, version=9),
@@ -94,6 +97,16 @@ def test_a_request_of_an_expired_session_changes_nothing_and_says_so(registry, r
     registry.deadline(6_000)
     assert registry.send(request_of(one), 7_000).expired
     assert registry.names(OWNERS, 7_000) == ["1"]
+
+
+def test_a_request_to_create_nodes_that_arrives_again_is_not_carried_out(registry):
+    one, two = registry.session(), registry.session("b")
+    registry.create(two, f"{OWNERS}/0")
+    refused = m.CreateRequest(session=one, nodes={f"{OWNERS}/0": "a"}, number=7)
+    assert registry.send(refused, 0).existing == (f"{OWNERS}/0",)
+    registry.send(m.DeleteRequest(session=two, paths=(f"{OWNERS}/0",)), 0)
+    assert registry.send(refused, 0) is None
+    assert registry.names(OWNERS, 0) == []
 
 
 def test_a_closed_session_ends_at_once_and_its_member_has_left(registry):
