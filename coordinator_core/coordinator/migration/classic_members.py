@@ -140,6 +140,8 @@ def _fits(state: GroupState, told: Member) -> bool:
 
 
 def _await_sync(step: Step, group: ReconcileGroup, member_id: str) -> None:
+    if member_id not in group.members:  # a later change of the same write has removed it
+        return
     step.cancel(TimerKind.JOIN, group, member_id)
     group.begin_session(step, member_id)
     step.schedule(TimerKind.SYNC, group, group.members[member_id].rebalance_timeout_ms, member_id)

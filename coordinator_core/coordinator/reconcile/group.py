@@ -227,7 +227,12 @@ class ReconcileGroup(Group):
         return self._settings.of_group(own) if own else self._settings
 
     def begin_session(self, step: Step, member_id: str) -> None:
-        """Begin the session of a member anew. One that speaks the classic protocol has told its timeout."""
+        """Begin the session of a member anew, unless a later change of the same write has removed it.
+
+        A member that speaks the classic protocol has told its timeout.
+        """
+        if member_id not in self.members:
+            return
         classic = self.members[member_id].classic
         timeout_ms = self.settings.session_timeout_ms if classic is None else classic.session_timeout_ms
         step.schedule(TimerKind.SESSION, self, timeout_ms, member_id)
