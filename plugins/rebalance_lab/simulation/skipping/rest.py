@@ -39,6 +39,9 @@ COMMIT, METADATA = "OffsetCommit", "Metadata"
 AT_ONCE = MOST_IN_FLIGHT - 3
 """The requests of a look in flight to one node, besides a heartbeat, a commit and one that waits."""
 
+NEVER_MS = 2**62
+"""A time after all others."""
+
 FEW = 16
 """The number of times below which a list is faster than an array."""
 
@@ -150,11 +153,16 @@ class Rest:
         return True
 
     def alive_ms(self, now_ms: int) -> int:
-        """Return the time by which the coordinator receives the next heartbeat. It may be under way."""
+        """Return the time by which the coordinator receives the next heartbeat. It may be under way.
+
+        If it may be lost, it is not known when the next one is sent.
+        """
         heartbeats = self._periodic.heartbeats()
         if heartbeats is None:
             return now_ms
         beats = heartbeats.beats
+        if beats.is_waiting and (self._network.has_lost or not self._has_messages):
+            return NEVER_MS
         return (now_ms if beats.is_waiting else beats.due_ms) + self._margin_ms
 
     def next_cause_ms(self, until_ms: int, now_ms: int) -> int:
@@ -298,9 +306,13 @@ class Rest:
     @property
     def _is_under_way(self) -> bool:
         """Whether a request, or a copy of one, has no response yet, or a message has not arrived."""
-        if self._periodic.waits_since_ms is not None or self._brokers.owes(self._name):
-            return True
-        return any(connection.under_way for connection in self._connections.values())
+        return self._periodic.waits_since_ms is not None or self._has_messages
+
+    @property
+    def _has_messages(self) -> bool:
+        """Whether a message has not arrived, or a broker has not answered yet."""
+        is_sent = any(connection.under_way for connection in self._connections.values())
+        return is_sent or self._brokers.owes(self._name)
 
     def _commits(self, now_ms: int) -> bool:
         """Return whether a poll commits now."""

@@ -41,13 +41,15 @@ _NUMBERS = 4
 class Network:
     """The connections between consumers and brokers, and their faults. ``seed`` names its random numbers."""
 
-    __slots__ = ("_conditions", "clock", "cut_off", "has_faults", "margin_ms", "seed", "troubles")
+    __slots__ = ("_conditions", "clock", "cut_off", "has_faults", "has_lost", "margin_ms", "seed", "troubles")
 
     def __init__(self, clock: VirtualClock, conditions: Conditions, seed: str) -> None:
         self.clock, self.seed = clock, seed
         self._conditions = conditions
         self.has_faults = bool(conditions.loss or conditions.duplicate)
         """Whether messages are lost or delivered twice."""
+        self.has_lost = bool(conditions.loss)
+        """Whether a message may have been lost so far, though its sender is not cut off."""
         self.margin_ms = LATENCIES * conditions.latency_ms_max
         """The time in which every message under way has arrived."""
         self.cut_off: set[str] = set()
@@ -64,6 +66,7 @@ class Network:
 
     def trouble(self) -> Troubles:
         """Return the faults of parts of the network, to add another one."""
+        self.has_lost = True
         if self.troubles is None:
             self.troubles = Troubles()
         return self.troubles
