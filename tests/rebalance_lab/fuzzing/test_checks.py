@@ -175,3 +175,13 @@ def test_what_was_found_once_is_not_found_again(path):
     """Each file names its strategy in its description: what ``fuzz`` found, and was mended."""
     document = yaml.safe_load(path.read_text())
     assert check_of(document, document["description"].split(":")[0]) is None
+
+
+OPEN = sorted((DATA / "found" / "open").glob("*.yaml"))
+
+
+@pytest.mark.xfail(strict=True, reason="found by fuzz and not mended yet: the description says what it is")
+@pytest.mark.parametrize("path", OPEN, ids=lambda path: Path(path).stem)
+def test_what_was_found_and_is_open_is_not_found_again(path):
+    document = yaml.safe_load(path.read_text())
+    assert check_of(document, document["description"].split(":")[0]) is None
