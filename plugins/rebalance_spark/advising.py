@@ -7,7 +7,7 @@ scenarios: its hours, and its draws.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +16,18 @@ from pyarrow import csv, parquet
 
 from coordinator_core.errors import InputError
 from coordinator_core.reading.suggestions import one_of
-from rebalance_lab.verdicts.rule import FEWEST_PAIRS, TIE, Order, differences, ends, medians, order
+from rebalance_lab.verdicts.rule import (
+    FEWEST_PAIRS,
+    TIE,
+    Order,
+    chances,
+    differences,
+    discoveries,
+    medians,
+    order,
+)
 from rebalance_lab.verdicts.words import listed_names
+from rebalance_spark.gains import Gains, Typical, gains, typical
 from rebalance_spark.groups import DRAW, REPAIRS
 from rebalance_spark.parts import Subjects
 from rebalance_spark.stored import NO_ROW, Figures2D, Scored, encoded
@@ -25,17 +35,19 @@ from rebalance_spark.stored import NO_ROW, Figures2D, Scored, encoded
 BY_COUNT, BY_RATE = "imbalance", "weighted_imbalance"
 
 RULE = (
-    "A {subject} switches to a strategy that is known to be better in {metrics}, from {pairs} scenarios on"
-    " (sign test of its scenarios, 5 %; by more than {tie:g} % is better, within it is as good). Of several,"
-    " it is the one with the best median of {first}; of those that are equal in it, the best in the next"
-    " metric, and so on through the table. All other {subjects} stay."
+    "A {subject} switches to a strategy that is known to be better in {metrics} (signed-rank test of its"
+    " scenarios; by more than {tie:g} % is better, within it is as good); of all such switches, at most"
+    " {rate:g} % are expected to be due to chance (Benjamini-Hochberg). Of several strategies, it is the one"
+    " with the best median of {first}; of those that are equal in it, the best in the next metric, and so on"
+    " through the table. All other {subjects} stay."
 )
 
 SWITCH, STAY, UNKNOWN = "switch", "stay", "no figures"
 """Reasons: another strategy is known to be better; none is; that of today has no figures for the group."""
 
-FEW = f"not enough data: {{}} of {FEWEST_PAIRS} scenarios"
-"""The reason of a group with figures in fewer scenarios than show an order."""
+FEW, UNDECIDED = "not enough data: {} of {} scenarios", "not enough data: {} of about {} scenarios"
+"""The reasons of a group with figures in fewer scenarios than show any order, and of one of which more
+scenarios would show that a switch is better, if they were like those that it has."""
 
 _WRITERS: Mapping[str, Callable[..., None]] = {".csv": csv.write_csv, ".parquet": parquet.write_table}
 """How a table is written to a file, by the ending of its name."""
@@ -47,10 +59,15 @@ class Advice:
 
     ``metrics`` decide. ``scenarios`` has the number of those that decide for each subject, and ``agree`` the
     share of them in which the figures of the scenario alone advise the same, NaN for a subject without enough
-    scenarios. ``changes`` maps the metrics, those that decide first, to the change of the median of each
-    subject, NaN without figures. ``worse`` maps an advised strategy to the other metrics that are worse in
-    the scenarios of the subjects that switch to it. ``counted`` are the subjects without rates: `BY_COUNT`
-    decides about them in place of `BY_RATE`.
+    scenarios. ``chances`` has the p of the switch that is advised, or of the one that is closest to it; NaN
+    if none could be tested. ``needed`` is about how many scenarios would show that a switch is better, 0 if
+    there is no sign of it. ``rate`` is the greatest expected share of switches that are due to chance.
+
+    ``changes`` maps the metrics, those that decide first, to the change of each subject, NaN without figures.
+    ``worse`` maps an advised strategy to the other metrics that are worse in the scenarios of the subjects
+    that switch to it. ``counted`` are the subjects without rates: `BY_COUNT` decides about them in place of
+    `BY_RATE`. ``holds`` says for each subject under which values of a column the same is advised, if it was
+    asked for.
     """
 
     baseline: str
@@ -60,9 +77,13 @@ class Advice:
     chosen: npt.NDArray[np.int64]
     scenarios: npt.NDArray[np.int64]
     agree: npt.NDArray[np.float64]
-    changes: Mapping[str, npt.NDArray[np.float64]]
+    chances: npt.NDArray[np.float64]
+    needed: npt.NDArray[np.int64]
+    changes: Mapping[str, Gains]
     worse: Mapping[str, Sequence[str]]
-    counted: Sequence[str] = ()
+    counted: Sequence[str]
+    rate: float
+    holds: Sequence[str] = ()
 
     @property
     def switches(self) -> list[tuple[str, int]]:
@@ -71,11 +92,9 @@ class Advice:
         found = [(name, int(count)) for name, count in zip(self.strategies, counts, strict=True) if count]
         return sorted((f for f in found if f[0] != self.baseline), key=lambda each: -each[1])
 
-    def change(self, strategy: str, metric: str) -> float:
-        """Return the mean change over the subjects that switch to a strategy, NaN without figures."""
-        changes = self.changes[metric][self.chosen == self.strategies.index(strategy)]
-        known = changes[~np.isnan(changes)]
-        return float(known.mean()) if len(known) else np.nan
+    def change(self, strategy: str, metric: str) -> Typical:
+        """Return the change over the subjects that switch to a strategy, NaN without figures."""
+        return typical(self.changes[metric], self.chosen == self.strategies.index(strategy))
 
     @property
     def decisive(self) -> list[str]:
@@ -85,11 +104,18 @@ class Advice:
     @property
     def reasons(self) -> list[str]:
         """The reason for the strategy of each subject."""
-        today = self.strategies.index(self.baseline)
-        return [
-            UNKNOWN if not count else FEW.format(count) if count < FEWEST_PAIRS else (STAY, SWITCH)[switches]
-            for count, switches in zip(self.scenarios.tolist(), (self.chosen != today).tolist(), strict=True)
-        ]
+        columns = (self.scenarios, self.needed, self.is_undecided, self.chosen != self._today)
+        return [_reason(*each) for each in zip(*(column.tolist() for column in columns), strict=True)]
+
+    @property
+    def is_undecided(self) -> npt.NDArray[np.bool_]:
+        """Whether more scenarios of each subject could show that a switch is better."""
+        stays = self.chosen == self._today
+        return np.asarray((self.scenarios < FEWEST_PAIRS) | (stays & (self.needed > 0)))
+
+    @property
+    def _today(self) -> int:
+        return self.strategies.index(self.baseline)
 
     @property
     def rule(self) -> str:
@@ -99,11 +125,34 @@ class Advice:
         return RULE.format(
             metrics=listed if len(self.metrics) == 1 else several,
             first=self.metrics[0],
-            pairs=FEWEST_PAIRS,
             tie=100 * TIE,
+            rate=100 * self.rate,
             subject=self.subjects.singular,
             subjects=self.subjects.plural,
         )
+
+
+def holding(advice: Advice, alone: Mapping[str, Advice]) -> list[str]:
+    """Return for each subject under which values, of which ``alone`` has the advice, the same is advised.
+
+    ``all`` stands for all of them, ``none`` for none; a value in parentheses decides nothing by itself.
+    """
+    found = []
+    for number, chosen in enumerate(advice.chosen.tolist()):
+        same = [
+            v for v, one in alone.items() if one.chosen[number] == chosen and not one.is_undecided[number]
+        ]
+        open_ = [f"({value})" for value, one in alone.items() if one.is_undecided[number]]
+        found.append("all" if len(same) == len(alone) else ", ".join([*same, *open_]) or "none")
+    return found
+
+
+def _reason(scenarios: int, needed: int, is_undecided: bool, switches: bool) -> str:
+    if not scenarios:
+        return UNKNOWN
+    if is_undecided:
+        return UNDECIDED.format(scenarios, needed) if needed else FEW.format(scenarios, FEWEST_PAIRS)
+    return SWITCH if switches else STAY
 
 
 def advise(
@@ -113,11 +162,13 @@ def advise(
     figures: Mapping[str, Figures2D],
     deciding: Sequence[str],
     higher: Mapping[str, bool],
-    counts: Figures2D | None = None,
+    counts: Figures2D | None,
+    rate: float,
 ) -> Advice:
     """Return the advice for scores. ``figures`` has the deciding metrics, and others whose change is shown.
 
     ``counts`` are the figures of `BY_COUNT`. They decide about subjects without rates if `BY_RATE` decides.
+    ``rate`` is the greatest expected share of the switches that are due to chance.
 
     Of each subject the scenarios count in which today's strategy has the deciding figures, and only those
     that are scored under all strategies, if there are any. A strategy without figures in one of them is not
@@ -138,22 +189,24 @@ def advise(
     rows = np.where(has_such[numbers], scored_by_all, known)
     signs = {metric: -1.0 if higher[metric] else 1.0 for metric in figures}
     costs = {m: _complete(signs[m] * grid, today, rows, subjects) for m, grid in figures.items()}
-    typical = {m: _by_strategy(grid, lambda cost: medians(cost, numbers, size)) for m, grid in costs.items()}
-    most = {m: _most(costs[m], today, numbers) for m in deciding}
-    chosen = _chosen(most, typical, today)
-    alone = {m: differences(costs[m], costs[m][:, [today]]) for m in deciding}
-    agree = rows & (_chosen(alone, costs, today) == chosen[numbers])
+    middles = {m: _by_strategy(grid, lambda cost: medians(cost, numbers, size)) for m, grid in costs.items()}
+    tests = _tests([costs[m] for m in deciding], today, numbers, size)
+    possible = discoveries(tests.chances, rate)
+    chosen = _chosen(possible, middles, today)
+    each_alone = [differences(costs[m], costs[m][:, [today]]) for m in deciding]
+    agree = rows & (_chosen(_dominates(each_alone), costs, today) == chosen[numbers])
     scenarios = np.bincount(numbers[rows], minlength=size)
     few = scenarios < FEWEST_PAIRS
     changes = {
-        m: signs[m] * (grid[np.arange(size), chosen] - grid[:, today])
-        for m, grid in typical.items()
+        m: _changes(grid, signs[m], chosen, today, numbers)
+        for m, grid in costs.items()
         if m in deciding or not np.isnan(grid).all()
     }
     if counted.any():
-        by_count = changes.get(BY_COUNT, np.full(size, np.nan))
-        changes[BY_COUNT] = np.where(counted, changes[BY_RATE], by_count)
-        changes[BY_RATE] = np.where(counted, np.nan, changes[BY_RATE])
+        none = Gains(*np.full((2, size), np.nan))
+        by_rate, by_count = changes[BY_RATE], changes.get(BY_COUNT, none)
+        changes[BY_COUNT] = Gains(*np.where(counted, by_rate, by_count))
+        changes[BY_RATE] = Gains(*np.where(counted, none, by_rate))
     decisive = {*deciding, *([BY_COUNT] if counted.any() else [])}
     worse: dict[str, list[str]] = {}
     for number in np.unique(chosen[chosen != today]).tolist():
@@ -170,10 +223,68 @@ def advise(
         chosen,
         scenarios,
         np.where(few, np.nan, np.bincount(numbers, agree, size) / np.maximum(scenarios, 1)),
+        _of_chosen(tests.chances, chosen, today),
+        tests.needed.min(axis=1, initial=_NEVER, where=tests.needed > 0) % _NEVER,
         changes,
         worse,
         [name for name, is_counted in zip(subjects.names, counted, strict=True) if is_counted],
+        rate,
     )
+
+
+class _Tests(NamedTuple):
+    """The p of each switch (subjects x strategies), NaN if it is not tested, and the scenarios it needs."""
+
+    chances: npt.NDArray[np.float64]
+    needed: npt.NDArray[np.int64]
+
+
+_NEVER = 1_000_000
+"""Scenarios that nobody has."""
+
+
+def _tests(costs: Sequence[Figures2D], today: int, numbers: npt.NDArray[np.int64], size: int) -> _Tests:
+    """Test for each subject and strategy that it dominates today's."""
+    shape = (size, costs[0].shape[1])
+    found, needed = np.full(shape, np.nan), np.zeros(shape, dtype=np.int64)
+    for number in (n for n in range(shape[1]) if n != today):
+        pairs = [(cost[:, number], cost[:, today], numbers, size) for cost in costs]
+        found[:, number], share = dominance(pairs)
+        excess = np.maximum(2 * np.nan_to_num(share) - 1, 0.0)
+        counts = np.bincount(numbers, ~np.isnan(pairs[0][0] - pairs[0][1]), size)
+        about = np.maximum(np.ceil(_FAR / np.maximum(excess, _LEAST) ** 2), counts + FEWEST_PAIRS)
+        needed[:, number] = np.where((counts >= FEWEST_PAIRS) & (excess >= _LEAST), about, 0)
+        found[counts < FEWEST_PAIRS, number] = np.nan
+    return _Tests(found, needed)
+
+
+_LEAST = 0.3
+"""A sign of a switch: by how much the ranks that speak for it exceed the others, as a share of all."""
+
+_FAR = 3.0**2 * 4 / 3
+"""Three standard deviations of this share, squared, for one scenario: about what stays certain among many."""
+
+
+def _of_chosen(
+    chances: npt.NDArray[np.float64], chosen: npt.NDArray[np.int64], today: int
+) -> npt.NDArray[np.float64]:
+    """Return the p of what is chosen for each subject; of one that stays, the least that it has."""
+    least = np.where(np.isnan(chances), np.inf, chances).min(axis=1)
+    least[np.isinf(least)] = np.nan
+    return np.where(chosen == today, least, chances[np.arange(len(chosen)), chosen])
+
+
+def _changes(
+    costs: Figures2D, sign: float, chosen: npt.NDArray[np.int64], today: int, numbers: npt.NDArray[np.int64]
+) -> Gains:
+    """Return the change of each subject to the strategy that is chosen for it; none for one that stays."""
+    size = len(chosen)
+    figured = np.bincount(numbers, ~np.isnan(costs[:, today]), size) > 0
+    found = np.where(figured, np.zeros((2, size)), np.nan)
+    for number in np.unique(chosen[chosen != today]).tolist():
+        rows = chosen == number
+        found[:, rows] = np.array(gains(costs[:, number], costs[:, today], numbers, size))[:, rows]
+    return Gains(sign * found[0], found[1])
 
 
 def _complete(figures: Figures2D, today: int, rows: npt.NDArray[np.bool_], subjects: Subjects) -> Figures2D:
@@ -185,11 +296,6 @@ def _complete(figures: Figures2D, today: int, rows: npt.NDArray[np.bool_], subje
     pairs = (rows & known[:, today])[:, None]
     gaps = _by_strategy(pairs & ~known, lambda gap: np.bincount(subjects.numbers, gap, len(subjects.names)))
     return np.where(pairs & (gaps == 0)[subjects.numbers], figures, np.nan)
-
-
-def _most(costs: Figures2D, today: int, numbers: npt.NDArray[np.int64]) -> Figures2D:
-    """Return the greatest difference to today's strategy that the scenarios of each subject allow."""
-    return _by_strategy(costs, lambda cost: ends(cost, costs[:, today], numbers)[1])
 
 
 def _by_strategy(grid: npt.NDArray[Any], call: Callable[[Any], npt.NDArray[Any]]) -> npt.NDArray[Any]:
@@ -218,24 +324,53 @@ def place_of(baseline: str, scored: Scored) -> int:
     return scored.strategies.index(baseline)
 
 
-def dominates(most: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-    """Return whether something is better in at least one of several metrics, and as good in the others.
+def dominance(pairs: Sequence[tuple[Any, Any, Any, int]]) -> tuple[npt.NDArray[np.float64], ...]:
+    """Test that one strategy dominates another: better in at least one metric, and as good in the others.
 
-    ``most`` are the greatest differences that are possible, the upper ends of `rule.ends` (metrics x ...).
+    ``pairs`` has the arguments of `rule.chances` for each metric. It returns for each subject the p, and the
+    share of the ranks that speak for it, of the metric in which they do least.
+
+    Being as good in all is tested metric by metric at the same level (an intersection-union test). The p of
+    being better is that of the metric that shows it most, times the number of metrics in which pairs of the
+    subject differ (Bonferroni): the test is of the signs of differences, given their sizes. Where the means
+    say otherwise, as with few great losses among many small gains, the p is 1.
     """
-    bounds = np.asarray(most)
-    return np.asarray((bounds < -TIE).any(axis=0) & (bounds <= TIE).all(axis=0))
+    better, shares = zip(*(chances(*each, -TIE) for each in pairs), strict=True)
+    as_good, good_shares = zip(*(chances(*each, TIE) for each in pairs), strict=True)
+    apart = np.array([_apart(*each) for each in pairs])
+    differing = sum(_differs(*each) for each in pairs)
+    p_better = np.min(np.where(apart < 0, better, 1.0), axis=0)
+    p_as_good = np.max(np.where(apart <= TIE, as_good, 1.0), axis=0)
+    found = np.maximum(np.maximum(differing, 1) * p_better, p_as_good)
+    return np.minimum(found, 1.0), np.minimum(np.max(shares, axis=0), np.min(good_shares, axis=0))
+
+
+def _apart(one: Any, other: Any, subjects: Any, count: int) -> npt.NDArray[np.float64]:
+    """Return the difference of the means of each subject, as a share of the greater one."""
+    known = ~np.isnan(one - other)
+    first, second = (np.bincount(subjects[known], v[known], count).astype(np.float64) for v in (one, other))
+    return differences(first, second)
+
+
+def _differs(one: Any, other: Any, subjects: Any, count: int) -> npt.NDArray[np.int64]:
+    """Return for each subject 1 if any of its pairs differ by more than the margin, else 0."""
+    apart = np.abs(differences(one, other)) > TIE
+    return np.asarray(np.bincount(subjects, apart, count) > 0, dtype=np.int64)
+
+
+def _dominates(differences: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+    """Return whether scenarios alone are better in one of the metrics (metrics x ...), and as good in all."""
+    found = np.asarray(differences)
+    return np.asarray((found < -TIE).any(axis=0) & (found <= TIE).all(axis=0))
 
 
 def _chosen(
-    most: Mapping[str, Figures2D], costs: Mapping[str, Figures2D], today: int
+    possible: npt.NDArray[np.bool_], costs: Mapping[str, Figures2D], today: int
 ) -> npt.NDArray[np.int64]:
-    """Return the strategy of each row by the rule (rows x strategies).
+    """Return the strategy of each row: today's, or of the better ones (rows x strategies) that of least cost.
 
-    ``most`` has the greatest difference to today's strategy that is possible, for the metrics that decide.
-    Of several strategies that are better, that with the least cost is chosen, metric by metric.
+    Costs count metric by metric.
     """
-    possible = dominates(list(most.values()))
     switching = np.any(possible, axis=1)
     for cost in costs.values():
         least = np.where(possible & ~np.isnan(cost), cost, np.inf).min(axis=1, keepdims=True)
@@ -265,7 +400,8 @@ def advice_table(scored: Scored, advice: Advice) -> pa.Table:
     """Return the advice as a table, a row per subject.
 
     The columns that the scores have from the workload follow its name, if they have one value for each. The
-    repaired rows of its scenarios are summed.
+    repaired rows of its scenarios are summed. Switches are first, those with the greatest gain in the first
+    metric that decides on top.
     """
     subjects = advice.subjects
     names = np.array(scored.strategies, dtype=object)
@@ -278,10 +414,16 @@ def advice_table(scored: Scored, advice: Advice) -> pa.Table:
         "today": [advice.baseline] * len(subjects.names),
         "strategy": names[advice.chosen].tolist(),
         "reason": advice.reasons,
+        "p": pa.array(advice.chances, from_pandas=True),
+        **({"holds": list(advice.holds)} if advice.holds else {}),
     }
     for metric, change in advice.changes.items():
-        columns[f"{metric}_change"] = pa.array(change, from_pandas=True)
-    return pa.table(columns)
+        ends = {"low": change.low, "high": change.high} if metric in advice.decisive else {}
+        for name, values in {"change": change.means, **ends}.items():
+            columns[f"{metric}_{name}"] = pa.array(values, from_pandas=True)
+    stays = advice.chosen == advice.strategies.index(advice.baseline)
+    greatest = -np.abs(np.nan_to_num(advice.changes[advice.metrics[0]].means))
+    return pa.table(columns).take(pa.array(np.lexsort((greatest, stays))))
 
 
 def first_draws(scored: Scored) -> npt.NDArray[np.bool_]:

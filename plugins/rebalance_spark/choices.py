@@ -5,6 +5,9 @@ from enum import StrEnum
 DEFAULT_TIMEOUT = 120.0
 """The longest time for one scenario under one strategy, in seconds."""
 
+CHANCE = 5.0
+"""The greatest expected share of the switches that are due to chance, in percent."""
+
 
 class Status(StrEnum):
     """The outcome of a scenario under a strategy."""

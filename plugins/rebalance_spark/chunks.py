@@ -17,14 +17,15 @@ from rebalance_spark.identity import scenario_hash_column
 from rebalance_spark.places import Place, place_of
 from rebalance_spark.rows import ALL, Job
 from rebalance_spark.scoring import cost_of, scored, units
+from rebalance_spark.sessions import cores
 from rebalance_spark.storage import context_of, described
 
 if TYPE_CHECKING:
     from pyspark.accumulators import Accumulator
     from pyspark.sql import Column, DataFrame, SparkSession
 
-CHUNK_MS = 240_000
-"""The estimated cost of a chunk, in milliseconds of a core: an interruption loses about this work."""
+CHUNK_MS = 30_000
+"""The estimated time of a chunk on all cores, in milliseconds: an interruption loses about so much."""
 
 MOST_CHUNKS = 2_000
 MOST_EXAMINED = 1_000
@@ -109,7 +110,8 @@ def todo(workloads: "DataFrame", job: Job, out: str | Place, retry: Collection[S
     times = sf.when(sf.col("which") == ALL, len(job.strategies)).otherwise(1)
     row: Any = missing.agg(sf.sum(times), sf.sum(cost_of(job))).first()
     rows, cost = row[0] or 0, row[1] or 0.0
-    chunks = min(MOST_CHUNKS, max(1, round(cost / CHUNK_MS)))
+    chunk_ms = CHUNK_MS * cores(workloads.sparkSession)
+    chunks = min(MOST_CHUNKS, max(1, round(cost / chunk_ms)))
     return Todo(missing, rows, scenarios * len(job.strategies) - rows, chunks, scenarios, cost)
 
 

@@ -10,11 +10,20 @@ import numpy.typing as npt
 from coordinator_core.errors import InputError
 from coordinator_core.reading.suggestions import one_of
 from coordinator_core.registry.registry import default_registry
+from rebalance_lab.verdicts.rule import ONE_IN
 from rebalance_lab.verdicts.rule import differences as shares
-from rebalance_lab.verdicts.rule import ends
 from rebalance_lab.verdicts.words import listed_names
-from rebalance_spark.advising import BY_COUNT, BY_RATE, Advice, advise, dominates, first_draws, place_of
-from rebalance_spark.choices import Status
+from rebalance_spark.advising import (
+    BY_COUNT,
+    BY_RATE,
+    Advice,
+    advise,
+    dominance,
+    first_draws,
+    holding,
+    place_of,
+)
+from rebalance_spark.choices import CHANCE, Status
 from rebalance_spark.groups import REPAIRED, REPAIRS
 from rebalance_spark.paired import Difference, comparable, completed_by_all, difference
 from rebalance_spark.parts import GROUP, Subjects, parts_of, subjects_of
@@ -26,6 +35,10 @@ EVENTS = "events"
 
 ROUNDING = 1e-9
 """Figures of a scenario with a smaller relative difference are even."""
+
+
+_LEVEL = 0.5 / ONE_IN
+"""The greatest p of a strategy that is known to be better than another one in the front."""
 
 
 class Figures(NamedTuple):
@@ -71,7 +84,9 @@ class Question:
 
     ``baseline``: the strategy that runs today. ``deciding``: the metrics that decide whether a group
     switches. ``per``: the column with the subjects of decisions, as for `parts.subjects_of`. ``by``: the
-    name and the value of each scenario by which there are parts. The defaults of ``balance`` and
+    name and the value of each scenario by which there are parts. ``rate``: the greatest expected share of
+    switches that are due to chance. ``across``: a column with values under which decisions should hold, such
+    as the time of a batch. The defaults of ``balance`` and
     ``deciding`` are those of `balance_of` and `deciding_of`.
     """
 
@@ -80,6 +95,8 @@ class Question:
     deciding: Sequence[str] = ()
     per: str = ""
     by: tuple[str, Sequence[Any]] | None = None
+    rate: float = CHANCE / 100
+    across: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +130,7 @@ class Findings:
     subjects: Subjects | None = None
     advice: Advice | None = None
     by: str = ""
+    across: str = ""
     parts: Sequence[Part] = ()
     unread: int = 0
     events: tuple[int, int] | None = None
@@ -227,8 +245,9 @@ def found_in(scored: Scored, question: Question, *, everything: bool = True, pai
         definitions={n: c.doc or (specs[n].doc if n in specs else "") for n, c in described.items()},
         balance=balance,
         subjects=subjects,
-        advice=_advice(scored, question.baseline, subjects, deciding, grids) if question.baseline else None,
+        advice=_advice(scored, question, subjects, deciding, grids) if question.baseline else None,
         by=question.by[0] if question.by else "",
+        across=question.across,
         parts=[Part(name, int((common & inside).sum()), of_part) for name, inside, of_part in parts],
         unread=len(names) - len(read),
         events=_events(scored),
@@ -314,11 +333,13 @@ def front_of(scored: Scored, moves: str, balance: str) -> tuple[int, list[OnFron
     rows = comparable(grids[0], common) & comparable(grids[1], common)
     known = np.flatnonzero(rows.any() & ~np.isnan([grid[rows] for grid in grids]).any(axis=(0, 1)))
     costs = [grid[rows][:, known] for grid in grids]
+    one = np.zeros(int(rows.sum()), dtype=np.int64)
     front = []
     for i, number in enumerate(known):
-        most = [[ends(cost[:, j], cost[:, i])[1][0] for j in range(len(known))] for cost in costs]
+        others = (j for j in range(len(known)) if j != i)
+        worse = any(dominance([(c[:, j], c[:, i], one, 1) for c in costs])[0][0] <= _LEVEL for j in others)
         means = [float(cost[:, i].mean()) for cost in costs]
-        front.append(OnFront(scored.strategies[number], means[0], means[1], not dominates(most).any()))
+        front.append(OnFront(scored.strategies[number], means[0], means[1], not worse))
     return int(rows.sum()), sorted(front, key=lambda each: (each.moves, each.balance, each.strategy))
 
 
@@ -410,13 +431,29 @@ def _repaired(scored: Scored) -> list[str]:
 
 
 def _advice(
-    scored: Scored, baseline: str, subjects: Subjects, deciding: list[str], grids: Mapping[str, Figures2D]
+    scored: Scored,
+    question: Question,
+    subjects: Subjects,
+    deciding: list[str],
+    grids: Mapping[str, Figures2D],
 ) -> Advice:
     """Return the advice. Where the balance by rates decides, that by partitions does for groups without."""
     higher = {metric: higher_is_better(metric) for metric in grids}
     has_counts = any(metric.name == BY_COUNT for metric in scored.metrics)
     counts = scored.figures(BY_COUNT) if BY_RATE in deciding and has_counts else None
-    return advise(scored, baseline, subjects, grids, deciding, higher, counts)
+
+    def made(rows: npt.NDArray[np.bool_]) -> Advice:
+        inside = {metric: np.where(rows[:, None], grid, np.nan) for metric, grid in grids.items()}
+        return advise(scored, question.baseline, subjects, inside, deciding, higher, counts, question.rate)
+
+    advice = made(np.ones(len(scored.scenarios), dtype=np.bool_))
+    if not question.across:
+        return advice
+    if question.across not in scored.others:
+        raise InputError("--across", repr(question.across), one_of(question.across, scored.others))
+    values = np.array([str(value) for value in scored.values(question.across)], dtype=object)
+    alone = {value: made(values == value) for value in sorted(set(values.tolist()))}
+    return replace(advice, holds=holding(advice, alone))
 
 
 def _statuses(scored: Scored) -> dict[str, dict[str, int]]:

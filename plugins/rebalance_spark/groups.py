@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import add, and_
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -10,9 +11,12 @@ import msgspec
 from coordinator_core.errors import InputError
 from coordinator_core.model import MOST_PARTITIONS
 from rebalance_lab.scenarios.groups import SCENARIO_DURATION
+from rebalance_spark.applications import Several, check_application, is_column, literal
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 GROUP_COLUMNS = ("group", "member", "topic", "partition")
 """The columns by which a table is recognized as one of partitions."""
@@ -65,6 +69,7 @@ def groups_to_workload(
     keep: Sequence[str] = (),
     events: Sequence[Mapping[str, Any]] | None = None,
     draws: int | None = None,
+    application: Mapping[str, Any] = NOTHING,
 ) -> "DataFrame":
     """Return a workload of running groups from a table with a row per partition and its owner.
 
@@ -76,7 +81,10 @@ def groups_to_workload(
     member leaves after five of ten minutes. Hashes of the ``scenario_id`` and the members select it, so that
     it is each member, in the order of names, equally often. `draws`: make so many scenarios of each group, in
     each of which another member leaves; a group with fewer members has as many as members. ``draw``, from 0
-    on, is the last of the keys then.
+    on, is the last of the keys then. `application`: fields of all members, such as ``process_rate`` and
+    ``client``: a value as in a scenario, the name of a column after ``@`` (the greatest value of each member
+    counts), or `applications.Several` values. Of these each makes a scenario of each group, and the field is
+    a key.
 
     A row without a member is a partition without an owner; a row without a topic and a partition is a member
     that owns nothing. Members subscribe to all topics of their group. A topic has all partitions up to the
@@ -89,14 +97,18 @@ def groups_to_workload(
     number, has neither. The rows without a group are one group.
 
     Raises:
-        InputError: if a column does not exist, or if `draws` is less than 1 or given together with `events`.
+        InputError: if a column or a field does not exist, or if `draws` is less than 1 or given together with
+            `events`.
     """
     check_draws(draws, events)
+    check_application(application, "application")
     from pyspark.sql import functions as sf
 
     by = ["_id"]
     named = {"_group": group, "_member": member, "_topic": topic, "_partition": partition}
     named |= {name: column for name, column in (("_rate", rate), ("_lag", lag)) if column is not None}
+    of_columns = {name: value[1:] for name, value in application.items() if is_column(value)}
+    named |= {f"_field_{name}": column for name, column in of_columns.items()}
     rows = _flat(table, named, keys, keep)
     rows = rows.repartition(*by)  # one exchange in place of one for each aggregation below
     constant = [name for name in rows.columns if name.startswith(("_group", "_key", "_keep"))]
@@ -110,12 +122,19 @@ def groups_to_workload(
     )
     topics = _topics(once.where("_topic is not null"), by, rate is not None, lag is not None)
     owned = _owned(once.where("_topic is not null and _member is not null"), by)
-    everyone = rows.where("_member is not null").select(*by, "_member").distinct()
+    fields = [sf.max(f"_field_{name}").alias(f"_field_{name}") for name in of_columns]
+    everyone = rows.where("_member is not null").groupBy(*by, "_member").agg(sf.count("*"), *fields)
     members = everyone.join(owned, [*by, "_member"], "left")
     nothing = sf.array().cast(_OWNED)
     listed = members.groupBy(*by).agg(
         sf.array_sort(
-            sf.collect_list(sf.struct("_member", sf.coalesce("_owned", nothing).alias("_owned")))
+            sf.collect_list(
+                sf.struct(
+                    "_member",
+                    sf.coalesce("_owned", nothing).alias("_owned"),
+                    *(f"_field_{name}" for name in of_columns),
+                )
+            )
         ).alias("_members")
     )
     same = {name: sf.min(name).eqNullSafe(sf.max(f"_most{name}")) for name in constant}
@@ -126,11 +145,15 @@ def groups_to_workload(
         *(sf.when(same[name], sf.min(name)).alias(name) for name in constant),
     )
     whole = groups.join(topics, by, "left").join(listed, by, "left")
+    nobody = sf.array().cast(listed.schema["_members"].dataType)
+    whole = whole.withColumn("_members", sf.coalesce("_members", nobody))
     if draws is not None:
-        count = sf.coalesce(sf.size("_members"), sf.lit(0))
-        most = sf.greatest(sf.least(sf.lit(draws), count), sf.lit(1))
+        most = sf.greatest(sf.least(sf.lit(draws), sf.size("_members")), sf.lit(1))
         whole = whole.withColumn(DRAW, sf.explode(sf.sequence(sf.lit(0), most - 1)))
-    return whole.select(*_columns(keys, keep, events, drawn=draws is not None))
+    for name, value in application.items():
+        if isinstance(value, Several):
+            whole = whole.withColumn(f"_several_{name}", sf.explode(sf.array(*map(literal, value.values))))
+    return whole.select(*_columns(keys, keep, events, application, drawn=draws is not None))
 
 
 def check_draws(draws: int | None, events: Sequence[Mapping[str, Any]] | None = None) -> None:
@@ -173,6 +196,7 @@ def _flat(
         sf.when(has_both, sf.col("_topic").cast("string")).alias("_topic"),
         sf.when(has_both, whole).alias("_partition"),
         *(_amount(amount, columns).alias(amount) for amount in _AMOUNTS),
+        *(name for name in columns if name.startswith("_field_")),
     )
 
 
@@ -285,6 +309,15 @@ def _per_partition(name: str, kind: str) -> "Column":
     return sf.when(sf.col("partitions") <= MOST_PARTITIONS, values)
 
 
+def _field(member: "Column", name: str, value: Any) -> "Column":
+    """Return a field of a member: of a column of the table, one of several values, or the same for all."""
+    from pyspark.sql import functions as sf
+
+    if is_column(value):
+        return member[f"_field_{name}"]
+    return sf.col(f"_several_{name}") if isinstance(value, Several) else literal(value)
+
+
 def _owned(once: "DataFrame", by: Sequence[str]) -> "DataFrame":
     from pyspark.sql import functions as sf
 
@@ -295,18 +328,25 @@ def _owned(once: "DataFrame", by: Sequence[str]) -> "DataFrame":
 
 
 def _columns(
-    keys: Sequence[str], keep: Sequence[str], events: Sequence[Mapping[str, Any]] | None, *, drawn: bool
+    keys: Sequence[str],
+    keep: Sequence[str],
+    events: Sequence[Mapping[str, Any]] | None,
+    application: Mapping[str, Any],
+    *,
+    drawn: bool,
 ) -> list["Column"]:
     """Return the columns of the workload."""
     from pyspark.sql import functions as sf
 
-    no_members = sf.array().cast(f"array<struct<_member:string,_owned:{_OWNED}>>")
-    listed = sf.coalesce("_members", no_members)
+    listed = sf.col("_members")
     topics = sf.coalesce(sf.map_keys("_topics"), sf.array().cast("array<string>"))
     members = sf.transform(
         listed,
         lambda m: sf.struct(
-            m["_member"].alias("id"), topics.alias("topics"), sf.map_from_entries(m["_owned"]).alias("owned")
+            m["_member"].alias("id"),
+            topics.alias("topics"),
+            sf.map_from_entries(m["_owned"]).alias("owned"),
+            *(_field(m, name, value).alias(name) for name, value in application.items()),
         ),
     )
     name = sf.coalesce(sf.nullif(sf.substring("_group", 1, 249), sf.lit("")), sf.lit("group"))
@@ -333,7 +373,9 @@ def _columns(
         sf.coalesce("_count", sf.lit(0)).cast("int").alias("partitions"),
         (sf.size(listed) > 1).cast("int").alias("events"),
     ]
-    draw = [sf.concat(sf.lit(f"{DRAW}="), DRAW)] if drawn else []
+    several = [name for name, value in application.items() if isinstance(value, Several)]
+    draw = [sf.concat(sf.lit(f"{name}="), sf.col(f"_several_{name}").cast("string")) for name in several]
+    draw += [sf.concat(sf.lit(f"{DRAW}="), DRAW)] if drawn else []
     counts = [sf.when(sf.col(kind) > 0, sf.concat(sf.lit(f"{kind}="), kind)) for kind in KINDS]
     return [
         sf.concat_ws("/", *_parts(keys), *draw, "_group").alias("scenario_id"),
@@ -343,6 +385,7 @@ def _columns(
         sf.nullif(sf.concat_ws(", ", *counts), sf.lit("")).alias(REPAIRED_KINDS),
         sf.col(DIFFERING),
         *(sf.col(f"_key{number}").alias(_short(key)) for number, key in enumerate(keys)),
+        *(sf.col(f"_several_{name}").cast("string").alias(name) for name in several),
         *([sf.col(DRAW)] if drawn else []),
         *(sf.col(f"_keep{number}").alias(_short(name)) for number, name in enumerate(keep)),
     ]

@@ -9,10 +9,11 @@ from coordinator_core.registry.registry import default_registry
 from rebalance_lab.verdicts.answers import what_it_takes
 from rebalance_lab.verdicts.rule import FEWEST_PAIRS
 from rebalance_lab.verdicts.tables import BEST, Cell, Table, as_text
-from rebalance_lab.verdicts.words import listed_names
+from rebalance_lab.verdicts.words import agreeing, listed_names
 from rebalance_spark.advising import BY_COUNT, BY_RATE, UNKNOWN, Advice
 from rebalance_spark.choices import Fidelity, Status
 from rebalance_spark.findings import MOVES, Figures, Findings, higher_is_better
+from rebalance_spark.gains import Typical
 from rebalance_spark.paired import LEVEL, Difference
 from rebalance_spark.sweeps import parted, swept
 
@@ -28,7 +29,7 @@ _EACH_ALONE = (
     f"Each decision rests on one scenario, and takes {FEWEST_PAIRS}: score more hours (--keys) or --draws, or"
     " decide --per COLUMN"
 )
-_FEW = f"have figures in fewer than {FEWEST_PAIRS} scenarios: score more hours (--keys) or --draws"
+_FEW = "not have enough data for a switch yet: score more hours (--keys) or --draws"
 
 _AT_ONCE = (
     "Members without process_rate, if there are any, handle records at once, so that rounds do not wait for"
@@ -63,14 +64,15 @@ def verdict(findings: Findings) -> list[str]:
             f"switch {sum(n for _, n in rest):,} {groups} to one of {len(rest)} others (--advice FILE)"
         )
     unknown = int((advice.scenarios == 0).sum())
-    few = int((advice.scenarios < FEWEST_PAIRS).sum())
+    few = int(advice.is_undecided.sum())
     staying = total - sum(count for _, count in switches)
     if staying:
         of_these = f" ({unknown:,} of them have {UNKNOWN})" if unknown else ""
         lines.append(f"leave {staying:,} of {total:,} {groups} as they are, with {advice.baseline}{of_these}")
     if few:
         alone = advice.subjects.are_scenarios
-        lines.append(_EACH_ALONE if alone else f"{few:,} of {total:,} {groups} {_FEW}")
+        does = agreeing("does", few)
+        lines.append(_EACH_ALONE if alone else f"{few:,} of {total:,} {groups} {does} {_FEW}")
     return lines
 
 
@@ -92,7 +94,18 @@ def notes(findings: Findings) -> list[str]:
             f" {BY_COUNT}, which counts partitions, decides about them in place of {BY_RATE}."
         )
     if advice.switches:
-        found.append(f"Changes are those of the medians, in the mean over the {groups} that switch.")
+        one = advice.subjects.singular
+        found.append(
+            f"Changes are of the median {one} that switches, with intervals of 95 %. The mean difference"
+            f" of a {one} is drawn towards those of the others, as far as chance would explain it."
+        )
+    if advice.holds and advice.switches:
+        switching = advice.chosen != advice.strategies.index(advice.baseline)
+        held = sum(h == "all" for h, each in zip(advice.holds, switching, strict=True) if each)
+        found.append(
+            f"{held:,} of {int(switching.sum()):,} switches are advised under each value of {findings.across}"
+            " by itself (--advice FILE has the values)."
+        )
     if not np.isnan(advice.agree).all():
         share = f"{100 * np.nanmean(advice.agree):.0f} %"
         alone = f"the strategy of its {advice.subjects.singular} in {share} of them, in the mean"
@@ -118,17 +131,18 @@ def _price(findings: Findings, advice: Advice, strategy: str) -> str:
         ", ".join(
             _change(findings, metric, change)
             for metric in metrics
-            if not np.isnan(change := advice.change(strategy, metric))
+            if not np.isnan((change := advice.change(strategy, metric)).median)
         )
         for metrics in (advice.decisive, advice.worse.get(strategy, ()))
     )
     return texts + (f"; but {worse}" if worse else "")
 
 
-def _change(findings: Findings, metric: str, change: float) -> str:
+def _change(findings: Findings, metric: str, change: Typical) -> str:
     unit = findings.units.get(metric, "")
     shown = metric if unit in ("", "ratio") or unit.replace(" ", "_") in metric else f"{unit} {metric}"
-    return f"{_with_sign(change)} {shown}"
+    ends = f"[{_with_sign(change.low)}, {_with_sign(change.high)}]"
+    return f"{_with_sign(change.median)} {ends} {shown}"
 
 
 def _with_sign(value: float) -> str:

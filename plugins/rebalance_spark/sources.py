@@ -6,17 +6,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from coordinator_core.errors import InputError
 from coordinator_core.registry.registry import default_registry
 from rebalance_lab.scenarios.files import read_text
 from rebalance_lab.scenarios.portable import portable_scenario
+from rebalance_spark.applications import is_column
 from rebalance_spark.documents import kinds_of_others, unreadable, workload_row
 from rebalance_spark.groups import (
     DIFFERING,
     DRAW,
     GROUP_COLUMNS,
+    NOTHING,
     REPAIRED_KINDS,
     REPAIRS,
     check_draws,
@@ -72,6 +74,8 @@ def read_workloads(
     keys: Sequence[str] = (),
     columns: Mapping[str, str] = NO_COLUMNS,
     draws: int | None = None,
+    events: Sequence[Mapping[str, Any]] | None = None,
+    application: Mapping[str, Any] = NOTHING,
 ) -> "DataFrame":
     """Read a workload. The kind of the files decides how.
 
@@ -85,26 +89,27 @@ def read_workloads(
 
     `path` is of any file system that Spark supports, and may have wildcards. Columns beside those of a
     workload are kept. `keys`: columns, also those of partitions, that are put before the ``scenario_id``, as
-    ``dt=2026-01-01/hour=7/payments``. `columns` and `draws` are for a table with a row per partition: the
-    names of its columns where they differ (``group`` -> ``consumer_group``), and the draws of a leaving
-    member for each group, both as the arguments of `groups_to_workload`.
+    ``dt=2026-01-01/hour=7/payments``. The other arguments are for a table with a row per partition, and those
+    of `groups_to_workload`; `columns` has the names of its columns where they differ (``group`` ->
+    ``consumer_group``).
 
     Raises:
         InputError: if the path does not exist or has none of these, if a column does not exist, or if the
-            input has no row per partition and there are `columns` or `draws`.
+            input has no row per partition and there are arguments for one.
     """
-    check_draws(draws)
+    check_draws(draws, events)
+    given = _Given(columns, draws, events, application)
     files = _Files(spark, path)
     if files.kind in ("lines", "documents"):
         what = "JSON Lines" if files.kind == "lines" else "a folder of scenarios"
-        _check_partitions(path, what, columns, draws)
+        _check_partitions(path, what, given)
     if files.kind == "lines":
         workload = _lines(spark, path)
     elif files.kind == "documents":
         workload = _folder(spark, files)
     else:
         found = _read(spark, path, "is not Parquet", lambda reader: reader.parquet(path))
-        return _workload(found, path, keys, columns, draws)
+        return _workload(found, path, keys, given)
     return keyed(workload, keys)
 
 
@@ -115,38 +120,58 @@ def read_workload_table(
     keys: Sequence[str] = (),
     columns: Mapping[str, str] = NO_COLUMNS,
     draws: int | None = None,
+    events: Sequence[Mapping[str, Any]] | None = None,
+    application: Mapping[str, Any] = NOTHING,
 ) -> "DataFrame":
     """Read a workload from a table or view of the catalog. The arguments are those of `read_workloads`.
 
     Raises:
         InputError: if the table does not exist or has no workload, and as `read_workloads`.
     """
-    check_draws(draws)
-    return _workload(read_table(spark, name), f"table {name}", keys, columns, draws)
+    check_draws(draws, events)
+    given = _Given(columns, draws, events, application)
+    return _workload(read_table(spark, name), f"table {name}", keys, given)
 
 
-def _workload(
-    frame: "DataFrame", where: str, keys: Sequence[str], columns: Mapping[str, str], draws: int | None
-) -> "DataFrame":
+class _Given(NamedTuple):
+    """The arguments for a table with a row per partition."""
+
+    columns: Mapping[str, str]
+    draws: int | None
+    events: Sequence[Mapping[str, Any]] | None
+    application: Mapping[str, Any]
+
+
+def _workload(frame: "DataFrame", where: str, keys: Sequence[str], given: _Given) -> "DataFrame":
     """Return the workload of a table with scenarios, or of one with a row per partition."""
+    columns, draws = given.columns, given.draws
     check_columns(frame.columns, where, keys, columns)
     if not _has_partitions(frame.columns, columns):
-        _check_partitions(where, f"the columns {', '.join(frame.columns)}", columns, draws)
+        _check_partitions(where, f"the columns {', '.join(frame.columns)}", given)
         return keyed(_ordered(frame), keys)
-    given = [name for name in AMOUNTS if name in columns or name in frame.columns]
-    named: dict[str, Any] = {name: columns.get(name, name) for name in (*GROUP_COLUMNS, *given)}
-    kept = _kept(frame, [*named.values(), *keys, *([] if draws is None else [DRAW])])
-    return groups_to_workload(frame, **named, keys=keys, keep=kept, draws=draws)
+    amounts = [name for name in AMOUNTS if name in columns or name in frame.columns]
+    named: dict[str, Any] = {name: columns.get(name, name) for name in (*GROUP_COLUMNS, *amounts)}
+    fields = given.application
+    of_members = [*fields, *(value[1:] for value in fields.values() if is_column(value))]
+    kept = _kept(frame, [*named.values(), *keys, *of_members, *([] if draws is None else [DRAW])])
+    return groups_to_workload(
+        frame, **named, keys=keys, keep=kept, draws=draws, events=given.events, application=fields
+    )
 
 
-def _check_partitions(where: str, found: str, columns: Mapping[str, str], draws: int | None) -> None:
+def _check_partitions(where: str, found: str, given: _Given) -> None:
     """Check that there are no options for a table with a row per partition.
 
     Raises:
         InputError: if there are.
     """
-    for option, given in (("--columns", bool(columns)), ("--draws", draws is not None)):
-        if given:
+    for option, is_given in (
+        ("--columns", bool(given.columns)),
+        ("--draws", given.draws is not None),
+        ("--events", given.events is not None),
+        ("--member", bool(given.application)),
+    ):
+        if is_given:
             raise InputError(where, found, f"a table with a row per partition for {option}")
 
 

@@ -21,7 +21,7 @@ from tests.rebalance_spark.workloads import comparable, frame, read_scores, scen
 
 TEXTS = {f"s-{n}": scenario(partitions=5 + n, seed=n) for n in range(6)}
 JOB = identified(Job(("range", "sticky"), Fidelity.PLAN))
-CHUNK_MS = 2
+CHUNK_MS = 1
 """The scenarios under two strategies are three chunks of so much."""
 
 WAITING = '''

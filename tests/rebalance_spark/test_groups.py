@@ -6,6 +6,7 @@ import pytest
 
 from coordinator_core.errors import InputError
 from rebalance_spark import assign, groups_to_workload, read_workloads, score
+from rebalance_spark.applications import Several, read_application
 from rebalance_spark.schema import WORKLOAD_COLUMNS
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_tasks")]
@@ -195,3 +196,71 @@ def test_files_with_a_row_per_partition_are_a_workload(spark, table, tmp_path):
     carried = {"hour": 7, "team": "red", "pod": "7", "repairs": 1, "repaired": "amounts=1", "differing": None}
     assert found.scenario_id == "hour=7/pay"
     assert {name: value for name, value in found.asDict().items() if name not in COLUMNS} == carried
+
+
+APPLIED = {
+    "process_rate": "@handled",
+    "client": "librdkafka",
+    "batch_overhead": Several(["5ms", "700ms"]),
+    "config": {"max.poll.records": 100},
+}
+
+
+def test_members_have_the_application_that_is_given_and_each_value_of_a_field_makes_a_scenario(spark):
+    rows = [("g", f"m-{owner}", "t", owner, 100.0 * owner) for owner in (1, 2, 2)]
+    schema = "group string, member string, topic string, partition int, handled double"
+    table = spark.createDataFrame(rows, schema)
+    found = {row.scenario_id: row for row in groups_to_workload(table, application=APPLIED).collect()}
+    assert {name: row.batch_overhead for name, row in found.items()} == {
+        "batch_overhead=5ms/g": "5ms",
+        "batch_overhead=700ms/g": "700ms",
+    }
+    one, two = json.loads(found["batch_overhead=700ms/g"].scenario)["members"]
+    assert {name: two[name] for name in APPLIED} == {
+        "process_rate": 200.0,
+        "client": "librdkafka",
+        "batch_overhead": "700ms",
+        "config": {"max.poll.records": 100},
+    }
+    assert one["process_rate"] == 100.0
+
+
+def test_fields_of_a_table_and_events_come_with_the_workload(spark, table, tmp_path):
+    path = tmp_path / "hours"
+    table.limit(2).withColumnRenamed("hour", "records").write.parquet(str(path))
+    restart = [{"at": "1m", "rolling_restart": {"every": "20s", "down": "5s"}}]
+    (row,) = read_workloads(
+        spark, str(path), events=restart, application={"process_rate": "@records"}
+    ).collect()
+    document = json.loads(row.scenario)
+    assert (document["events"], [m["process_rate"] for m in document["members"]]) == (restart, [7, 7])
+    assert "records" not in row.asDict()
+    with pytest.raises(InputError, match="expected a table with a row per partition for --member"):
+        read_workloads(spark, "tests/data/scenarios", application={"client": "java"})
+
+
+@pytest.mark.parametrize(
+    ("application", "error"),
+    [
+        ({"colour": 1}, "application: found 'colour', expected one of"),
+        ({"owned": {}}, "application: found 'owned'"),
+        ({"client": "jav"}, "application client: found 'jav', expected"),
+        ({"process_rate": Several([5, -1])}, "application process_rate: found -1"),
+        ({"process_rate": "@nothing"}, "groups: found 'nothing', expected a column"),
+    ],
+)
+def test_a_field_that_members_cannot_have_is_refused_by_name(table, application, error):
+    with pytest.raises(InputError, match=f"^{error}"):
+        groups_to_workload(table, application=application)
+
+
+def test_fields_are_read_as_in_yaml_and_braces_have_several_values():
+    texts = ["process_rate=1000", "batch_overhead={5ms,700ms}", "start_up=[1s, 3s]", "rack=@zone"]
+    assert read_application(texts, "--member") == {
+        "process_rate": 1000,
+        "batch_overhead": Several(["5ms", "700ms"]),
+        "start_up": ["1s", "3s"],
+        "rack": "@zone",
+    }
+    with pytest.raises(InputError, match="--member: found 'client', expected FIELD=VALUE"):
+        read_application(["client"], "--member")

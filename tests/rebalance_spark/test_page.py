@@ -17,6 +17,7 @@ from rebalance_spark.advising import Advice
 from rebalance_spark.choices import Statistic
 from rebalance_spark.commands.report import as_csv, print_findings
 from rebalance_spark.findings import Figures, Findings, OnFront, Part
+from rebalance_spark.gains import Gains
 from rebalance_spark.page import as_page
 from rebalance_spark.paired import Difference
 from rebalance_spark.parts import Subjects
@@ -432,18 +433,23 @@ ADVICE = Advice(
     np.array([0, 1, 1]),
     np.array([0, 8, 6]),
     np.array([np.nan, 0.75, 0.75]),
+    np.array([np.nan, 0.01, 0.01]),
+    np.array([0, 0, 0]),
     {
-        "moved_partitions": np.array([np.nan, -30.0, -32.0]),
-        "imbalance": np.array([np.nan, 0.0, 0.0]),
-        "rounds": np.array([np.nan, 0.4, 0.4]),
+        "moved_partitions": Gains(np.array([np.nan, -30.0, -32.0]), np.array([np.nan, 1.0, 1.0])),
+        "imbalance": Gains(np.array([np.nan, 0.0, 0.0]), np.array([np.nan, 0.0, 0.0])),
+        "rounds": Gains(np.array([np.nan, 0.4, 0.4]), np.array([np.nan, 0.1, 0.1])),
     },
     {"sticky": ["rounds"]},
+    (),
+    0.05,
 )
 ADVISED = replace(TWO, figures=CHANGED, advice=ADVICE)
 VERDICT = [
-    "switch 2 of 3 groups to sticky: -31 moved_partitions, 0 imbalance; but +0.4 rounds",
+    "switch 2 of 3 groups to sticky: -31 [-32.4, -29.7] moved_partitions, 0 [0, 0] imbalance; but"
+    " +0.4 [+0.257, +0.531] rounds",
     "leave 1 of 3 groups as they are, with range (1 of them have no figures)",
-    "1 of 3 groups have figures in fewer than 6 scenarios: score more hours (--keys) or --draws",
+    "1 of 3 groups does not have enough data for a switch yet: score more hours (--keys) or --draws",
 ]
 
 
@@ -460,7 +466,10 @@ def test_after_the_rule_come_what_is_not_measured_and_what_a_switch_takes():
     advice = replace(ADVICE, strategies=["range", weighted])
     made = replace(ADVISED, fidelities=["plan"], advice=advice)
     _, changes, agreeing, stops, clients = notes(made)
-    assert changes == "Changes are those of the medians, in the mean over the groups that switch."
+    assert changes == (
+        "Changes are of the median group that switches, with intervals of 95 %. The mean difference of a"
+        " group is drawn towards those of the others, as far as chance would explain it."
+    )
     assert agreeing == (
         "The figures of each scenario alone give the strategy of its group in 75 % of them, in the mean."
     )

@@ -189,8 +189,9 @@ def _least(comparison: Comparison, best: Sequence[int]) -> str:
     if not is_compared:
         stop = agreeing("stops", len(most))
         said += f" {comparison.names(most)} {stop} them most: {as_text(medians[most[0]])}."
-    if not _all_alike(comparison, best):
-        which, seeds = comparison.names(best), len(comparison.seeds)
+    contenders = [i for i in best if i not in comparison.beaten(STOPS)]
+    if not _all_alike(comparison, contenders):
+        which, seeds = comparison.names(contenders), len(comparison.seeds)
         said += f" Which of {which} stops them least is not known from {seeds} seeds."
     return said
 

@@ -111,15 +111,15 @@ class Comparison:
         return [i for i in known if any(self.order(metric, j, i) is Order.BETTER for j in known)]
 
     def best(self, metric: MetricSpec | Dimension) -> frozenset[int]:
-        """Return the positions of the figures that none is better than, if each is better than all others.
+        """Return the positions of the fewest figures of which each is known to be better than all others.
 
-        There are none if that is not known, or if there are no others. A candidate with findings does not
-        count.
+        There are none if there are no others. A candidate with findings does not count.
         """
-        others = self.beaten(metric)
-        first = [i for i in self._known(metric) if i not in others]
-        is_known = all(self.order(metric, i, j) is Order.BETTER for i in first for j in others)
-        return frozenset(first) if others and is_known else frozenset()
+        others = set(self.beaten(metric))
+        first = {i for i in self._known(metric) if i not in others}
+        while near := {j for j in others if any(self.order(metric, i, j) is not Order.BETTER for i in first)}:
+            first, others = first | near, others - near
+        return frozenset(first) if others else frozenset()
 
     def _known(self, metric: MetricSpec | Dimension) -> list[int]:
         return [i for i in self.working if not isnan(self.candidates[i].figure(metric.name).median)]

@@ -84,7 +84,7 @@ class Figure:
     def is_as_good(self, other: "Figure", better: str = "lower", margin: float = TIE) -> bool:
         """Return whether the figure is known to be better than another one or alike, or one of the two."""
         _, high = ends(self.values, other.values, better=better)
-        return bool(high[0] <= margin)
+        return high <= margin
 
 
 UNKNOWN = Figure((nan,))

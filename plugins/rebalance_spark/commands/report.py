@@ -14,7 +14,7 @@ from rebalance_lab.cli.files import check_path, is_written_through, write_whole
 from rebalance_lab.cli.options import strategy_option
 from rebalance_lab.cli.output import print_document, stdout
 from rebalance_lab.verdicts.tables import csv_text, text_tables
-from rebalance_spark.choices import Statistic
+from rebalance_spark.choices import CHANCE, Statistic
 from rebalance_spark.commands.options import Conf, Master, check_one_of, names_in, pairs, session_of_a_command
 
 if TYPE_CHECKING:
@@ -58,6 +58,24 @@ def report(
             " measured, moved_partitions and the metric of --balance.",
         ),
     ] = None,
+    rate: Annotated[
+        float,
+        typer.Option(
+            "--chance",
+            metavar="PERCENT",
+            min=0.001,
+            max=50.0,
+            help="With --baseline: the greatest expected share of the switches that are due to chance.",
+        ),
+    ] = CHANCE,
+    across: Annotated[
+        str,
+        typer.Option(
+            metavar="COLUMN",
+            help="With --baseline: under which values of this column, such as batch_overhead, the decision of"
+            " each group is the same.",
+        ),
+    ] = "",
     advice: Annotated[
         Path | None,
         typer.Option(
@@ -125,7 +143,7 @@ def report(
     source = _workload(scored, workload, master, settings) if workload else None
     parts = (by, _column(scored, by, source)) if by else None
     deciding = [name for text in decide or () for name in names_in(text)]
-    question = Question(balance, baseline, deciding, per, parts)
+    question = Question(balance, baseline, deciding, per, parts, rate / 100, across)
     is_page = html is not None or output == "html"
     findings = found_in(scored, question, everything=is_page or everything or output == "csv", pairs=is_page)
     if advice is not None and findings.advice is not None:

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -71,6 +72,23 @@ def score(
             metavar="N",
             help="Make N scenarios of each group of a table with a row per partition. In each of them another"
             " member leaves.",
+        ),
+    ] = None,
+    member: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FIELD=VALUE",
+            help="A field of all members of such a table, as in a scenario; repeatable: process_rate=1000,"
+            " client=librdkafka. batch_overhead=@COLUMN is a column of the table, and"
+            " batch_overhead={5ms,700ms} makes a scenario of each group with each of the values.",
+        ),
+    ] = None,
+    events: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="What happens to each group of such a table, in place of a member that leaves: the list of"
+            " the events of a scenario, in YAML or JSON.",
         ),
     ] = None,
     start: Annotated[
@@ -152,6 +170,7 @@ def score(
     After an interruption, the same command computes only the missing scores. A scenario whose text has
     changed, or a strategy whose file has changed, is other work.
     """
+    from rebalance_spark.applications import check_application, read_application
     from rebalance_spark.archives import importable_here, send_to_workers
     from rebalance_spark.chunks import Kept, last_scores, todo
     from rebalance_spark.places import Folder, Table
@@ -178,6 +197,11 @@ def score(
         start,
     )
     named, own = _named(columns), names_in(keys)
+    fields = read_application(member or (), "--member")
+    check_application(fields, "--member")
+    happens = None if events is None else _events(events)
+    of_partitions: dict[str, Any] = {"keys": own, "columns": named, "draws": draws}
+    of_partitions |= {"events": happens, "application": fields}
     if workload and is_local_master(master, settings):
         check_local(workload, own, named)
     kept = Kept()
@@ -186,9 +210,9 @@ def score(
     )
     with files_named(_FILES), described(spark, "look at the workload"):
         if table:
-            workloads = read_workload_table(spark, table, keys=own, columns=named, draws=draws)
+            workloads = read_workload_table(spark, table, **of_partitions)
         else:
-            workloads = read_workloads(spark, workload, keys=own, columns=named, draws=draws)
+            workloads = read_workloads(spark, workload, **of_partitions)
         schema = scored_schema(units(workloads), job)
     send_to_workers(spark, py_files or ())
     place = Folder(out) if out else Table(out_table)
@@ -227,6 +251,22 @@ def _named(text: str) -> dict[str, str]:
         if name not in COLUMNS:
             raise InputError("--columns", repr(name), one_of(name, COLUMNS))
     return named
+
+
+def _events(path: Path) -> list[dict[str, Any]]:
+    """Return the events of a file, which the events of a scenario could be.
+
+    Raises:
+        InputError: if they could not.
+    """
+    from rebalance_lab.scenarios.files import read_document, read_text
+
+    found = read_document(read_text(path), str(path))
+    if not isinstance(found, list) or not all(isinstance(event, dict) for event in found):
+        raise InputError(
+            str(path), "no list of events", "one, such as [{at: 2m, rolling_restart: {every: 20s, down: 5s}}]"
+        )
+    return found
 
 
 def _statuses(text: str) -> list[Status]:

@@ -262,7 +262,7 @@ def test_the_advice_is_that_which_was_approved():
 def test_with_more_seeds_a_change_helps_that_does_so_with_nine_of_ten():
     now = trial("now", stops=tuple(10.0 * n for n in range(1, 11)))
     nine = trial("nine", Kind.HEARTBEAT, stops=(*(9.0 * n for n in range(1, 10)), 101.0))
-    eight = trial("eight", Kind.STATIC, stops=(*(9.0 * n for n in range(1, 9)), 91.0, 101.0))
+    eight = trial("eight", Kind.STATIC, stops=(*(9.0 * n for n in range(1, 9)), 100.0, 111.0))
     made = advised(nine, eight, now=now, seeds=range(10))
     assert made.helps(nine) == [STOPS]
     assert made.helps(eight) == []

@@ -1,0 +1,102 @@
+"""What the members of a table with a row per partition are besides: their client, and their application.
+
+Tables of monitoring systems do not have it, and stopped time depends on it: it is given with the table, for
+all members, by a column, or as several values, of which each makes a scenario of each group.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from coordinator_core.errors import InputError
+from coordinator_core.reading.suggestions import one_of
+from rebalance_lab.scenarios.application import Application
+from rebalance_lab.scenarios.fields import NewMemberFields
+from rebalance_lab.scenarios.files import load_scenario_text, read_document
+from rebalance_lab.scenarios.variants import expanded
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+
+@dataclass(frozen=True, slots=True)
+class Several:
+    """Values of a field of which each makes a scenario of each group."""
+
+    values: Sequence[Any]
+
+
+OF_COLUMN = "@"
+"""The first character of a value that names a column of the table."""
+
+_OF_TABLE = ("id", "count", "topics", "topics_pattern")
+FIELDS = tuple(
+    field.name
+    for fields in (NewMemberFields, Application)
+    for field in msgspec.structs.fields(fields)
+    if field.name not in _OF_TABLE
+)
+"""The fields of a member that can be given."""
+
+
+def read_application(texts: Sequence[str], where: str) -> dict[str, Any]:
+    """Return the fields in texts ``FIELD=VALUE``: values as in YAML, and lists of the alternatives in braces.
+
+    Raises:
+        InputError: if a text has another form.
+    """
+    found: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not value:
+            raise InputError(where, repr(text), "FIELD=VALUE, such as process_rate=1000")
+        values = [_read(each, where) for each in expanded([value], where)]
+        found[name] = Several(values) if len(values) > 1 else values[0]
+    return found
+
+
+def _read(text: str, where: str) -> Any:
+    return text if is_column(text) else read_document(text, where)
+
+
+def check_application(fields: Mapping[str, Any], where: str) -> None:
+    """Check fields of members.
+
+    Raises:
+        InputError: if there is no such field, or if it cannot have one of the values.
+    """
+    for name, value in fields.items():
+        if name not in FIELDS:
+            raise InputError(where, repr(name), one_of(name, FIELDS))
+        for each in value.values if isinstance(value, Several) else [value]:
+            if is_column(each):
+                continue
+            member = {"id": "m", "topics": ["t"], name: each}
+            document = {
+                "name": "g",
+                "duration": "1m",
+                "topics": {"t": {"partitions": 1}},
+                "members": [member],
+            }
+            try:
+                load_scenario_text(msgspec.json.encode(document).decode(), where)
+            except InputError as error:
+                raise InputError(f"{where} {name}", error.found, error.expected) from None
+
+
+def is_column(value: Any) -> bool:
+    """Return whether a value names a column of the table."""
+    return isinstance(value, str) and value.startswith(OF_COLUMN)
+
+
+def literal(value: Any) -> "Column":
+    """Return a value of a document as a column."""
+    from pyspark.sql import functions as sf
+
+    if isinstance(value, Mapping):
+        return sf.struct(*(literal(each).alias(name) for name, each in value.items()))
+    if isinstance(value, list | tuple):
+        return sf.array(*map(literal, value))
+    return sf.lit(value)
