@@ -1,5 +1,6 @@
 """The place of scores: a folder of Parquet files, or a table of the catalog."""
 
+import os
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -50,6 +51,13 @@ class Folder:
         except PySparkException as error:
             raise InputError(self.path, f"files that cannot be read ({in_short(error)})", "scores") from None
         return _checked(found.drop(*RESERVED) if set(RESERVED) & set(names) else found, self.path)
+
+    def set_aside(self, spark: "SparkSession", file: str) -> str:
+        """Give a file of the folder a name with which it is not read, and return it; "" of another file."""
+        here = self.path if "://" in self.path else os.path.abspath(self.path)
+        if context_of(spark) is None or not file.startswith(f"{here.rstrip('/')}/"):
+            return ""
+        return StoredPath(spark, file).set_aside()
 
     def leased(
         self,

@@ -35,9 +35,10 @@ class StoredPath:
 
     def __init__(self, spark: "SparkSession", path: str, name: str | None = None) -> None:
         context = context_of(spark)
-        self._path = context._jvm.org.apache.hadoop.fs.Path(path)
+        self._path_of = context._jvm.org.apache.hadoop.fs.Path
+        self._path = self._path_of(path)
         if name is not None:
-            self._path = context._jvm.org.apache.hadoop.fs.Path(self._path, name)
+            self._path = self._path_of(self._path, name)
         self._io = context._jvm.org.apache.commons.io.IOUtils
         self._files = self._path.getFileSystem(context._jsc.hadoopConfiguration())
 
@@ -60,6 +61,12 @@ class StoredPath:
             return bytes(self._io.toByteArray(stream))
         finally:
             stream.close()
+
+    def set_aside(self) -> str:
+        """Give a file a name that readers of Parquet pass over, in its folder. Return the name."""
+        name = f"_unreadable-{self._path.getName()}"
+        self._files.rename(self._path, self._path_of(self._path.getParent(), name))
+        return name
 
     def write(self, content: bytes, *, new: bool = False) -> None:
         """Write a file. A new one must not exist yet, so that one of two processes fails."""

@@ -208,6 +208,29 @@ def test_a_damaged_file_of_a_workload_is_named(lab, tmp_path):
     assert f"error: {path}: found a file that cannot be read (" in answer.err
 
 
+@pytest.mark.parametrize("left", [40, 4_000])
+def test_a_damaged_file_of_scores_is_set_aside_and_its_rows_are_computed_again(lab, tmp_path, left):
+    workload, out = write_parquet(tmp_path / "w.parquet", {"x": scenario()}), tmp_path / "scores"
+    command = ("score", workload, "--out", out, "--fidelity", "plan", "-s", "range")
+    assert lab(*command).status == 0
+    (path,) = out.rglob("*.parquet")
+    whole = path.read_bytes()
+    assert len(whole) > left
+    path.write_bytes(whole[:left])
+    refused = lab("report", out)
+    assert refused.status == 2
+    assert f"{path}: found a file that cannot be read" in refused.err
+    answer = lab(*command)
+    assert answer.status == 0, answer.err
+    aside = path.with_name(f"_unreadable-{path.name}")
+    assert f"{path} cannot be read: it is called {aside.name} now, and its rows are computed again" in (
+        " ".join(answer.err.split())
+    )
+    assert aside.read_bytes() == whole[:left]
+    assert "at java" not in answer.err
+    assert lab("report", out).out.startswith("1 scenarios, plan fidelity")
+
+
 # --- reports
 
 

@@ -1,9 +1,9 @@
 """The command ``rebalance-lab score``, which runs strategies on every scenario of a workload."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -26,11 +26,13 @@ from rebalance_spark.commands.options import (
 )
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
 
     from rebalance_spark.chunks import Kept, Todo
     from rebalance_spark.places import Place
     from rebalance_spark.rows import Job
+
+_T = TypeVar("_T")
 
 DEFAULT_STRATEGIES = ("range", "roundrobin", "sticky", "cooperative-sticky")
 _SHOWN_ERRORS = 5
@@ -216,12 +218,12 @@ def score(
         schema = scored_schema(units(workloads), job)
     send_to_workers(spark, py_files or ())
     place = Folder(out) if out else Table(out_table)
-    place.read(spark)  # a place with something else is left alone
+    _without_damaged(lambda: place.read(spark), place, spark)  # one with something else is left alone
     check_workers(spark, plugin or ())
     stopped = ""
     with place.leased(spark, job.run_id, schema):
-        with files_named(_FILES), described(spark, "look for missing scores"):
-            missing = todo(workloads, job, place, again)
+        with described(spark, "look for missing scores"):
+            missing = _without_damaged(lambda: todo(workloads, job, place, again), place, spark)
         stopped = _written(missing, job, place, kept, as_lines=progress)
     with files_named(_FILES), described(spark, "count errors"):
         scores = place.read(spark)
@@ -230,6 +232,22 @@ def score(
         complain(stopped)
     if failed or stopped:
         raise typer.Exit(int(ExitStatus.SOME_INPUTS_FAILED))
+
+
+def _without_damaged(look: Callable[[], _T], place: "Place", spark: "SparkSession") -> _T:
+    """Return what is found in a place. Files of scores that cannot be read are set aside, with a warning."""
+    from rebalance_spark.places import Folder
+    from rebalance_spark.sessions import files_named
+
+    while True:
+        try:
+            with files_named(_FILES):
+                return look()
+        except InputError as error:
+            name = place.set_aside(spark, error.where) if isinstance(place, Folder) else ""
+            if not name:
+                raise
+            warn(f"{error.where} cannot be read: it is called {name} now, and its rows are computed again")
 
 
 def _shipped(settings: dict[str, str], master: str | None) -> dict[str, str]:
