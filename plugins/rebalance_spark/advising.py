@@ -137,13 +137,13 @@ def holding(advice: Advice, alone: Mapping[str, Advice]) -> list[str]:
 
     ``all`` stands for all of them, ``none`` for none; a value in parentheses decides nothing by itself.
     """
+    same = {value: one.chosen == advice.chosen for value, one in alone.items()}
+    is_open = {value: one.is_undecided for value, one in alone.items()}
     found = []
-    for number, chosen in enumerate(advice.chosen.tolist()):
-        same = [
-            v for v, one in alone.items() if one.chosen[number] == chosen and not one.is_undecided[number]
-        ]
-        open_ = [f"({value})" for value, one in alone.items() if one.is_undecided[number]]
-        found.append("all" if len(same) == len(alone) else ", ".join([*same, *open_]) or "none")
+    for number in range(len(advice.chosen)):
+        held = [value for value in alone if same[value][number] and not is_open[value][number]]
+        texts = held + [f"({value})" for value in alone if is_open[value][number]]
+        found.append("all" if len(held) == len(alone) else ", ".join(texts) or "none")
     return found
 
 

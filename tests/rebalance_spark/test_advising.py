@@ -233,6 +233,16 @@ def test_few_great_losses_outweigh_many_small_gains(stored):
     assert (made.switches, made.chances.tolist()) == ([], [1.0])
 
 
+def test_great_losses_in_another_metric_are_a_price_though_there_are_few(stored):
+    rows = [
+        {**row(f"hour={hour}/x", strategy, moves, loss if hour == 7 else balance), "hour": hour}
+        for hour in range(12)
+        for strategy, moves, balance, loss in (("today", 5.0, 1.0, 1.0), ("other", 3.0, 0.98, 4.0))
+    ]
+    made = found(stored(rows, more=[HOUR]), baseline="today").advice
+    assert (made.switches, made.chances.tolist()) == ([], [1.0])
+
+
 def test_switches_come_first_with_the_greatest_gain_on_top(stored):
     rows = [
         row(name, strategy, moves)
@@ -253,13 +263,14 @@ def test_a_decision_says_under_which_values_of_a_column_it_holds(stored):
         "always": ((5.0, 3.0), (5.0, 4.0)),
         "fast": ((5.0, 3.0), (5.0, 5.0)),
         "few": ((5.0, 3.0), (5.0, 3.0)),
+        "few-alike": ((5.0, 5.0), (5.0, 5.0)),
     }
     rows = [
         {**row(f"batch={value}/hour={hour}/{name}", strategy, figure), "batch": value, "hour": hour}
         for name, each in moves.items()
         for value, pair in zip(("5ms", "700ms"), each, strict=True)
         for strategy, figure in zip(("today", "other"), pair, strict=True)
-        for hour in range(3 if (name, value) == ("few", "700ms") else 12)
+        for hour in range(3 if name.startswith("few") and value == "700ms" else 12)
     ]
     scored = stored(rows, more=[pa.field("batch", pa.string()), HOUR])
     advice = found(scored, baseline="today", across="batch").advice
@@ -268,6 +279,7 @@ def test_a_decision_says_under_which_values_of_a_column_it_holds(stored):
         "always": ("other", "all"),
         "fast": ("other", "5ms"),
         "few": ("other", "5ms, (700ms)"),
+        "few-alike": ("today", "5ms, (700ms)"),
     }
     assert (
         "1 of 3 switches are advised under each value of batch by itself (--advice FILE has the values)."

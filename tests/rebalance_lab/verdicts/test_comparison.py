@@ -183,9 +183,9 @@ def test_pairs_decide_where_spreads_overlap():
 
 
 def test_an_order_of_pairs_that_the_medians_contradict_is_not_known():
-    """Nine of ten pairs are better, and yet the median is that of the higher half."""
-    one = Figure((*[0.9] * 4, *[99.0] * 5, 100.0))
-    other = Figure((*[1.0] * 4, *[100.0] * 5, 1.0))
+    """Ten of eleven pairs are better by a tenth, the other one is worse by a little, and is the median."""
+    one = Figure((*[0.9] * 5, 1.05, *[90.0] * 5))
+    other = Figure((*[1.0] * 6, *[100.0] * 5))
     assert one.median > other.median
     assert one.order(other) is Order.UNKNOWN
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rebalance_lab.verdicts.rule import FEWEST_PAIRS, chances, discoveries, ends
+from rebalance_lab.verdicts.rule import FEWEST_PAIRS, chances, discoveries, ends, medians
 
 ONE = np.zeros(100, dtype=np.int64)
 
@@ -65,6 +65,34 @@ def test_what_is_better_is_so_beyond_the_margin_and_what_is_as_good_within_it():
     assert chance([-0.005] * 8, 0.01)[0] == 1 / 256
     assert chance([0.005] * 8, 0.01) == (1 / 256, 1.0)
     assert chance([0.02] * 8, 0.01) == (1.0, 0.0)
+
+
+def test_what_is_at_the_margin_is_not_better_and_is_as_good():
+    one, other = np.ones(8), np.full(8, 2.0)
+    assert chances(one, other, ONE[:8], 1, -0.5)[0][0] == 1.0
+    assert chances(other, one, ONE[:8], 1, 0.5)[0][0] == 1 / 256
+
+
+def test_equal_differences_have_the_mean_of_their_ranks():
+    """A fall to the half, and a rise to the double, are a half of the greater value."""
+    for differences in ([-0.5] * 3 + [1.0] * 3, [1.0] * 3 + [-0.5] * 3):
+        assert chance(differences)[1] == 0.5
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.floats(0.5, 2)), min_size=20, max_size=40))
+def test_subjects_are_as_if_each_was_alone(drawn):
+    subjects = np.array([subject for subject, _ in drawn])
+    one = np.array([value for _, value in drawn])
+    together = np.array(chances(one, np.ones(len(one)), subjects, 3, 0.0))
+    for subject in set(subjects.tolist()):
+        alone = one[subjects == subject]
+        expected = chances(alone, np.ones(len(alone)), ONE[: len(alone)], 1, 0.0)
+        assert together[:, subject] == pytest.approx(np.ravel(expected))
+
+
+def test_medians_are_of_the_known_values_of_each_subject():
+    found = medians(np.array([np.nan, 1, 3, np.nan, 5, np.nan]), np.array([0, 0, 0, 1, 0, 2]), 4)
+    assert found.tolist() == pytest.approx([3, np.nan, np.nan, np.nan], nan_ok=True)
 
 
 def test_subjects_are_tested_by_themselves():
