@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rebalance_spark.assigning import register_functions as register_functions
     from rebalance_spark.generator import register_generator as register_generator
     from rebalance_spark.groups import groups_to_workload as groups_to_workload
+    from rebalance_spark.partitions import partitions_to_workload as partitions_to_workload
     from rebalance_spark.scoring import score as score
     from rebalance_spark.sessions import spark_session as spark_session
     from rebalance_spark.sources import read_workload_table as read_workload_table
@@ -35,6 +36,7 @@ _NAMES = {
     "assigning": ("assign", "register_functions"),
     "generator": ("register_generator",),
     "groups": ("groups_to_workload",),
+    "partitions": ("partitions_to_workload",),
     "scoring": ("score",),
     "sessions": ("spark_session",),
     "sources": ("read_workload_table", "read_workloads"),

@@ -58,9 +58,10 @@ def gains(one: Floats, today: Floats, subjects: Numbers, count: int) -> Gains:
     figures of the pairs. The variance between the subjects is that of DerSimonian and Laird (1986). A subject
     without scenarios has no gain. If each has one, chance is not known: the deviations are NaN.
     """
-    known = ~np.isnan(one - today)
+    with np.errstate(invalid="ignore"):  # of infinities
+        known = np.isfinite(one - today)
     subjects, greater = subjects[known], np.maximum(np.abs(one), np.abs(today))[known]
-    pairs = (one - today)[known]
+    pairs = one[known] - today[known]
     sizes = np.bincount(subjects, minlength=count).astype(np.float64)
     some = sizes > 0
     scales = np.divide(np.bincount(subjects, greater, count), sizes, out=np.ones(count), where=some)

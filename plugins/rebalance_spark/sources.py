@@ -24,6 +24,7 @@ from rebalance_spark.groups import (
     check_draws,
     groups_to_workload,
 )
+from rebalance_spark.partitions import with_rates
 from rebalance_spark.places import read_table
 from rebalance_spark.schema import (
     ARROW,
@@ -76,6 +77,8 @@ def read_workloads(
     draws: int | None = None,
     events: Sequence[Mapping[str, Any]] | None = None,
     application: Mapping[str, Any] = NOTHING,
+    members: str = "",
+    interval_ms: int = 1_000,
 ) -> "DataFrame":
     """Read a workload. The kind of the files decides how.
 
@@ -91,7 +94,8 @@ def read_workloads(
     workload are kept. `keys`: columns, also those of partitions, that are put before the ``scenario_id``, as
     ``dt=2026-01-01/hour=7/payments``. The other arguments are for a table with a row per partition, and those
     of `groups_to_workload`; `columns` has the names of its columns where they differ (``group`` ->
-    ``consumer_group``).
+    ``consumer_group``). With `members`, a path of Parquet with the members of groups, the input is a table of
+    rates: `interval_ms` and what the two have is as for `partitions_to_workload`.
 
     Raises:
         InputError: if the path does not exist or has none of these, if a column does not exist, or if the
@@ -100,6 +104,8 @@ def read_workloads(
     check_draws(draws, events)
     given = _Given(columns, draws, events, application)
     files = _Files(spark, path)
+    if members and files.kind != "parquet":
+        raise InputError(path, "no Parquet", "a table of rates for --members")
     if files.kind in ("lines", "documents"):
         what = "JSON Lines" if files.kind == "lines" else "a folder of scenarios"
         _check_partitions(path, what, given)
@@ -109,6 +115,11 @@ def read_workloads(
         workload = _folder(spark, files)
     else:
         found = _read(spark, path, "is not Parquet", lambda reader: reader.parquet(path))
+        if members:
+            owners = _read(spark, members, "is not Parquet", lambda reader: reader.parquet(members))
+            found = with_rates(found, owners, interval_ms=interval_ms, columns=columns, keys=keys)
+            own = {name: column for name, column in columns.items() if name not in AMOUNTS}
+            given = given._replace(columns=own)
         return _workload(found, path, keys, given)
     return keyed(workload, keys)
 

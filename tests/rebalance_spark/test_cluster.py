@@ -62,7 +62,7 @@ import sys
 from rebalance_lab.cli.main import run
 from rebalance_spark import chunks
 
-chunks.CHUNK_MS = 1
+chunks.CHUNK_MS = 2
 run()
 """
 
@@ -211,35 +211,3 @@ def test_scores_are_those_of_one_machine_although_driver_and_executor_are_killed
     assert [line.split()[1:] for line in answer.splitlines()[1:]] == [["6", "0", "0"]] * 2
     expected = scored_here(Job((f"{tmp_path}/waiting.py:Waiting", "sticky"), Fidelity.PLAN), TEXTS)
     assert json.dumps(read_scores(out)) == json.dumps(expected)
-
-
-@pytest.fixture
-def disk(tmp_path):
-    """A small file system, and the call that makes it larger."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=100k", "tmpfs", folder]
-    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True).returncode:
-        pytest.skip("no file system can be mounted here")
-    yield folder, lambda: subprocess.run(["mount", "-o", "remount,size=20m", folder], check=True)
-    subprocess.run(["umount", folder], check=True)
-
-
-def test_a_disk_that_was_full_has_the_scores_of_one_machine_when_there_is_room(driver, disk, tmp_path):
-    folder, grow = disk
-    source, shared = (
-        write_parquet(tmp_path / "workload.parquet", TEXTS),
-        ("--conf", f"spark.executorEnv.PYTHONPATH={PATHS}"),
-    )
-    first = driver(source, "--out", folder / "out", *shared, python=sys.executable)
-    _, err = first.communicate(timeout=PATIENCE)
-    assert first.returncode == 1
-    assert "error: Spark gave up" in err
-    assert "No space left on device" in err
-    assert len(read_scores(folder / "out")) < 2 * len(TEXTS)
-    grow()
-    second = driver(source, "--out", folder / "out", *shared, python=sys.executable)
-    _, err = second.communicate(timeout=PATIENCE)
-    assert second.returncode == 0, err
-    expected = scored_here(Job((f"{tmp_path}/waiting.py:Waiting", "sticky"), Fidelity.PLAN), TEXTS)
-    assert json.dumps(read_scores(folder / "out")) == json.dumps(expected)

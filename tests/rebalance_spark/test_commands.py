@@ -2,6 +2,8 @@
 
 import csv
 import io
+import shutil
+import subprocess
 import zipfile
 
 import pyarrow as pa
@@ -229,6 +231,32 @@ def test_a_damaged_file_of_scores_is_set_aside_and_its_rows_are_computed_again(l
     assert aside.read_bytes() == whole[:left]
     assert "at java" not in answer.err
     assert lab("report", out).out.startswith("1 scenarios, plan fidelity")
+
+
+@pytest.fixture
+def disk(tmp_path):
+    """A small file system, and the call that makes it larger."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=30k", "tmpfs", folder]
+    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("no file system can be mounted here")
+    yield folder, lambda: subprocess.run(["mount", "-o", "remount,size=20m", folder], check=True)
+    subprocess.run(["umount", folder], check=True)
+
+
+def test_a_disk_that_was_full_has_all_scores_when_there_is_room(lab, disk, tmp_path):
+    folder, grow = disk
+    workload = write_parquet(tmp_path / "w.parquet", {f"x-{n}": scenario() for n in range(4)})
+    command = ("score", workload, "--fidelity", "plan", "-s", "range", "-s", "sticky", "--out")
+    full = lab(*command, folder / "out")
+    assert full.status == 1
+    assert "error: Spark gave up" in full.err
+    assert "No space left on device" in full.err
+    grow()
+    assert lab(*command, folder / "out").status == 0
+    assert lab(*command, tmp_path / "out").status == 0
+    assert lab("report", folder / "out", "--all") == lab("report", tmp_path / "out", "--all")
 
 
 # --- reports

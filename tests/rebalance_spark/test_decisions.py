@@ -61,7 +61,7 @@ def test_a_group_with_few_scenarios_is_drawn_towards_the_others_and_one_with_man
 
 
 def test_scenarios_without_one_of_the_figures_do_not_count():
-    found = of(([3, np.nan, 3], [5, 9, 5]), ([np.nan], [5]), ([4, 4], [5, 5]))
+    found = of(([3, np.nan, np.inf, np.inf, 3], [5, 9, 5, np.inf, 5]), ([np.nan], [5]), ([4, 4], [5, 5]))
     assert found.means[0] == pytest.approx(-2)
     assert np.isnan(found.means[1])
 

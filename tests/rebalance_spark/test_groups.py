@@ -5,7 +5,7 @@ import json
 import pytest
 
 from coordinator_core.errors import InputError
-from rebalance_spark import assign, groups_to_workload, read_workloads, score
+from rebalance_spark import assign, groups_to_workload, partitions_to_workload, read_workloads, score
 from rebalance_spark.applications import Several, read_application
 from rebalance_spark.schema import WORKLOAD_COLUMNS
 
@@ -264,3 +264,34 @@ def test_fields_are_read_as_in_yaml_and_braces_have_several_values():
     }
     with pytest.raises(InputError, match="--member: found 'client', expected FIELD=VALUE"):
         read_application(["client"], "--member")
+
+
+RATES = [("orders", 0, 3_600, 7), ("orders", 1, 7_200, 7), ("orders", 0, 36_000, 8)]
+OWNERS = [("pay", "a", "orders", 0), ("pay", "b", "orders", 1), ("ship", "x", "orders", 0)]
+
+
+def test_rates_and_members_are_two_tables_and_rates_are_records_in_an_interval(spark, tmp_path):
+    rates = spark.createDataFrame(RATES, "topic string, partition int, records long, hour int")
+    members = spark.createDataFrame(OWNERS, "team string, pod string, topic string, partition int")
+    columns = {"group": "team", "member": "pod", "rate": "records"}
+    made = partitions_to_workload(rates, members, interval_ms=3_600_000, columns=columns, keys=["hour"])
+    found = {row.scenario_id: json.loads(row.scenario)["topics"] for row in made.collect()}
+    assert found == {
+        "hour=7/pay": {"orders": {"partitions": 2, "rates": [1.0, 2.0]}},
+        "hour=7/ship": {"orders": {"partitions": 1, "rates": [1.0]}},
+        "hour=8/pay": {"orders": {"partitions": 2, "rates": [10.0, 0.0]}},
+        "hour=8/ship": {"orders": {"partitions": 1, "rates": [10.0]}},
+    }
+    rates.write.parquet(str(tmp_path / "rates"))
+    members.write.parquet(str(tmp_path / "members"))
+    read = read_workloads(
+        spark,
+        str(tmp_path / "rates"),
+        members=str(tmp_path / "members"),
+        interval_ms=3_600_000,
+        columns=columns,
+        keys=["hour"],
+    )
+    assert {row.scenario_id: json.loads(row.scenario)["topics"] for row in read.collect()} == found
+    with pytest.raises(InputError, match="rates: found 'rate', expected one of topic, partition, records"):
+        partitions_to_workload(rates, members)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from coordinator_core.errors import InputError
+from coordinator_core.reading.durations import parse_duration
 from coordinator_core.reading.suggestions import one_of
 from coordinator_core.registry.registry import default_registry
 from rebalance_lab.cli.options import strategy_option
@@ -76,6 +77,20 @@ def score(
             " member leaves.",
         ),
     ] = None,
+    members: Annotated[
+        str,
+        typer.Option(
+            metavar="INPUT",
+            help="The members of groups, in Parquet with group, member, topic and partition. The input has"
+            " the rates then: topic, partition and rate, and lag if it is known.",
+        ),
+    ] = "",
+    interval: Annotated[
+        str,
+        typer.Option(
+            metavar="DURATION", help="With --members: the rates are records in so long, such as 1h."
+        ),
+    ] = "1s",
     member: Annotated[
         list[str] | None,
         typer.Option(
@@ -184,6 +199,8 @@ def score(
 
     check_one_of("score", workload, "INPUT, the path of a workload,", table, "--table")
     check_one_of("score", out, "--out", out_table, "--out-table")
+    if members and table:
+        raise InputError("--members", "--table", "INPUT, a path of the table with rates")
     again = _statuses(retry)
     settings = pairs(conf, "--conf")
     importable_here(py_files or ())
@@ -204,7 +221,7 @@ def score(
     happens = None if events is None else _events(events)
     of_partitions: dict[str, Any] = {"keys": own, "columns": named, "draws": draws}
     of_partitions |= {"events": happens, "application": fields}
-    if workload and is_local_master(master, settings):
+    if workload and not members and is_local_master(master, settings):
         check_local(workload, own, named)
     kept = Kept()
     spark = session_of_a_command(
@@ -214,7 +231,10 @@ def score(
         if table:
             workloads = read_workload_table(spark, table, **of_partitions)
         else:
-            workloads = read_workloads(spark, workload, **of_partitions)
+            length_ms = parse_duration(interval, "--interval")
+            workloads = read_workloads(
+                spark, workload, members=members, interval_ms=length_ms, **of_partitions
+            )
         schema = scored_schema(units(workloads), job)
     send_to_workers(spark, py_files or ())
     place = Folder(out) if out else Table(out_table)
