@@ -7,7 +7,7 @@ scenarios: its hours, and its draws.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -27,10 +27,13 @@ from rebalance_lab.verdicts.rule import (
     order,
 )
 from rebalance_lab.verdicts.words import listed_names
-from rebalance_spark.gains import Gains, Typical, gains, typical
+from rebalance_spark.gains import Floats, Gains, Numbers, Typical, gains, typical
 from rebalance_spark.groups import DRAW, REPAIRS
 from rebalance_spark.parts import Subjects
 from rebalance_spark.stored import NO_ROW, Figures2D, Scored, encoded
+
+Pairs: TypeAlias = tuple[Floats, Floats, Numbers, int]
+"""The figures of two strategies, the number of the subject of each pair, and the number of subjects."""
 
 BY_COUNT, BY_RATE = "imbalance", "weighted_imbalance"
 
@@ -104,18 +107,18 @@ class Advice:
     @property
     def reasons(self) -> list[str]:
         """The reason for the strategy of each subject."""
-        columns = (self.scenarios, self.needed, self.is_undecided, self.chosen != self._today)
+        columns = (self.scenarios, self.needed, self.is_undecided, self.is_switching)
         return [_reason(*each) for each in zip(*(column.tolist() for column in columns), strict=True)]
 
     @property
     def is_undecided(self) -> npt.NDArray[np.bool_]:
         """Whether more scenarios of each subject could show that a switch is better."""
-        stays = self.chosen == self._today
-        return np.asarray((self.scenarios < FEWEST_PAIRS) | (stays & (self.needed > 0)))
+        return np.asarray((self.scenarios < FEWEST_PAIRS) | (~self.is_switching & (self.needed > 0)))
 
     @property
-    def _today(self) -> int:
-        return self.strategies.index(self.baseline)
+    def is_switching(self) -> npt.NDArray[np.bool_]:
+        """Whether another strategy is advised for each subject."""
+        return np.asarray(self.chosen != self.strategies.index(self.baseline))
 
     @property
     def rule(self) -> str:
@@ -324,7 +327,7 @@ def place_of(baseline: str, scored: Scored) -> int:
     return scored.strategies.index(baseline)
 
 
-def dominance(pairs: Sequence[tuple[Any, Any, Any, int]]) -> tuple[npt.NDArray[np.float64], ...]:
+def dominance(pairs: Sequence[Pairs]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Test that one strategy dominates another: better in at least one metric, and as good in the others.
 
     ``pairs`` has the arguments of `rule.chances` for each metric. It returns for each subject the p, and the
@@ -345,14 +348,14 @@ def dominance(pairs: Sequence[tuple[Any, Any, Any, int]]) -> tuple[npt.NDArray[n
     return np.minimum(found, 1.0), np.minimum(np.max(shares, axis=0), np.min(good_shares, axis=0))
 
 
-def _apart(one: Any, other: Any, subjects: Any, count: int) -> npt.NDArray[np.float64]:
+def _apart(one: Floats, other: Floats, subjects: Numbers, count: int) -> Floats:
     """Return the difference of the means of each subject, as a share of the greater one."""
     known = ~np.isnan(one - other)
     first, second = (np.bincount(subjects[known], v[known], count).astype(np.float64) for v in (one, other))
     return differences(first, second)
 
 
-def _differs(one: Any, other: Any, subjects: Any, count: int) -> npt.NDArray[np.int64]:
+def _differs(one: Floats, other: Floats, subjects: Numbers, count: int) -> Numbers:
     """Return for each subject 1 if any of its pairs differ by more than the margin, else 0."""
     apart = np.abs(differences(one, other)) > TIE
     return np.asarray(np.bincount(subjects, apart, count) > 0, dtype=np.int64)
@@ -421,9 +424,8 @@ def advice_table(scored: Scored, advice: Advice) -> pa.Table:
         ends = {"low": change.low, "high": change.high} if metric in advice.decisive else {}
         for name, values in {"change": change.means, **ends}.items():
             columns[f"{metric}_{name}"] = pa.array(values, from_pandas=True)
-    stays = advice.chosen == advice.strategies.index(advice.baseline)
     greatest = -np.abs(np.nan_to_num(advice.changes[advice.metrics[0]].means))
-    return pa.table(columns).take(pa.array(np.lexsort((greatest, stays))))
+    return pa.table(columns).take(pa.array(np.lexsort((greatest, ~advice.is_switching))))
 
 
 def first_draws(scored: Scored) -> npt.NDArray[np.bool_]:

@@ -41,24 +41,21 @@ FIELDS = tuple(
 """The fields of a member that can be given."""
 
 
-def read_application(texts: Sequence[str], where: str) -> dict[str, Any]:
-    """Return the fields in texts ``FIELD=VALUE``: values as in YAML, and lists of the alternatives in braces.
+def read_application(texts: Mapping[str, str], where: str) -> dict[str, Any]:
+    """Return fields with the values of their texts: as in YAML, and `Several` of alternatives in braces.
 
     Raises:
         InputError: if a text has another form.
     """
     found: dict[str, Any] = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not equals or not value:
-            raise InputError(where, repr(text), "FIELD=VALUE, such as process_rate=1000")
-        values = [_read(each, where) for each in expanded([value], where)]
+    for name, text in texts.items():
+        values = [_read(each, where) for each in expanded([text], where)]
         found[name] = Several(values) if len(values) > 1 else values[0]
     return found
 
 
 def _read(text: str, where: str) -> Any:
-    return text if is_column(text) else read_document(text, where)
+    return text if column_of(text) else read_document(text, where)
 
 
 def check_application(fields: Mapping[str, Any], where: str) -> None:
@@ -71,7 +68,7 @@ def check_application(fields: Mapping[str, Any], where: str) -> None:
         if name not in FIELDS:
             raise InputError(where, repr(name), one_of(name, FIELDS))
         for each in value.values if isinstance(value, Several) else [value]:
-            if is_column(each):
+            if column_of(each):
                 continue
             member = {"id": "m", "topics": ["t"], name: each}
             document = {
@@ -86,9 +83,9 @@ def check_application(fields: Mapping[str, Any], where: str) -> None:
                 raise InputError(f"{where} {name}", error.found, error.expected) from None
 
 
-def is_column(value: Any) -> bool:
-    """Return whether a value names a column of the table."""
-    return isinstance(value, str) and value.startswith(OF_COLUMN)
+def column_of(value: Any) -> str:
+    """Return the column of the table that a value names, "" if it names none."""
+    return value[1:] if isinstance(value, str) and value.startswith(OF_COLUMN) else ""
 
 
 def literal(value: Any) -> "Column":

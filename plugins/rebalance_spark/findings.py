@@ -444,7 +444,8 @@ def _advice(
 
     def made(rows: npt.NDArray[np.bool_]) -> Advice:
         inside = {metric: np.where(rows[:, None], grid, np.nan) for metric, grid in grids.items()}
-        return advise(scored, question.baseline, subjects, inside, deciding, higher, counts, question.rate)
+        counted = None if counts is None else np.where(rows[:, None], counts, np.nan)
+        return advise(scored, question.baseline, subjects, inside, deciding, higher, counted, question.rate)
 
     advice = made(np.ones(len(scored.scenarios), dtype=np.bool_))
     if not question.across:

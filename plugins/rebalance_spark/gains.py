@@ -10,13 +10,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from rebalance_spark.paired import MOST_BLOCKS, RESAMPLES, SEED
+
 Floats = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.int64]
-
-SEED = 18
-DRAWS = 1_000
-MOST_DRAWN = 2_000
-"""The most subjects whose gains are drawn for an interval."""
 
 KIN = 20.0
 """Scenarios that the variance within all subjects counts as, beside those of the subject itself."""
@@ -43,12 +40,11 @@ class Gains(NamedTuple):
 
 
 class Typical(NamedTuple):
-    """The median gain of several subjects with its interval of 95 %, and their sum."""
+    """The median gain of several subjects with its interval of 95 %."""
 
     median: float
     low: float
     high: float
-    total: float
 
 
 def gains(one: Floats, today: Floats, subjects: Numbers, count: int) -> Gains:
@@ -102,13 +98,16 @@ def _kin(means: Floats, noise: Floats) -> tuple[float, float, float]:
 
 
 def typical(found: Gains, rows: npt.NDArray[np.bool_]) -> Typical:
-    """Return the median of the known gains of some subjects, and their sum. NaN without any."""
+    """Return the median of the known gains of some subjects, NaN without any.
+
+    The interval is of draws from all of them, or from `MOST_BLOCKS` of them.
+    """
     means, deviations = (values[rows & ~np.isnan(found.means)] for values in found)
     if not len(means):
-        return Typical(np.nan, np.nan, np.nan, np.nan)
+        return Typical(np.nan, np.nan, np.nan)
     random = np.random.default_rng(SEED)
-    places = random.permutation(len(means))[:MOST_DRAWN]
-    noise = random.standard_normal((DRAWS, len(places)))
+    places = random.permutation(len(means))[:MOST_BLOCKS]
+    noise = random.standard_normal((RESAMPLES, len(places)))
     medians = np.median(means[places] + deviations[places] * noise, axis=1)
     low, high = np.percentile(medians, [2.5, 97.5])
-    return Typical(float(np.median(means)), float(low), float(high), float(means.sum()))
+    return Typical(float(np.median(means)), float(low), float(high))

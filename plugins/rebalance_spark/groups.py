@@ -11,7 +11,7 @@ import msgspec
 from coordinator_core.errors import InputError
 from coordinator_core.model import MOST_PARTITIONS
 from rebalance_lab.scenarios.groups import SCENARIO_DURATION
-from rebalance_spark.applications import Several, check_application, is_column, literal
+from rebalance_spark.applications import Several, check_application, column_of, literal
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -107,7 +107,7 @@ def groups_to_workload(
     by = ["_id"]
     named = {"_group": group, "_member": member, "_topic": topic, "_partition": partition}
     named |= {name: column for name, column in (("_rate", rate), ("_lag", lag)) if column is not None}
-    of_columns = {name: value[1:] for name, value in application.items() if is_column(value)}
+    of_columns = {name: column for name, value in application.items() if (column := column_of(value))}
     named |= {f"_field_{name}": column for name, column in of_columns.items()}
     rows = _flat(table, named, keys, keep)
     rows = rows.repartition(*by)  # one exchange in place of one for each aggregation below
@@ -123,7 +123,12 @@ def groups_to_workload(
     topics = _topics(once.where("_topic is not null"), by, rate is not None, lag is not None)
     owned = _owned(once.where("_topic is not null and _member is not null"), by)
     fields = [sf.max(f"_field_{name}").alias(f"_field_{name}") for name in of_columns]
-    everyone = rows.where("_member is not null").groupBy(*by, "_member").agg(sf.count("*"), *fields)
+    of_members = rows.where("_member is not null")
+    everyone = (
+        of_members.groupBy(*by, "_member").agg(*fields)
+        if fields
+        else of_members.select(*by, "_member").distinct()
+    )
     members = everyone.join(owned, [*by, "_member"], "left")
     nothing = sf.array().cast(_OWNED)
     listed = members.groupBy(*by).agg(
@@ -313,7 +318,7 @@ def _field(member: "Column", name: str, value: Any) -> "Column":
     """Return a field of a member: of a column of the table, one of several values, or the same for all."""
     from pyspark.sql import functions as sf
 
-    if is_column(value):
+    if column_of(value):
         return member[f"_field_{name}"]
     return sf.col(f"_several_{name}") if isinstance(value, Several) else literal(value)
 

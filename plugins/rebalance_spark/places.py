@@ -53,7 +53,7 @@ class Folder:
         return _checked(found.drop(*RESERVED) if set(RESERVED) & set(names) else found, self.path)
 
     def set_aside(self, spark: "SparkSession", file: str) -> str:
-        """Give a file of the folder a name with which it is not read, and return it; "" of another file."""
+        """Give a file of the folder a name with which it is not read, and return it; "" if not."""
         here = self.path if "://" in self.path else os.path.abspath(self.path)
         if context_of(spark) is None or not file.startswith(f"{here.rstrip('/')}/"):
             return ""

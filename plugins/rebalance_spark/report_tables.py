@@ -100,7 +100,7 @@ def notes(findings: Findings) -> list[str]:
             f" of a {one} is drawn towards those of the others, as far as chance would explain it."
         )
     if advice.holds and advice.switches:
-        switching = advice.chosen != advice.strategies.index(advice.baseline)
+        switching = advice.is_switching
         held = sum(h == "all" for h, each in zip(advice.holds, switching, strict=True) if each)
         found.append(
             f"{held:,} of {int(switching.sum()):,} switches are advised under each value of {findings.across}"

@@ -5,14 +5,13 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from coordinator_core.errors import InputError
 from coordinator_core.registry.registry import default_registry
 from rebalance_lab.scenarios.files import read_text
 from rebalance_lab.scenarios.portable import portable_scenario
-from rebalance_spark.applications import is_column
+from rebalance_spark.applications import column_of
 from rebalance_spark.documents import kinds_of_others, unreadable, workload_row
 from rebalance_spark.groups import (
     DIFFERING,
@@ -65,15 +64,13 @@ _EXPECTED = (
 AMOUNTS = ("rate", "lag")
 """The columns that a table of partitions may have."""
 
-NO_COLUMNS: Mapping[str, str] = MappingProxyType({})
-
 
 def read_workloads(
     spark: "SparkSession",
     path: str,
     *,
     keys: Sequence[str] = (),
-    columns: Mapping[str, str] = NO_COLUMNS,
+    columns: Mapping[str, str] = NOTHING,
     draws: int | None = None,
     events: Sequence[Mapping[str, Any]] | None = None,
     application: Mapping[str, Any] = NOTHING,
@@ -129,7 +126,7 @@ def read_workload_table(
     name: str,
     *,
     keys: Sequence[str] = (),
-    columns: Mapping[str, str] = NO_COLUMNS,
+    columns: Mapping[str, str] = NOTHING,
     draws: int | None = None,
     events: Sequence[Mapping[str, Any]] | None = None,
     application: Mapping[str, Any] = NOTHING,
@@ -163,7 +160,7 @@ def _workload(frame: "DataFrame", where: str, keys: Sequence[str], given: _Given
     amounts = [name for name in AMOUNTS if name in columns or name in frame.columns]
     named: dict[str, Any] = {name: columns.get(name, name) for name in (*GROUP_COLUMNS, *amounts)}
     fields = given.application
-    of_members = [*fields, *(value[1:] for value in fields.values() if is_column(value))]
+    of_members = [*fields, *filter(None, map(column_of, fields.values()))]
     kept = _kept(frame, [*named.values(), *keys, *of_members, *([] if draws is None else [DRAW])])
     return groups_to_workload(
         frame, **named, keys=keys, keep=kept, draws=draws, events=given.events, application=fields
@@ -187,7 +184,7 @@ def _check_partitions(where: str, found: str, given: _Given) -> None:
 
 
 def check_columns(
-    columns: Sequence[str], where: str, keys: Sequence[str] = (), named: Mapping[str, str] = NO_COLUMNS
+    columns: Sequence[str], where: str, keys: Sequence[str] = (), named: Mapping[str, str] = NOTHING
 ) -> None:
     """Check the names of the columns of a table. ``named``: those of a table with a row per partition.
 
@@ -236,7 +233,7 @@ def _kept(frame: "DataFrame", used: Sequence[str]) -> list[str]:
     return [n for n, k in kinds.items() if isinstance(k, AtomicType) and not isinstance(k, VariantType)]
 
 
-def check_local(path: str, keys: Sequence[str] = (), columns: Mapping[str, str] = NO_COLUMNS) -> None:
+def check_local(path: str, keys: Sequence[str] = (), columns: Mapping[str, str] = NOTHING) -> None:
     """Check the columns of Parquet files of this machine without Spark. Other files are not checked.
 
     Raises:

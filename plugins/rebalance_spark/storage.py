@@ -63,10 +63,9 @@ class StoredPath:
             stream.close()
 
     def set_aside(self) -> str:
-        """Give a file a name that readers of Parquet pass over, in its folder. Return the name."""
+        """Give a file a name that readers of Parquet pass over, in its folder, and return it; "" if not."""
         name = f"_unreadable-{self._path.getName()}"
-        self._files.rename(self._path, self._path_of(self._path.getParent(), name))
-        return name
+        return name if self._files.rename(self._path, self._path_of(self._path.getParent(), name)) else ""
 
     def write(self, content: bytes, *, new: bool = False) -> None:
         """Write a file. A new one must not exist yet, so that one of two processes fails."""

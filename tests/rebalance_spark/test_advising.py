@@ -223,6 +223,28 @@ def test_the_hours_of_a_group_have_one_decision_by_their_pairs(stored):
     assert title_of(made) == "108 scenarios of 9 groups, plan fidelity"
 
 
+def test_a_group_with_rates_is_not_counted_under_a_value_under_which_it_has_no_scenarios(stored):
+    more = [pa.field("weighted_imbalance", pa.float64()), pa.field("batch", pa.string()), HOUR]
+    rows = [
+        {
+            **row(f"batch={batch}/hour={hour}/{name}", strategy, 1.0, balance),
+            "weighted_imbalance": balance if name == "rated" else None,
+            "batch": batch,
+            "hour": hour,
+        }
+        for name, batches in (("rated", ["5ms"]), ("bare", ["5ms", "700ms"]))
+        for batch in batches
+        for strategy, balance in (("today", 2.0), ("other", 1.0))
+        for hour in range(12)
+    ]
+    question = {"baseline": "today", "deciding": ["weighted_imbalance"], "across": "batch"}
+    advice = found(stored(rows, more=more), **question).advice
+    assert dict(zip(advice.subjects.names, advice.holds, strict=True)) == {
+        "bare": "all",
+        "rated": "5ms, (700ms)",
+    }
+
+
 def test_few_great_losses_outweigh_many_small_gains(stored):
     rows = [
         {**row(f"hour={hour}/x", strategy, moves), "hour": hour}

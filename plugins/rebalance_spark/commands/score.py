@@ -216,7 +216,7 @@ def score(
         start,
     )
     named, own = _named(columns), names_in(keys)
-    fields = read_application(member or (), "--member")
+    fields = read_application(pairs(member, "--member"), "--member")
     check_application(fields, "--member")
     happens = None if events is None else _events(events)
     of_partitions: dict[str, Any] = {"keys": own, "columns": named, "draws": draws}
