@@ -46,6 +46,9 @@ class _Broker(Node):
 
     coordinator: Coordinator | None
     to_replicas: Way
+    commits_of: dict[str, Way]
+    """Where the commits of each client go. They wait for the group's records, and not for each other: most
+    commits are left out (`simulation.skipping`), and one that is sent must not depend on which are."""
 
 
 class Brokers:
@@ -297,8 +300,7 @@ class Brokers:
 
     def leave_out_commits(self, node: int, client: str, count: int) -> None:
         """Count commits of a client that are left out."""
-        sent, kind = self._brokers[node].to_replicas.sent, f"commits of {client}"
-        sent[kind] = sent.get(kind, 0) + count
+        self._way_of_commits(self._brokers[node], client).count(_kind_of_commits(client), count)
 
     def commit(self, node: int, request: m.OffsetCommitRequest, *, client: str, at_ms: int) -> None:
         """Take note of the last commit that is left out: it arrives at ``at_ms``, and is stored."""
@@ -355,6 +357,7 @@ class Brokers:
         random = Random(self._random.getrandbits(64))
         broker.coordinator = Coordinator(node, self._config, random, self._parts)
         broker.to_replicas = Way(self._network, f"replicas of broker {node}", rank)
+        broker.commits_of = {}
         return broker
 
     def _emit_of_offsets(self, event: ev.Event) -> None:
@@ -399,11 +402,18 @@ class Brokers:
 
     def _replicate(self, broker: _Broker, append: Append, client: str) -> None:
         """Append the records when the replicas have them, after a round trip, in order."""
-        commits = isinstance(append.records, CommittedOffsets)
-        kind = f"commits of {client}" if commits else ""
-        is_late = self._clock.now_ms < self._log_is_late_until_ms
-        broker.to_replicas.late_ms = self._log_late_ms if is_late else 0
-        broker.to_replicas.send(self._appended, (broker, append), kind, is_cause=not commits, is_safe=True)
+        way, kind = broker.to_replicas, ""
+        if commits := isinstance(append.records, CommittedOffsets):
+            way, kind = self._way_of_commits(broker, client), _kind_of_commits(client)
+            way.last_ms = max(way.last_ms, broker.to_replicas.last_ms)
+        way.late_ms = self._log_late_ms if self._clock.now_ms < self._log_is_late_until_ms else 0
+        way.send(self._appended, (broker, append), kind, is_cause=not commits, is_safe=True)
+
+    def _way_of_commits(self, broker: _Broker, client: str) -> Way:
+        way = broker.commits_of.get(client)
+        if way is None:
+            way = broker.commits_of[client] = broker.to_replicas.beside()
+        return way
 
     def _appended(self, broker: _Broker, append: Append) -> None:
         if broker.coordinator is None:
@@ -486,3 +496,7 @@ def _elected(node: int, coordinator: Coordinator, group_id: str) -> ev.Coordinat
         generation=group.generation,
         members=list(group.members),
     )
+
+
+def _kind_of_commits(client: str) -> str:
+    return f"commits of {client}"

@@ -138,6 +138,10 @@ class Way:
         self.sent: dict[str, int] = {}
         """The number of messages that were sent, by kind."""
 
+    def beside(self) -> "Way":
+        """Return a way to the same place, whose messages do not wait for those of this one."""
+        return Way(self._network, self._name, self._rank)
+
     def dice(self, kind: str) -> Dice:
         """Return the random numbers of the messages of a kind."""
         return Dice(f"{self._network.seed}:{self._name}:{kind}")
