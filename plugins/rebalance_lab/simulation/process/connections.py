@@ -32,16 +32,20 @@ class Connections:
     def to(self, node: int, of_group: bool) -> Connection:
         """Return the connection to a broker; a new one if there is none."""
         place = node, of_group
-        connection = self.open.get(place)
-        if connection is None:
-            count = self._opened[place] = self._opened.get(place, 0) + 1
-            connection = self.open[place] = self._network.connect(
-                self._client,
-                f"{self._name}:{node}:{of_group}:{count}",
-                node=node,
-                rank=self._rank + 4 * node + 2 * of_group,
-            )
-        return connection
+        if place not in self.open:
+            self.open[place] = self.expected(node, of_group)
+            self._opened[place] = self._opened.get(place, 0) + 1
+        return self.open[place]
+
+    def expected(self, node: int, of_group: bool) -> Connection:
+        """Return the connection to a broker; if there is none, the one that would be opened."""
+        place = node, of_group
+        return self.open.get(place) or self._network.connect(
+            self._client,
+            f"{self._name}:{node}:{of_group}:{self._opened.get(place, 0) + 1}",
+            node=node,
+            rank=self._rank + 4 * node + 2 * of_group,
+        )
 
     def reset(self, node: int, learned: Callable[..., None], *arguments: Any) -> None:
         """Let a broker reset its connections. The process learns of each with a call of ``learned``."""

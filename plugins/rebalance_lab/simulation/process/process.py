@@ -134,8 +134,7 @@ class Process:
             self._poll_every_ms,
             commit_interval_ms=config.auto_commit_interval_ms,
             longest_batch_ms=batches.longest_ms,
-            connect=self._connections.to,
-            connections=self._connections.open,
+            connections=self._connections,
         )
         self._at_end: list[Callable[[], None]] = []
 

@@ -16,7 +16,7 @@ counted and not sent:
 A commit whose response may delay that to the last heartbeat is sent, and so is the heartbeat.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from math import ceil
 from typing import NamedTuple
 
@@ -28,9 +28,9 @@ from coordinator_core.client.facade import Client
 from coordinator_core.client.requests import MOST_IN_FLIGHT
 from coordinator_core.protocol.messages import Request
 from rebalance_lab.simulation.process.application import Application
+from rebalance_lab.simulation.process.connections import Connections
 from rebalance_lab.simulation.world.dice import Dice, Spread
 from rebalance_lab.simulation.world.kinds import kind_of
-from rebalance_lab.simulation.world.network import Connection
 from rebalance_lab.simulation.world.world import World
 
 COMMIT, METADATA = "OffsetCommit", "Metadata"
@@ -76,7 +76,6 @@ class Rest:
 
     ``commit_interval_ms`` is the interval of commits, ``longest_batch_ms`` the longest time from the time at
     which a commit is due to the poll that sends it.
-    ``connect`` returns the connection to a broker for requests of the group, or for others.
     """
 
     def __init__(
@@ -91,8 +90,7 @@ class Rest:
         *,
         commit_interval_ms: int,
         longest_batch_ms: float,
-        connect: Callable[[int, bool], Connection],
-        connections: Mapping[tuple[int, bool], Connection],
+        connections: Connections,
     ) -> None:
         self._client, self._application, self._lateness = client, application, lateness
         self._periodic, self._metadata = client.periodic, client.periodic.metadata
@@ -101,7 +99,7 @@ class Rest:
         self._network, self._brokers = world.network, world.brokers
         self._messages, self._left_out = world.messages, world.left_out
         self._margin_ms = world.network.margin_ms
-        self._connect, self._connections = connect, connections
+        self._connections = connections
         self._done_ms = self._limit_ms = -1
         self._kept_up = False
         self._beat: _Beat | None = None
@@ -184,7 +182,7 @@ class Rest:
             return now_ms
         first_ms = min(until_ms, self._metadata.due_ms)
         for node, kind, sent_ms in self._sends(heartbeats, until_ms):
-            connection = self._connect(node, True)
+            connection = self._connections.expected(node, True)
             for way in (connection.there, connection.back):
                 first = way.sent.get(kind, 0)
                 faulty = self._network.faulty(way.dice(kind), first, first + len(sent_ms))
@@ -311,7 +309,7 @@ class Rest:
     @property
     def _has_messages(self) -> bool:
         """Whether a message has not arrived, or a broker has not answered yet."""
-        is_sent = any(connection.under_way for connection in self._connections.values())
+        is_sent = any(connection.under_way for connection in self._connections.open.values())
         return is_sent or self._brokers.owes(self._name)
 
     def _commits(self, now_ms: int) -> bool:
@@ -345,7 +343,7 @@ class Rest:
         kind = _api(request)
         self._beat, self._beats_together = None, []
         for node in heartbeats.nodes or (coordinator,):
-            connection, heard_ms = self._connect(node, True), 0
+            connection, heard_ms = self._connections.to(node, True), 0
             if count > 1:
                 heard_ms = int(beats[-3]) + connection.there.leave_out(kind, count - 1)
                 heard_ms += connection.back.leave_out(kind, count - 1)
@@ -363,7 +361,7 @@ class Rest:
     def _take_back(self, heard_ms: int, now_ms: int) -> None:
         """Send the last heartbeats after all, and what follows them."""
         for beat in self._beats_together:
-            connection, kind = self._connect(beat.node, True), _api(beat.request)
+            connection, kind = self._connections.to(beat.node, True), _api(beat.request)
             for way in (connection.there, connection.back):
                 way.sent[kind] -= 1
                 way.last_ms = now_ms
@@ -382,7 +380,7 @@ class Rest:
         for place, number in enumerate(np.bincount(places.ravel(), minlength=len(looks.nodes)).tolist()):
             if not number:
                 continue
-            connection, at_ms = self._connect(looks.nodes[place], True), next_ms - looks.interval_ms
+            connection, at_ms = self._connections.to(looks.nodes[place], True), next_ms - looks.interval_ms
             is_last = place in places[-1]
             for way in (connection.there, connection.back):
                 at_ms += way.leave_out(kind, number)
@@ -397,7 +395,7 @@ class Rest:
     def _leave_out_metadata(self, limit_ms: int) -> None:
         due_ms, age_ms, count = self._metadata.due_ms, self._metadata.age_ms, 0
         while due_ms <= limit_ms:
-            connection = self._connect(self._metadata.any_node(), False)
+            connection = self._connections.to(self._metadata.any_node(), False)
             due_ms += connection.there.leave_out(METADATA) + connection.back.leave_out(METADATA) + age_ms
             count += 1
         if count:
@@ -453,7 +451,7 @@ class Rest:
         if next_ms < self._limit_ms:
             self._application.hand_out()
             return
-        arrived_ms = now_ms + self._connect(node, True).there.last_latency_ms(COMMIT)
+        arrived_ms = now_ms + self._connections.to(node, True).there.last_latency_ms(COMMIT)
         if beat is not None and beat.sent_ms < now_ms:
             arrived_ms = max(arrived_ms, beat.arrived_ms)
         request = self._periodic.offsets.auto_commit_request(now_ms=now_ms)
@@ -463,7 +461,7 @@ class Rest:
 
     def _leave_out_commits(self, count: int) -> None:
         node = self._periodic.node
-        connection = self._connect(node, True)
+        connection = self._connections.to(node, True)
         connection.there.count(COMMIT, count)
         connection.back.count(COMMIT, count)
         self._count(COMMIT, count)
