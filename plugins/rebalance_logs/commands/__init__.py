@@ -1,0 +1,1 @@
+"""``rebalance-lab serve``, ``consume`` and ``snapshot``."""

@@ -1,0 +1,459 @@
+"""Groups out of facts: their members by name, and their rounds with what each waited for.
+
+A member has several ids over time, and several logs. Coordinators know ids only; clients know their client
+id, which several processes may share. Times are milliseconds since 1970.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePath
+
+from coordinator_core.protocol.events import PartitionMap
+from rebalance_logs.facts import Fact, Kind
+from rebalance_logs.reading import Logs
+
+BARRIER_MS = 2_000
+"""Clients that joined one generation say so within this time. One that says so later has returned to it."""
+
+SILENT_MS = 60_000
+
+_UUID = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$", re.IGNORECASE)
+_GIVEN = re.compile(r"given member-id: (\S+)")
+_OF_GENERATIONS = frozenset(
+    (Kind.JOINED, Kind.GENERATION, Kind.SYNCED, Kind.COMPUTED, Kind.ASSIGNED_BY_LEADER, Kind.EPOCH)
+)
+_ASKING = frozenset((Kind.LEARNED, Kind.ASKED_TO_REJOIN, Kind.LEAVES, Kind.JOINING, Kind.LEFT, Kind.FAILED))
+
+
+@dataclass(slots=True)
+class Member:
+    """A consumer. ``facts``: what its own logs say, in order. ``ids``: its member ids, in order."""
+
+    name: str
+    library: str = ""
+    instance_id: str = ""
+    ids: list[str] = field(default_factory=list)
+    facts: list[Fact] = field(default_factory=list)
+    settings: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def is_logged(self) -> bool:
+        """Whether there is a log of its own."""
+        return bool(self.facts)
+
+    def setting_ms(self, name: str) -> int | None:
+        """Return a setting in milliseconds, if its log shows it."""
+        value = self.settings.get(name, "")
+        return int(value) if value.isdecimal() else None
+
+    def last_before(self, at_ms: int, kinds: Iterable[Kind] | None = None) -> Fact | None:
+        """Return its last fact until a time, of some kinds."""
+        wanted = None if kinds is None else frozenset(kinds)
+        for fact in reversed(self.facts[: bisect_right(self.facts, at_ms, key=lambda f: f.at_ms)]):
+            if wanted is None or fact.kind in wanted:
+                return fact
+        return None
+
+    def between(self, from_ms: int, until_ms: int, *kinds: Kind) -> list[Fact]:
+        """Return its facts of some kinds after a time, until another."""
+        first, end = (bisect_right(self.facts, at_ms, key=lambda f: f.at_ms) for at_ms in (from_ms, until_ms))
+        return [fact for fact in self.facts[first:end] if fact.kind in kinds]
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """A member that a round waited for. ``why``: batch, heartbeat, session, callback, start or unknown."""
+
+    member: str
+    from_ms: int
+    until_ms: int
+    why: str
+
+    @property
+    def seconds(self) -> float:
+        """How long the round waited."""
+        return (self.until_ms - self.from_ms) / 1_000
+
+
+@dataclass(slots=True)
+class Round:
+    """One generation, or epoch of a group of the consumer protocol.
+
+    ``began_ms``: the first sign of the round. ``joined_ms``: when all had joined; ``ended_ms``: when the last
+    member had its assignment, None if no line shows it. ``members``: the id of each member. ``is_whole``:
+    whether all members are known. ``facts``: those since the round before.
+    """
+
+    generation: int
+    began_ms: int = 0
+    joined_ms: int | None = None
+    ended_ms: int | None = None
+    since_ms: int = 0
+    protocol: str = ""
+    leader: str = ""
+    members: dict[str, str] = field(default_factory=dict)
+    is_whole: bool = False
+    owners: dict[str, PartitionMap] = field(default_factory=dict)
+    facts: list[Fact] = field(default_factory=list)
+    own: list[Fact] = field(default_factory=list)
+    was_empty: bool = False
+
+    @property
+    def known_ms(self) -> int:
+        """When its members were known: the end of the first barrier, or the first line of the round."""
+        return self.joined_ms if self.joined_ms is not None else self.own[0].at_ms
+
+    @property
+    def until_ms(self) -> int:
+        """When it ended, as far as lines show."""
+        return self.ended_ms if self.ended_ms is not None else self.known_ms
+
+    def of(self, *kinds: Kind) -> list[Fact]:
+        """Return the facts of some kinds."""
+        return [fact for fact in self.facts if fact.kind in kinds]
+
+
+@dataclass(slots=True)
+class GroupLog:
+    """A group as its logs show it: facts in the order of one clock."""
+
+    group: str
+    facts: list[Fact]
+    members: dict[str, Member]
+    names: dict[str, str]
+    rounds: list[Round] = field(default_factory=list)
+    is_consumer_protocol: bool = False
+
+    def name_of(self, fact: Fact) -> str:
+        """Return the name of the member of a fact, "" if it is of none."""
+        return self.names.get(f"{fact.source.file} {fact.client}" if fact.library else fact.member_id, "")
+
+    @property
+    def from_ms(self) -> int:
+        """The time of the first fact."""
+        return self.facts[0].at_ms
+
+    @property
+    def until_ms(self) -> int:
+        """The time of the last fact."""
+        return self.facts[-1].at_ms
+
+    @property
+    def has_broker(self) -> bool:
+        """Whether a coordinator's log shows the group."""
+        return any(not fact.library for fact in self.facts)
+
+
+def groups_of(logs: Logs, shifts: Sequence[int], only: Iterable[str] = ()) -> list[GroupLog]:
+    """Return the groups of logs, in the order of their names. ``shifts``: by how much each file is ahead."""
+    only = frozenset(only)
+    groups: dict[str, list[Fact]] = {}
+    in_files: dict[int, set[str]] = {}
+    for fact in logs.facts:
+        if fact.group:
+            in_files.setdefault(fact.source.file, set()).add(fact.group)
+    every = {group for found in in_files.values() for group in found}
+    for fact in logs.facts:
+        candidates = in_files.get(fact.source.file) or every
+        group = fact.group or (next(iter(candidates)) if len(candidates) == 1 else "")
+        if group and (not only or group in only):
+            shift = shifts[fact.source.file]
+            groups.setdefault(group, []).append(fact.shifted(-shift) if shift else fact)
+    return [
+        _group(name, sorted(facts, key=lambda f: f.at_ms), [file.path for file in logs.files])
+        for name, facts in sorted(groups.items())
+    ]
+
+
+def base_of(member_id: str) -> str:
+    """Return the client or instance id in a member id."""
+    return _UUID.sub("", member_id) or member_id
+
+
+def _group(name: str, facts: list[Fact], paths: Sequence[str]) -> GroupLog:
+    names = _names(facts, paths)
+    group = GroupLog(name, facts, {}, names)
+    for fact in facts:
+        member_name = group.name_of(fact)
+        if not member_name:
+            continue
+        member = group.members.setdefault(member_name, Member(member_name))
+        member.instance_id = fact.instance_id or member.instance_id
+        if fact.member_id and fact.member_id not in member.ids and names.get(fact.member_id) == member_name:
+            member.ids.append(fact.member_id)
+        if fact.library:
+            member.library = fact.library
+            member.facts.append(fact)
+            member.settings.update(fact.settings)
+    for member_id, member_name in names.items():
+        if " " not in member_id:
+            group.members.setdefault(member_name, Member(member_name))
+    group.is_consumer_protocol = any(fact.kind in (Kind.EPOCH, Kind.TARGET) for fact in facts)
+    group.rounds = _rounds(group)
+    return group
+
+
+# --- names
+
+
+def _names(facts: Sequence[Fact], paths: Sequence[str]) -> dict[str, str]:
+    """Return the name of each client of a file (``NUMBER CLIENT``), and of each member id."""
+    lives: dict[tuple[str, int], list[int]] = {}
+    for fact in facts:
+        if fact.library:
+            lives.setdefault((fact.client, fact.source.file), []).append(fact.at_ms)
+    stems = [PurePath(path).name.removesuffix(".gz").removesuffix(".log") or path for path in paths]
+    names: dict[str, str] = {}
+    for (client, file), times in lives.items():
+        others = [o for (name, number), o in lives.items() if name == client and number != file]
+        shared = any(o[0] < times[-1] and times[0] < o[-1] for o in others)
+        names[f"{file} {client}"] = stems[file] if shared or not client else client
+    for fact in facts:
+        if fact.library:
+            given = _GIVEN.search(fact.text)
+            for member_id in (fact.member_id, given[1] if given else ""):
+                if member_id:
+                    names[member_id] = names[f"{fact.source.file} {fact.client}"]
+    return names | _names_of_others(facts, names)
+
+
+def _names_of_others(facts: Sequence[Fact], known: dict[str, str]) -> dict[str, str]:
+    """Return the names of members without a log of their own: the client id, if it tells them apart."""
+    together: dict[str, set[str]] = {}
+    others: dict[str, None] = {}
+    for fact in facts:
+        ids = [*fact.assignments, *([fact.member_id] if not fact.library and fact.member_id else [])]
+        others.update(dict.fromkeys(member_id for member_id in (*ids, *fact.others) if member_id not in known))
+        for member_id in fact.assignments:
+            together.setdefault(base_of(member_id), set()).add(member_id)
+    present: dict[str, str] = {}
+    shared = set()
+    for fact in facts:
+        if fact.library or not fact.member_id:
+            continue
+        base = base_of(fact.member_id)
+        if fact.kind in (Kind.FAILED, Kind.LEFT, Kind.TOO_SLOW, Kind.PENDING_EXPIRED):
+            present.pop(base, None)
+        elif fact.kind in (Kind.JOINS_KNOWN, Kind.JOINS_NEW):
+            if present.get(base, fact.member_id) != fact.member_id and not fact.instance_id:
+                shared.add(base)
+            present[base] = fact.member_id
+    taken = set(known.values())
+    names = {}
+    for member_id in others:
+        base = base_of(member_id)
+        rest = member_id[len(base) + 1 :][:8]
+        is_shared = base in shared and base not in taken
+        ids = [i for i in together.get(base, ()) if i not in known]
+        if is_shared or len(_at_once(facts, ids)) > 1:
+            names[member_id] = f"{base}-{rest}" if rest else base
+        else:
+            names[member_id] = base
+    return names
+
+
+def _at_once(facts: Sequence[Fact], ids: Sequence[str]) -> set[str]:
+    """Return the ids among some that one assignment lists together."""
+    wanted = set(ids)
+    for fact in facts:
+        both = wanted.intersection(fact.assignments)
+        if len(both) > 1:
+            return both
+    return set()
+
+
+# --- rounds
+
+
+def _rounds(group: GroupLog) -> list[Round]:
+    rounds = _numbered(group)
+    for before, this in zip([None, *rounds], rounds, strict=False):
+        _complete(group, before, this)
+    return rounds
+
+
+def _numbered(group: GroupLog) -> list[Round]:
+    """Return the rounds with the facts that name their generations, in order."""
+    rounds: list[Round] = []
+    era: dict[int, Round] = {}
+    for fact in group.facts:
+        if fact.kind not in _OF_GENERATIONS:
+            continue
+        number = fact.generation
+        if number is None:
+            number = _guessed(group, rounds, fact)
+        last = rounds[-1] if rounds else None
+        if last is not None and number < last.generation and fact.at_ms > last.until_ms + SILENT_MS:
+            earlier = era.get(number)
+            if number <= 1 and (earlier is None or not _returns(group, earlier, fact)):
+                era = {}
+        this = era.get(number)
+        if this is None:
+            this = era[number] = Round(number)
+            rounds.append(this)
+        this.own.append(fact)
+    return sorted(rounds, key=lambda r: r.own[0].at_ms)
+
+
+def _returns(group: GroupLog, this: Round, fact: Fact) -> bool:
+    """Return whether a member that joined a generation does it again: a static one that was restarted."""
+    name = group.name_of(fact)
+    return bool(name) and any(group.name_of(other) == name for other in this.own)
+
+
+def _guessed(group: GroupLog, rounds: Sequence[Round], fact: Fact) -> int:
+    """Return a number for a generation that the client does not name: those are counted."""
+    if not rounds:
+        return 1
+    last, name = rounds[-1], group.name_of(fact)
+    joined = any(f.kind is fact.kind and group.name_of(f) == name for f in last.own)
+    is_near = fact.at_ms - last.own[0].at_ms <= BARRIER_MS
+    return last.generation if fact.kind is not Kind.JOINED or (is_near and not joined) else last.generation + 1
+
+
+def _complete(group: GroupLog, before: Round | None, this: Round) -> None:
+    """Find the members, the times and the signs of a round."""
+    joins = [fact for fact in this.own if fact.kind in (Kind.JOINED, Kind.GENERATION)]
+    if joins:
+        this.joined_ms = joins[0].at_ms
+    at_barrier = [fact for fact in joins if fact.at_ms - joins[0].at_ms <= BARRIER_MS]
+    computed = next((fact for fact in this.own if fact.kind is Kind.COMPUTED), None)
+    if computed is not None:
+        this.leader = group.name_of(computed)
+        for member_id, owned in computed.assignments.items():
+            this.members[group.names.get(member_id, member_id)] = member_id
+            this.owners[group.names.get(member_id, member_id)] = owned
+        this.is_whole = True
+    for fact in at_barrier:
+        name = group.name_of(fact)
+        if name:
+            this.members[name] = fact.member_id or this.members.get(name, "")
+        this.protocol = fact.protocol or this.protocol
+    received = [fact for fact in this.own if fact.kind is Kind.ASSIGNED_BY_LEADER]
+    synced = [
+        fact
+        for fact in this.own
+        if fact.kind is Kind.SYNCED and fact.at_ms - this.known_ms <= SILENT_MS and _is_first(this.own, fact, group)
+    ]
+    ends = [fact.at_ms for fact in (*received[:1], *synced)]
+    this.since_ms = group.from_ms - 1 if before is None else _last_join(before)
+    this.ended_ms = max(ends, default=None)
+    until_ms = max((fact.at_ms for fact in at_barrier), default=this.known_ms)
+    this.facts = [fact for fact in group.facts if this.since_ms < fact.at_ms <= until_ms]
+    this.was_empty = before is None or any(fact.kind is Kind.EMPTY for fact in this.facts)
+    this.began_ms = _began(group, this)
+    if group.is_consumer_protocol:
+        _complete_epoch(group, before, this)
+
+
+def _is_first(own: Sequence[Fact], fact: Fact, group: GroupLog) -> bool:
+    name = group.name_of(fact)
+    return next(f for f in own if f.kind is fact.kind and group.name_of(f) == name) is fact
+
+
+def _last_join(before: Round) -> int:
+    times = [fact.at_ms for fact in before.own if fact.kind in (Kind.JOINED, Kind.GENERATION)]
+    near = [at_ms for at_ms in times if at_ms - before.known_ms <= BARRIER_MS]
+    return max(near, default=before.known_ms)
+
+
+def _began(group: GroupLog, this: Round) -> int:
+    """Return the first sign of a round: the coordinator's own, or else that of a client."""
+    said = [fact for fact in this.facts if fact.kind is Kind.ROUND_BEGAN]
+    if said:
+        return min(fact.at_ms for fact in said)
+    signs = [
+        fact.at_ms
+        for fact in this.facts
+        if fact.kind in _ASKING and not (fact.kind is Kind.ASKED_TO_REJOIN and "pro-actively" in fact.text)
+    ]
+    return min(signs, default=this.known_ms)
+
+
+def _complete_epoch(group: GroupLog, before: Round | None, this: Round) -> None:
+    """A round of the consumer protocol lasts until each member is stable in the epoch."""
+    this.began_ms = this.own[0].at_ms
+    after = [fact for fact in group.facts if fact.at_ms >= this.began_ms]
+    end = next((f.at_ms for f in after if f.kind is Kind.EPOCH and (f.generation or 0) > this.generation), None)
+    states = [
+        fact
+        for fact in after
+        if fact.kind is Kind.MEMBER_STATE and not fact.library and (end is None or fact.at_ms < end)
+    ]
+    if before is not None:
+        this.members = dict(before.members)
+    for fact in this.facts:
+        if fact.kind in (Kind.FAILED, Kind.LEFT, Kind.TOO_SLOW):
+            this.members.pop(group.name_of(fact), None)
+    for fact in states:
+        name = group.name_of(fact)
+        this.members[name] = fact.member_id
+        if fact.partitions or fact.text == "STABLE":
+            this.owners[name] = fact.partitions
+    stable = [fact.at_ms for fact in states if fact.text == "STABLE" and fact.generation == this.generation]
+    this.ended_ms = max(stable, default=None)
+    this.is_whole = True
+
+
+# --- waits
+
+
+def waits_of(group: GroupLog, this: Round) -> list[Wait]:
+    """Return whom a round waited for: the members whose joining or removal ended its first barrier."""
+    if this.joined_ms is None or this.was_empty:
+        return []
+    joins: list[Wait] = []
+    for name in this.members:
+        member = group.members.get(name)
+        asked = member.between(this.began_ms - 1, this.joined_ms, Kind.JOINING) if member else []
+        if member is not None and asked:
+            at_ms = asked[-1].at_ms
+            joins.append(Wait(name, this.began_ms, at_ms, _why(member, this, at_ms)))
+    removed = [fact for fact in this.facts if fact.kind in (Kind.FAILED, Kind.LEFT_BEHIND, Kind.TOO_SLOW)]
+    late = [fact for fact in removed if fact.at_ms > this.began_ms]
+    if late and late[-1].at_ms >= max((wait.until_ms for wait in joins), default=this.began_ms):
+        names = [group.name_of(late[-1])] if late[-1].member_id else [group.names.get(i, i) for i in late[-1].others]
+        return [Wait(name, this.began_ms, late[-1].at_ms, "session") for name in names if name]
+    joins = [wait for wait in joins if wait.until_ms > wait.from_ms]
+    if not joins:
+        return []
+    last = max(joins, key=lambda wait: wait.until_ms)
+    unexplained = this.joined_ms - last.until_ms
+    if unexplained > max(1_000, last.until_ms - this.began_ms):
+        return _unseen(group, this, last)
+    return [last]
+
+
+def _unseen(group: GroupLog, this: Round, last: Wait) -> list[Wait]:
+    """Return the wait for a member that no log shows to join: one without a log, or one that has ended."""
+    assert this.joined_ms is not None
+    position = group.rounds.index(this) if this in group.rounds else 0
+    before = group.rounds[position - 1].members if position else {}
+    gone = [name for name in before if name not in this.members]
+    if len(gone) == 1:
+        return [Wait(gone[0], this.began_ms, this.joined_ms, "session")]
+    silent = [name for name in this.members if not group.members[name].is_logged]
+    if len(silent) == 1:
+        return [Wait(silent[0], this.began_ms, this.joined_ms, "unknown")]
+    return [last]
+
+
+def _why(member: Member, this: Round, joined_ms: int) -> str:
+    """Return on what a member spent most of the time until it joined."""
+    learned = member.between(this.began_ms - 1, joined_ms, Kind.LEARNED, Kind.ASKED_TO_REJOIN)
+    started = member.between(this.since_ms, joined_ms, Kind.SUBSCRIBED, Kind.SETTINGS)
+    if started:
+        return "start"
+    if not learned:
+        return "unknown"
+    learned_ms = learned[0].at_ms
+    revoked = member.between(learned_ms - 1, joined_ms, Kind.REVOKED, Kind.LOST)
+    called_ms = revoked[0].at_ms if revoked else joined_ms
+    parts = {
+        "heartbeat": learned_ms - this.began_ms,
+        "batch": called_ms - learned_ms,
+        "callback": joined_ms - called_ms,
+    }
+    return max(parts, key=parts.__getitem__)

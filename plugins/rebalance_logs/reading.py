@@ -1,0 +1,335 @@
+"""Facts from files: logs in any mix of formats, folders, compressed files and standard input.
+
+Files are read in blocks, and lines that cannot be about a group are only counted.
+"""
+
+import gzip
+import re
+import sys
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, tzinfo
+from pathlib import Path
+from typing import IO, Any
+
+from coordinator_core.errors import InputError
+from rebalance_logs.facts import Fact, Kind, Source
+from rebalance_logs.formats import BROKER, FORMATS, JAVA, LogFormat, Wording
+from rebalance_logs.lines import Clock, Message, time_of, unwrapped
+from rebalance_logs.partitions import assignments_of, partitions_of
+
+STANDARD_INPUT = "-"
+BLOCK = 1 << 22
+LONGEST = 1 << 20
+"""Bytes of a line. What a longer line has beyond them is not read."""
+
+NEEDLES = (
+    *(b"roup", b"oordinator", b"poll timeout", b"member_id", b"ConsumerConfig", b"kafka.consumer for"),
+    *(b"tatic member", b"synced", b"tatic consumer fenced"),
+)
+"""Words of which each line about a group has one."""
+
+_SETTINGS = "ConsumerConfig values"
+_MOST_SETTINGS = 400
+_SETTING = re.compile(r"(?:^|[\s>])([a-z][a-z]+(?:\.[a-z]+)+) = ?(.*)$")
+_BROKER_REASON = "; client reason: "
+
+
+@dataclass(slots=True)
+class LogFile:
+    """A file that was read. ``lines``: how many; ``facts``: how many of them said something about a group."""
+
+    path: str
+    lines: int = 0
+    facts: int = 0
+    formats: dict[str, int] = field(default_factory=dict)
+    without_time: int = 0
+    first_ms: int | None = None
+    last_ms: int | None = None
+    problem: str = ""
+
+    @property
+    def format(self) -> str:
+        """The program that wrote it, or "" if no line is known."""
+        return max(self.formats, key=self.formats.__getitem__) if self.formats else ""
+
+
+@dataclass(slots=True)
+class Logs:
+    """What was read: facts in the order of the files, and the files."""
+
+    files: list[LogFile]
+    facts: list[Fact]
+
+
+def read_logs(
+    paths: Sequence[str],
+    *,
+    zone: tzinfo = UTC,
+    formats: Sequence[LogFormat] = FORMATS,
+    progress: Callable[[int], None] = lambda _: None,
+) -> Logs:
+    """Read all files of paths: files, folders and ``-``. ``progress`` is told how many bytes were read.
+
+    A file that is not text is listed with its problem.
+
+    Raises:
+        InputError: if a path does not exist or cannot be read, or a folder has no files.
+    """
+    logs = Logs([], [])
+    for path in files_of(paths):
+        file = LogFile(str(path))
+        logs.files.append(file)
+        _Reader(file, len(logs.files) - 1, zone, formats).read(path, logs.facts, progress)
+    return logs
+
+
+def files_of(paths: Sequence[str]) -> list[str]:
+    """Return the files of paths, those of folders in order of their names; hidden ones are left out.
+
+    Raises:
+        InputError: if a path does not exist, or a folder has no files.
+    """
+    found: dict[str, None] = {}
+    for text in paths:
+        path = Path(text)
+        if text == STANDARD_INPUT:
+            found[text] = None
+        elif path.is_dir():
+            files = [
+                file
+                for file in sorted(path.rglob("*"))
+                if file.is_file() and not any(p.startswith(".") for p in file.relative_to(path).parts)
+            ]
+            if not files:
+                raise InputError(text, "a folder without files", "logs of brokers or clients")
+            found.update(dict.fromkeys(map(str, files)))
+        elif path.exists():
+            found[text] = None
+        else:
+            raise InputError(text, "no such file or folder", "logs of brokers or clients")
+    return list(found)
+
+
+class _Reader:
+    """Reads one file. Group, client and time of a line that does not name them are those of the lines before."""
+
+    def __init__(self, file: LogFile, number: int, zone: tzinfo, formats: Sequence[LogFormat]) -> None:
+        self._file, self._number = file, number
+        self._wordings = [(of, wording) for of in formats for wording in of.wordings]
+        now = datetime.now(tz=zone)
+        self._clock = Clock(zone, now.year, f"{now:%Y-%m-%d}")
+        self._group = ""
+        self._settings: dict[str, str] = {}
+        self._settings_ms: int | None = None
+        self._settings_line = self._settings_left = 0
+        self._last_ms: int | None = None
+
+    def read(self, path: str, facts: list[Fact], progress: Callable[[int], None]) -> None:
+        """Read a file, and append its facts."""
+        first = len(facts)
+        try:
+            with _opened(path) as stream:
+                for number, data in _candidates(stream, self._file, progress):
+                    facts.extend(self._facts(data.decode("utf-8", "replace"), number))
+        except (OSError, EOFError, zlib.error) as error:
+            self._file.problem = f"cannot be read ({getattr(error, 'strerror', None) or error})"
+        facts.extend(self._end_of_settings())
+        self._file.facts = len(facts) - first
+
+    def _facts(self, line: str, number: int) -> Iterator[Fact]:
+        if self._settings_left and number > self._settings_line:
+            setting = _SETTING.search(line)
+            if setting is not None:
+                self._settings[setting[1]] = setting[2].strip()
+                self._settings_left -= 1
+                return
+            if line.strip():
+                yield from self._end_of_settings()
+        if _SETTINGS in line:
+            yield from self._end_of_settings()
+            message = unwrapped(line)
+            self._settings_ms = time_of(message, message.text.find(_SETTINGS), self._clock)
+            self._settings_line, self._settings_left = number, _MOST_SETTINGS
+            for part in message.text.split("\n")[1:]:
+                setting = _SETTING.search(part)
+                if setting is not None:
+                    self._settings[setting[1]] = setting[2].strip()
+            return
+        fact = self._fact(line, number)
+        if fact is not None:
+            yield fact
+
+    def _end_of_settings(self) -> Iterator[Fact]:
+        settings, self._settings, self._settings_left = self._settings, {}, 0
+        at_ms = self._settings_ms if self._settings_ms is not None else self._last_ms
+        if settings and at_ms is not None and settings.get("group.id", "null") != "null":
+            instance = settings.get("group.instance.id", "null")
+            self._group = settings["group.id"]
+            yield Fact(
+                at_ms,
+                Kind.SETTINGS,
+                Source(self._number, self._settings_line),
+                group=settings["group.id"],
+                client=settings.get("client.id", ""),
+                instance_id="" if instance == "null" else instance,
+                settings=settings,
+                library=JAVA.library,
+            )
+
+    def _fact(self, line: str, number: int) -> Fact | None:
+        message = unwrapped(line)
+        for of, wording in self._wordings:
+            if wording.words not in message.text:
+                continue
+            found = wording.form.search(message.text)
+            if found is not None:
+                return self._stated(of, wording, found, message, number)
+        return None
+
+    def _stated(
+        self, of: LogFormat, wording: Wording, found: "Any", message: Message, number: int
+    ) -> Fact | None:
+        names = _context(of, message.text)
+        names.update({name: value for name, value in found.groupdict().items() if value})
+        at_ms = time_of(message, found.start(), self._clock)
+        if at_ms is None:
+            at_ms = self._last_ms
+        if at_ms is None:
+            self._file.without_time += 1
+            return None
+        self._last_ms = at_ms
+        file = self._file
+        file.first_ms = at_ms if file.first_ms is None else min(file.first_ms, at_ms)
+        file.last_ms = at_ms if file.last_ms is None else max(file.last_ms, at_ms)
+        file.formats[of.name] = file.formats.get(of.name, 0) + 1
+        group = _clean(names.get("group") or names.get("group2") or "")
+        group = group or self._group
+        self._group = group if of is not BROKER else self._group
+        text, cause = names.get("text", ""), names.get("cause", "")
+        if of is BROKER and wording.kind is Kind.ROUND_BEGAN:
+            text = text.rstrip().rstrip(".").removesuffix(")")
+            text, _, cause = text.partition(_BROKER_REASON)
+        generation = names.get("generation") or names.get("old")
+        return Fact(
+            at_ms,
+            wording.kind,
+            Source(self._number, number),
+            group=group,
+            client=names.get("client", ""),
+            member_id=_clean(names.get("member", "")),
+            instance_id=_instance(names.get("instance", "")),
+            generation=int(generation) if generation else None,
+            text=text.strip(),
+            cause=cause.strip(),
+            partitions=partitions_of(names.get("partitions", "")),
+            assignments=assignments_of(names.get("assignments", "")),
+            others=tuple(_listed(names.get("others", ""))),
+            protocol=names.get("protocol", ""),
+            library=of.library,
+        )
+
+
+def _context(of: LogFormat, text: str) -> dict[str, str]:
+    """Return the names that a line has for all wordings of its format."""
+    found: dict[str, str] = {}
+    for form in of.context:
+        match = form.search(text)
+        if match is not None:
+            found.update({name: value for name, value in match.groupdict().items() if value})
+    return found
+
+
+def _clean(name: str) -> str:
+    return name.strip().strip("'\"`").rstrip(".,:;)")
+
+
+def _instance(name: str) -> str:
+    name = _clean(name.replace("Some(", "").replace("Optional[", "").rstrip("])"))
+    return "" if name in ("None", "null", "<nil>", "Optional.empty") else name
+
+
+def _listed(text: str) -> Iterable[str]:
+    inner = text.strip().removeprefix("Set").strip("()[]. ")
+    return [name for name in (part.strip(" .)]") for part in inner.split(",")) if name]
+
+
+def _opened(path: str) -> IO[bytes]:
+    if path == STANDARD_INPUT:
+        return sys.stdin.buffer
+    with open(path, "rb") as file:
+        packed = file.read(2) == b"\x1f\x8b"
+    return gzip.open(path, "rb") if packed else open(path, "rb")  # noqa: SIM115 - the caller closes it
+
+
+def _candidates(
+    stream: IO[bytes], file: LogFile, progress: Callable[[int], None]
+) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines that may be about a group, with their numbers, and the lines of settings."""
+    rest, taken, is_first = b"", 0, True
+    in_settings = False
+    codec = ""
+    while True:
+        block = stream.read(BLOCK)
+        if is_first and block:
+            is_first = False
+            codec = _codec(block)
+            if not codec:
+                file.problem = "a binary file"
+                return
+        if codec != "utf-8" and codec:
+            block = (block + stream.read()).decode(codec, "replace").encode() if block else b""
+        if not block:
+            break
+        progress(len(block))
+        data = rest + block
+        end = data.rfind(b"\n") + 1
+        if not end and len(data) < LONGEST:
+            rest = data
+            continue
+        end = end or len(data)
+        rest = data[end:]
+        data = data[:end].replace(b"\r\n", b"\n") if b"\r" in data[:4096] else data[:end]
+        in_settings, found = yield from _of_block(data, taken, in_settings)
+        taken += found
+    if rest:
+        _, found = yield from _of_block(rest + b"\n", taken, in_settings)
+        taken += found
+    file.lines = taken
+
+
+def _of_block(data: bytes, taken: int, in_settings: bool) -> Any:
+    """Yield the candidates of whole lines. Return whether settings go on, and the number of lines."""
+    starts: set[int] = {0} if in_settings else set()
+    for needle in NEEDLES:
+        at = data.find(needle)
+        while at >= 0:
+            starts.add(data.rfind(b"\n", 0, at) + 1)
+            after = data.find(b"\n", at)
+            at = data.find(needle, after) if after >= 0 else -1
+    number, counted, goes_on = taken, 0, in_settings
+    queue, position = sorted(starts), -1
+    for start in queue:
+        if start <= position:
+            continue
+        while start >= 0:
+            number += data.count(b"\n", counted, start)
+            counted, position = start, start
+            end = data.find(b"\n", start)
+            line = data[start : end if end >= 0 else len(data)]
+            yield number + 1, line[:LONGEST]
+            if _SETTINGS.encode() in line and b"{" not in line[:2]:
+                goes_on = True
+            elif goes_on and not (b" = " in line or line.rstrip().endswith(b" =")):
+                goes_on = False
+            start = end + 1 if goes_on and 0 <= end < len(data) - 1 else -1
+    return goes_on, data.count(b"\n")
+
+
+def _codec(block: bytes) -> str:
+    """Return how a file is encoded, or "" if it is not text."""
+    if block[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return "utf-16"
+    sample = block[:65_536]
+    return "" if sample.count(b"\0") > len(sample) // 1000 else "utf-8"

@@ -1,0 +1,290 @@
+"""A group of logs as a trace, so that the one ledger, the views and the metrics read it like any other.
+
+Logs show less than a run does. What they do not show is put where it must have been: a member that ended
+without a line ends when its session began to run out, and the partitions of members without a log change
+hands when the round does. Times are milliseconds since the first fact.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from coordinator_core.protocol import events as ev
+from coordinator_core.protocol.events import PartitionMap
+from rebalance_lab.traces.trace import Trace
+from rebalance_logs.facts import Fact, Kind
+from rebalance_logs.groups import GroupLog, Member, Round
+from rebalance_logs.triggers import Cause, Trigger
+
+SESSION_MS, HEARTBEAT_MS = 45_000, 3_000
+"""The settings of clients whose logs do not show them: Kafka's defaults."""
+
+_RANKS = {ev.MemberStarted: 0, ev.Revoked: 1, ev.Lost: 1, ev.MemberStopped: 2, ev.MemberPaused: 2, ev.MemberResumed: 3}
+
+
+def last_sign_ms(group: GroupLog, trigger: Trigger, name: str, this: Round) -> int:
+    """Return when a member whose session expired was last alive, as well as its settings tell.
+
+    Its last heartbeat was a session before the expiry, and it ended within an interval after that.
+    """
+    member = group.members[name]
+    session_ms = member.setting_ms("session.timeout.ms") or _of_others(group, "session.timeout.ms") or SESSION_MS
+    beat_ms = member.setting_ms("heartbeat.interval.ms") or _of_others(group, "heartbeat.interval.ms") or HEARTBEAT_MS
+    at_ms = trigger.at_ms
+    if not group.has_broker:  # the others learnt of it with their next heartbeats
+        at_ms -= beat_ms // (len(this.members) + 1)
+    ended_ms = at_ms - session_ms + beat_ms // 2
+    last = member.last_before(trigger.at_ms)
+    return max(ended_ms, last.at_ms if last is not None else group.from_ms)
+
+
+def _of_others(group: GroupLog, name: str) -> int | None:
+    """Return a setting that all members whose logs show it have in common."""
+    values = {member.setting_ms(name) for member in group.members.values()} - {None}
+    return values.pop() if len(values) == 1 else None
+
+
+def trace_of(group: GroupLog, triggers: list[list[Trigger]]) -> Trace:
+    """Return the trace of a group."""
+    events = sorted(_events(group, triggers), key=lambda pair: (pair[0], _RANKS.get(type(pair[1]), 5)))
+    base_ms = min((at_ms for at_ms, _ in events), default=group.from_ms)
+    until_ms = max(group.until_ms, *(at_ms for at_ms, _ in events)) if events else group.until_ms
+    topics: dict[str, int] = {}
+    for _, event in events:
+        if isinstance(event, ev.Assigned):
+            for topic, numbers in event.owned.items():
+                topics[topic] = max(topics.get(topic, 0), *(number + 1 for number in numbers))
+    last = group.rounds[-1] if group.rounds else None
+    started = ev.RunStarted(
+        scenario=group.group,
+        strategy=next((r.protocol for r in reversed(group.rounds) if r.protocol), "unknown"),
+        seed=0,
+        duration_ms=until_ms - base_ms,
+        topics=topics,
+    )
+    ended = ev.RunEnded(group_state="Stable", generation=last.generation if last else 0, messages={})
+    return Trace(
+        (
+            ev.TraceEvent(0, started),
+            *(ev.TraceEvent(at_ms - base_ms, event) for at_ms, event in events),
+            ev.TraceEvent(until_ms - base_ms, ended),
+        )
+    )
+
+
+def base_of_trace(group: GroupLog, triggers: list[list[Trigger]]) -> int:
+    """Return the time of the first event of a group's trace, in milliseconds since 1970."""
+    return min((at_ms for at_ms, _ in _events(group, triggers)), default=group.from_ms)
+
+
+def _events(group: GroupLog, triggers: list[list[Trigger]]) -> Iterator[tuple[int, ev.Event]]:
+    yield from _of_rounds(group, triggers)
+    absences = dict(_absences(group, triggers))
+    for member in group.members.values():
+        if member.is_logged:
+            yield from _Owner(group, member, absences.get(member.name, [])).events()
+        else:
+            yield from _of_unlogged(group, member, absences.get(member.name, []))
+
+
+def _absences(group: GroupLog, triggers: list[list[Trigger]]) -> Iterator[tuple[str, list[tuple[int, Cause]]]]:
+    """Yield for each member when it ended or stood still without a line that says so."""
+    for name in group.members:
+        found = [
+            (last_sign_ms(group, trigger, name, this), trigger.cause)
+            for this, of_round in zip(group.rounds, triggers, strict=True)
+            for trigger in of_round
+            if name in trigger.members
+            and trigger.cause in (Cause.SESSION_EXPIRED, Cause.STOOD_STILL)
+            and not trigger.returns
+        ]
+        if found:
+            yield name, found
+
+
+def _of_rounds(group: GroupLog, triggers: list[list[Trigger]]) -> Iterator[tuple[int, ev.Event]]:
+    """Yield the states of the group and its members by id."""
+    members: Mapping[str, str] = {}
+    state = "Empty"
+    for this, of_round in zip(group.rounds, triggers, strict=True):
+        cause = "; ".join(dict.fromkeys(f"{t.cause} {' '.join(t.members)}".strip() for t in of_round))
+        number = this.generation
+
+        def changed(at_ms: int, after: str, why: str = "", number: int = number) -> tuple[int, ev.Event]:
+            nonlocal state
+            before, state = state, after
+            return at_ms, ev.GroupStateChanged(
+                group=group.group, before=before, after=after, generation=number, cause=why
+            )
+
+        yield changed(this.began_ms, "PreparingRebalance", cause)
+        for name, member_id in members.items():
+            if this.members.get(name) != member_id and member_id:
+                yield this.began_ms, ev.MemberRemoved(group=group.group, member_id=member_id, reason=cause)
+        for name, member_id in this.members.items():
+            if members.get(name) != member_id and member_id:
+                yield this.known_ms, ev.MemberAdded(group=group.group, member_id=member_id)
+        members = dict(this.members)
+        yield (
+            this.known_ms,
+            ev.GenerationStarted(
+                group=group.group,
+                generation=number,
+                protocol=this.protocol,
+                leader=this.members.get(this.leader, ""),
+                members=[member_id for member_id in this.members.values() if member_id],
+            ),
+        )
+        yield changed(this.known_ms, "CompletingRebalance")
+        yield changed(this.until_ms, "Stable")
+
+
+class _Owner:
+    """Follows what one member says about its partitions."""
+
+    def __init__(self, group: GroupLog, member: Member, absences: list[tuple[int, Cause]]) -> None:
+        self._group, self._member = group, member
+        self._absences = sorted(absences)
+        self._owned: PartitionMap = {}
+        self._generation = -1
+        self._runs = False
+        self._topics: list[str] = []
+        self._paused = False
+
+    def events(self) -> Iterator[tuple[int, ev.Event]]:
+        topics = sorted({topic for fact in self._member.facts for topic in fact.partitions})
+        for fact in self._member.facts:
+            while self._absences and self._absences[0][0] < fact.at_ms:
+                yield from self._absent(*self._absences.pop(0))
+            yield from self._of(fact, topics)
+        for at_ms, cause in self._absences:
+            yield from self._absent(at_ms, cause)
+
+    def _absent(self, at_ms: int, cause: Cause) -> Iterator[tuple[int, ev.Event]]:
+        name = self._member.name
+        if not self._runs:
+            return
+        if cause is Cause.STOOD_STILL:
+            self._paused = True
+            yield at_ms, ev.MemberPaused(client=name)
+        else:
+            yield from self._stopped(at_ms, "crashed")
+
+    def _stopped(self, at_ms: int, how: str) -> Iterator[tuple[int, ev.Event]]:
+        if self._runs:
+            self._runs, self._owned, self._paused = False, {}, False
+            yield at_ms, ev.MemberStopped(client=self._member.name, how=how)
+
+    def _of(self, fact: Fact, topics: list[str]) -> Iterator[tuple[int, ev.Event]]:
+        at_ms, name, kind = fact.at_ms, self._member.name, fact.kind
+        if kind is Kind.SETTINGS:
+            yield from self._stopped(at_ms, "crashed")
+            return
+        if kind is Kind.CLOSED:
+            yield from self._stopped(at_ms, "closed")
+            return
+        if kind is Kind.SUBSCRIBED and self._owned:
+            yield from self._stopped(at_ms, "crashed")
+        if not self._runs:
+            self._runs = True
+            instance = self._member.instance_id or None
+            yield (
+                at_ms,
+                ev.MemberStarted(client=name, instance_id=instance, topics=topics, process_rate=None),
+            )
+        if self._paused:
+            self._paused = False
+            yield at_ms, ev.MemberResumed(client=name)
+        if kind is Kind.JOINED:
+            self._generation = fact.generation if fact.generation is not None else self._generation
+            yield (
+                at_ms,
+                ev.Joined(
+                    client=name,
+                    member_id=fact.member_id,
+                    generation=self._generation,
+                    protocol=fact.protocol,
+                    leader=False,
+                ),
+            )
+            if fact.partitions:
+                yield from self._owns(at_ms, fact.partitions)
+        elif kind is Kind.OWNS:
+            yield from self._owns(at_ms, fact.partitions)
+        elif kind is Kind.ADDED:
+            yield from self._owns(at_ms, _joined(self._owned, fact.partitions))
+        elif kind in (Kind.REVOKED, Kind.LOST):
+            yield from self._gives_up(at_ms, fact.partitions or self._owned, lost=kind is Kind.LOST)
+        elif kind in (Kind.LEAVES, Kind.POLL_EXCEEDED):
+            yield from self._gives_up(at_ms, self._owned, lost=True)
+
+    def _owns(self, at_ms: int, owned: PartitionMap) -> Iterator[tuple[int, ev.Event]]:
+        gone = _without(self._owned, owned)
+        yield from self._gives_up(at_ms, gone, lost=False)
+        added = _without(owned, self._owned)
+        self._owned = owned
+        yield (
+            at_ms,
+            ev.Assigned(client=self._member.name, generation=self._generation, added=added, owned=owned),
+        )
+
+    def _gives_up(self, at_ms: int, gone: PartitionMap, *, lost: bool) -> Iterator[tuple[int, ev.Event]]:
+        held = _without(gone, _without(gone, self._owned))
+        self._owned = _without(self._owned, gone)
+        if held:
+            event = ev.Lost if lost else ev.Revoked
+            yield at_ms, event(client=self._member.name, generation=self._generation, partitions=held)
+
+
+def _of_unlogged(
+    group: GroupLog, member: Member, absences: list[tuple[int, Cause]]
+) -> Iterator[tuple[int, ev.Event]]:
+    """Yield what the assignments of leaders, or the coordinator, tell about a member without a log."""
+    owned: PartitionMap = {}
+    runs = False
+    for this in group.rounds:
+        name = member.name
+        present = name in this.members
+        assigned = this.owners.get(name, owned if group.is_consumer_protocol and present else {})
+        if runs and not present:
+            ended = [at_ms for at_ms, _ in absences if at_ms <= this.known_ms]
+            yield (ended[-1] if ended else this.began_ms), ev.MemberStopped(client=name, how="crashed")
+            runs, owned = False, {}
+        if not present or name not in this.owners and not group.is_consumer_protocol:
+            continue
+        if not runs:
+            runs = True
+            topics = sorted({topic for r in group.rounds for topic in r.owners.get(name, {})})
+            instance = member.instance_id or None
+            yield (
+                this.known_ms,
+                ev.MemberStarted(client=name, instance_id=instance, topics=topics, process_rate=None),
+            )
+        yield (
+            this.known_ms,
+            ev.Joined(
+                client=name,
+                member_id=this.members[name],
+                generation=this.generation,
+                protocol=this.protocol,
+                leader=False,
+            ),
+        )
+        gone = _without(owned, assigned) if "cooperative" in this.protocol or group.is_consumer_protocol else owned
+        if gone:
+            yield this.known_ms, ev.Revoked(client=name, generation=this.generation, partitions=gone)
+        added = _without(assigned, _without(owned, gone))
+        owned = assigned
+        yield (
+            this.until_ms,
+            ev.Assigned(client=name, generation=this.generation, added=added, owned=owned),
+        )
+
+
+def _joined(first: PartitionMap, second: PartitionMap) -> PartitionMap:
+    return {
+        topic: sorted({*first.get(topic, ()), *second.get(topic, ())}) for topic in sorted({*first, *second})
+    }
+
+
+def _without(first: PartitionMap, second: PartitionMap) -> PartitionMap:
+    rest = {topic: [n for n in numbers if n not in second.get(topic, ())] for topic, numbers in first.items()}
+    return {topic: numbers for topic, numbers in rest.items() if numbers}

@@ -1,0 +1,377 @@
+"""What began each round, from the coordinator's reasons or from what the logs of members show."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from rebalance_logs.facts import Fact, Kind, Source
+from rebalance_logs.groups import GroupLog, Member, Round
+
+
+class Cause(StrEnum):
+    """Why a group rebalanced or stood still: the names of the contract. Plugins cannot add to them."""
+
+    MEMBER_JOINED = "member-joined"
+    MEMBER_LEFT = "member-left"
+    SESSION_EXPIRED = "session-expired"
+    STOOD_STILL = "member-stood-still"
+    POLL_INTERVAL = "poll-interval-exceeded"
+    SLOW_BATCH = "slow-batch"
+    ROLLING_RESTART = "rolling-restart"
+    AUTOSCALING = "autoscaling"
+    SUBSCRIPTION = "subscription-changed"
+    METADATA = "metadata-changed"
+    LEADER = "leader-rejoined"
+    NEVER_SYNCED = "never-synced"
+    NO_HEARTBEAT = "no-heartbeat-after-join"
+    INSTANCE_SHARED = "instance-id-shared"
+    FAILOVER = "coordinator-failover"
+    UNREACHABLE = "broker-unreachable"
+    MANY_FAILED = "many-failed-at-once"
+    INITIAL_DELAY = "initial-delay"
+    ASSIGNOR = "assignor"
+
+
+class Confidence(StrEnum):
+    """How sure a cause is. High: a line says so. Medium: nothing else fits the lines. Low: a guess."""
+
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+
+
+RANK = {Confidence.LOW: 0, Confidence.MEDIUM: 1, Confidence.HIGH: 2}
+
+RETURN_MS = 600_000
+"""A member that was removed and joins again within this time has come back."""
+
+_MEMBER = re.compile(r"[Mm]ember(?: id)? ([^\s;,]+)")
+_MEMBERS = re.compile(r"[Rr]emoving \[?(?:Set\()?([^\])]+)[\])]? on pending sync")
+_UNREACHABLE = re.compile(r"session timed out without|NodeNotReady|[Tt]ransport|[Dd]isconnect|Connection|\d ms$")
+
+
+@dataclass(slots=True)
+class Trigger:
+    """One thing that happened to a group.
+
+    ``members``: those to which it happened; ``evidence``: the lines, the best first. ``at_ms``: when a line
+    shows it. ``is_follow_up``: the round is the next step of the one before. ``returns``: it is the return
+    of members that are named in the trigger of an earlier round. ``restarted``: its process is another one.
+    """
+
+    cause: Cause
+    at_ms: int
+    members: list[str] = field(default_factory=list)
+    evidence: list[Source] = field(default_factory=list)
+    confidence: Confidence = Confidence.HIGH
+    is_follow_up: bool = False
+    returns: bool = False
+    restarted: bool = False
+    text: str = ""
+
+
+def triggers_of(group: GroupLog) -> list[list[Trigger]]:
+    """Return what began each round, the first sign first. A round without one has an empty list."""
+    found: list[list[Trigger]] = []
+    for position, this in enumerate(group.rounds):
+        before = group.rounds[position - 1] if position else None
+        said = _said(group, this, before)
+        seen = _seen(group, this, before)
+        merged = _merged(said, seen)
+        if not any(t for t in merged if not t.is_follow_up):
+            merged += _of_environment(group, this)
+        found.append(sorted(merged, key=lambda t: t.at_ms))
+    _find_returns(group, found)
+    return found
+
+
+def _merged(said: list[Trigger], seen: list[Trigger]) -> list[Trigger]:
+    """Return the triggers of both: a coordinator's word counts more, and more lines are more evidence."""
+    result: list[Trigger] = []
+    for trigger in (*said, *seen):
+        same = next(
+            (
+                t
+                for t in result
+                if (set(t.members) & set(trigger.members) or (not t.members and not trigger.members))
+                and (t.cause is trigger.cause or {t.cause, trigger.cause} <= _ENDS or t.is_follow_up)
+            ),
+            None,
+        )
+        if same is None:
+            result.append(trigger)
+            continue
+        if RANK[trigger.confidence] > RANK[same.confidence] or same.cause is Cause.MEMBER_LEFT:
+            same.cause = trigger.cause
+        same.confidence = max(same.confidence, trigger.confidence, key=RANK.__getitem__)
+        same.evidence += [source for source in trigger.evidence if source not in same.evidence]
+        same.members += [name for name in trigger.members if name not in same.members]
+        same.at_ms = min(same.at_ms, trigger.at_ms)
+        same.restarted = same.restarted or trigger.restarted
+    if len(result) > 1 and any(not t.is_follow_up for t in result):
+        result = [t for t in result if not t.is_follow_up]
+    return result
+
+
+_ENDS = {Cause.MEMBER_LEFT, Cause.SESSION_EXPIRED, Cause.POLL_INTERVAL, Cause.STOOD_STILL, Cause.NO_HEARTBEAT}
+
+
+# --- what the coordinator says
+
+
+def _said(group: GroupLog, this: Round, before: Round | None) -> list[Trigger]:
+    found = []
+    for fact in this.facts:
+        if fact.library:
+            continue
+        if fact.kind is Kind.ROUND_BEGAN:
+            found += _of_reason(group, fact, this, before)
+        elif fact.kind is Kind.FAILED:
+            found.append(_about(group, fact, Cause.SESSION_EXPIRED))
+        elif fact.kind is Kind.TOO_SLOW:
+            found.append(_about(group, fact, Cause.SLOW_BATCH))
+        elif fact.kind is Kind.LEFT:
+            found.append(_about(group, fact, _of_leave(fact.cause)))
+        elif fact.kind is Kind.LEFT_BEHIND:
+            names = [group.names.get(member_id, member_id) for member_id in fact.others]
+            found.append(Trigger(Cause.SESSION_EXPIRED, fact.at_ms, names, [fact.source]))
+        elif fact.kind is Kind.FENCED:
+            found.append(Trigger(Cause.INSTANCE_SHARED, fact.at_ms, [fact.instance_id], [fact.source]))
+        elif fact.kind in (Kind.LOADED, Kind.UNLOADED) and before is not None:
+            found.append(Trigger(Cause.FAILOVER, fact.at_ms, [], [fact.source]))
+        elif fact.kind is Kind.TOPICS_CHANGED and before is not None:
+            found.append(Trigger(Cause.METADATA, fact.at_ms, [], [fact.source]))
+        elif fact.kind is Kind.RESUBSCRIBED:
+            found.append(_about(group, fact, Cause.SUBSCRIPTION))
+        elif fact.kind is Kind.JOINS_KNOWN or (fact.kind is Kind.JOINS_NEW and fact.instance_id):
+            found.append(_about(group, fact, Cause.MEMBER_JOINED))
+    return _without_removals_of_old_ids(found)
+
+
+def _without_removals_of_old_ids(found: list[Trigger]) -> list[Trigger]:
+    """Put the triggers of one cause and member together."""
+    result: list[Trigger] = []
+    for trigger in found:
+        same = next((t for t in result if t.cause is trigger.cause and t.members == trigger.members), None)
+        if same is None:
+            result.append(trigger)
+        else:
+            same.evidence += [source for source in trigger.evidence if source not in same.evidence]
+            same.at_ms = min(same.at_ms, trigger.at_ms)
+    return result
+
+
+def _about(group: GroupLog, fact: Fact, cause: Cause) -> Trigger:
+    name = group.names.get(fact.member_id, fact.member_id)
+    return Trigger(cause, fact.at_ms, [name] if name else [], [fact.source], text=fact.cause)
+
+
+def _of_leave(reason: str) -> Cause:
+    return Cause.POLL_INTERVAL if "poll timeout" in reason or "max.poll" in reason else Cause.MEMBER_LEFT
+
+
+def _of_reason(group: GroupLog, fact: Fact, this: Round, before: Round | None) -> list[Trigger]:
+    """Return what the reason of a round says."""
+    reason, cause = fact.text, fact.cause
+    written = _MEMBER.search(reason)
+    member_id = written[1] if written else ""
+    name = group.names.get(member_id, member_id)
+    pending = _MEMBERS.search(reason)
+    low = reason.lower()
+
+    def trigger(found: Cause, confidence: Confidence = Confidence.HIGH, *, follow_up: bool = False) -> list[Trigger]:
+        names = [name] if name else []
+        return [
+            Trigger(found, fact.at_ms, names, [fact.source], confidence, is_follow_up=follow_up, text=cause)
+        ]
+
+    if pending is not None:
+        ids = [part.strip() for part in pending[1].split(",")]
+        names = [group.names.get(i, i) for i in ids]
+        return [Trigger(Cause.NEVER_SYNCED, fact.at_ms, names, [fact.source])]
+    if "heartbeat expiration" in low:
+        return trigger(Cause.SESSION_EXPIRED)
+    if "leavegroup" in low:
+        return trigger(_of_leave(cause))
+    if "adding new member" in low:
+        return trigger(Cause.MEMBER_JOINED)
+    if "revoke partitions" in cause:
+        return trigger(Cause.ASSIGNOR, follow_up=True)
+    if "metadata has changed" in cause or "metadata" in cause.lower():
+        return trigger(Cause.METADATA)
+    if "subscription" in cause:
+        return trigger(Cause.SUBSCRIPTION)
+    if "probing rebalance" in cause or "follow-up" in cause:
+        return trigger(Cause.ASSIGNOR)
+    if "static member" in low:
+        return trigger(Cause.MEMBER_JOINED, Confidence.MEDIUM)
+    if "error when storing" in low:
+        return trigger(Cause.UNREACHABLE, Confidence.MEDIUM)
+    if "leader" in low:
+        return trigger(Cause.LEADER)
+    if "updating metadata" in low or "joining group during" in low:
+        soon = before is not None and fact.at_ms - before.until_ms < 10_000
+        if soon and "cooperative" in (this.protocol + (before.protocol if before else "")):
+            return trigger(Cause.ASSIGNOR, Confidence.MEDIUM, follow_up=True)
+        if "rebalance failed" in cause or "rebalancing" in cause:
+            return trigger(Cause.MEMBER_JOINED, Confidence.LOW)
+        return trigger(Cause.SUBSCRIPTION, Confidence.LOW)
+    return []
+
+
+# --- what the logs of members show
+
+
+def _seen(group: GroupLog, this: Round, before: Round | None) -> list[Trigger]:
+    found: list[Trigger] = []
+    known = before.members if before is not None else {}
+    for name, member_id in known.items():
+        found += _of_known(group, this, name, member_id)
+    for name in this.members:
+        if name not in known:
+            found.append(_arrival(group, this, name))
+    for name, member in group.members.items():
+        found += _asked(this, name, member)
+    return found
+
+
+def _of_known(group: GroupLog, this: Round, name: str, member_id: str) -> list[Trigger]:
+    """Return what happened to a member of the round before: nothing, or how it ended or came back."""
+    member = group.members.get(name)
+    after = this.members.get(name)
+    is_same = after is not None and (after == member_id or not after or not member_id)
+    if is_same or (after is None and not this.is_whole):
+        own = member.between(this.since_ms, this.known_ms, Kind.LEAVES, Kind.POLL_EXCEEDED) if member else []
+        if is_same or not own:
+            return []
+    if member is None:
+        return []
+    left = member.between(this.since_ms, this.known_ms, Kind.LEAVES, Kind.POLL_EXCEEDED)
+    if left:
+        exceeded = [f for f in left if f.kind is Kind.POLL_EXCEEDED or "poll timeout" in f.text]
+        cause = Cause.POLL_INTERVAL if exceeded else Cause.MEMBER_LEFT
+        sources = [fact.source for fact in (exceeded or left)]
+        found = [Trigger(cause, left[0].at_ms, [name], sources)]
+        if after is not None and cause is Cause.MEMBER_LEFT:
+            found[0].restarted = True
+        return found
+    if group.has_broker and any(
+        fact.kind in (Kind.FAILED, Kind.LEFT, Kind.TOO_SLOW) and group.name_of(fact) == name for fact in this.facts
+    ):
+        return []  # the coordinator has said how it ended
+    replaced = [f for f in this.facts if f.kind is Kind.REPLACED and member_id in f.others]
+    started = member.between(this.since_ms, this.known_ms, Kind.SUBSCRIBED, Kind.SETTINGS)
+    if replaced or (started and member.instance_id):
+        sources = [f.source for f in (*replaced, *started)]
+        return [Trigger(Cause.MEMBER_JOINED, (replaced or started)[0].at_ms, [name], sources, restarted=True)]
+    return [_silent_end(group, this, member)]
+
+
+def _silent_end(group: GroupLog, this: Round, member: Member) -> Trigger:
+    """Return the end of a member that did not leave: its session, unless its log shows what happened."""
+    last = member.last_before(this.known_ms)
+    removed = member.between(this.since_ms, group.until_ms, Kind.UNKNOWN_MEMBER, Kind.LOST)
+    sure = Confidence.HIGH if member.is_logged else Confidence.MEDIUM
+    evidence = [fact.source for fact in removed[:1]] or ([last.source] if last else [])
+    learned = [
+        fact
+        for fact in this.facts
+        if fact.kind in (Kind.LEARNED, Kind.ASKED_TO_REJOIN) and group.name_of(fact) != member.name
+    ]
+    computed = [fact.source for fact in this.own if fact.kind is Kind.COMPUTED]
+    evidence += computed[:1] + [fact.source for fact in learned[:1]]
+    return Trigger(Cause.SESSION_EXPIRED, this.began_ms, [member.name], evidence, sure)
+
+
+def _arrival(group: GroupLog, this: Round, name: str) -> Trigger:
+    member = group.members.get(name)
+    joining = member.between(this.since_ms, this.known_ms, Kind.JOINING, Kind.SUBSCRIBED) if member else []
+    named = [fact for fact in this.own if group.name_of(fact) == name]
+    evidence = [fact.source for fact in (*joining[:1], *named[:1])]
+    evidence += [fact.source for fact in this.own if fact.kind is Kind.COMPUTED][:1]
+    at_ms = joining[0].at_ms if joining else this.began_ms
+    return Trigger(Cause.MEMBER_JOINED, at_ms, [name], evidence)
+
+
+def _asked(this: Round, name: str, member: Member) -> list[Trigger]:
+    """Return the rounds that a member asked for, and the troubles that it reports."""
+    found = []
+    for fact in member.between(this.since_ms, this.known_ms, Kind.ASKED_TO_REJOIN, Kind.CLIENT_FENCED):
+        if fact.kind is Kind.CLIENT_FENCED:
+            found.append(Trigger(Cause.INSTANCE_SHARED, fact.at_ms, [name], [fact.source]))
+            continue
+        text = fact.text
+        if "revoke partitions" in text:
+            follow = Trigger(Cause.ASSIGNOR, fact.at_ms, [name], [fact.source], is_follow_up=True)
+            found.append(follow)
+        elif "metadata has changed" in text:
+            found.append(Trigger(Cause.METADATA, fact.at_ms, [], [fact.source]))
+        elif "subscription has changed" in text or "does not match the current subscription" in text:
+            found.append(Trigger(Cause.SUBSCRIPTION, fact.at_ms, [name], [fact.source]))
+        elif "robing" in text:
+            found.append(Trigger(Cause.ASSIGNOR, fact.at_ms, [name], [fact.source]))
+    return found
+
+
+def _of_environment(group: GroupLog, this: Round) -> list[Trigger]:
+    """Return a coordinator that was lost, if nothing else explains a round."""
+    lost = [fact for fact in this.facts if fact.kind is Kind.LOST_COORDINATOR]
+    if not lost:
+        return []
+    unreachable = _UNREACHABLE.search(lost[0].text) is not None
+    names = list(dict.fromkeys(filter(None, map(group.name_of, lost))))
+    cause = Cause.UNREACHABLE if unreachable else Cause.FAILOVER
+    return [Trigger(cause, lost[0].at_ms, names, [fact.source for fact in lost[:3]], Confidence.MEDIUM)]
+
+
+# --- members that come back
+
+
+def _find_returns(group: GroupLog, found: list[list[Trigger]]) -> None:
+    """Recognise members that come back: paused ones stood still, others were restarted."""
+    ended: dict[str, tuple[Trigger, int]] = {}
+    for position, (this, triggers) in enumerate(zip(group.rounds, found, strict=True)):
+        for trigger in triggers:
+            if trigger.cause is Cause.MEMBER_JOINED and len(trigger.members) == 1:
+                _returned(group, this, trigger, ended)
+        for trigger in triggers:
+            if trigger.cause in _ENDS:
+                for name in trigger.members:
+                    ended[name] = (trigger, position)
+                    if trigger.cause is Cause.SESSION_EXPIRED and name in this.members:
+                        _came_back(group, trigger, name, this)
+
+
+def _returned(group: GroupLog, this: Round, joined: Trigger, ended: dict[str, tuple[Trigger, int]]) -> None:
+    (name,) = joined.members
+    earlier, _ = ended.get(name, (None, 0))
+    if earlier is None or joined.at_ms - earlier.at_ms > RETURN_MS:
+        return
+    if earlier.cause is Cause.SESSION_EXPIRED:
+        _came_back(group, earlier, name, this)
+    if earlier.cause in (Cause.STOOD_STILL, Cause.POLL_INTERVAL):
+        joined.cause, joined.returns = earlier.cause, True
+    else:
+        earlier.restarted = joined.restarted = True
+    ended.pop(name, None)
+
+
+def _came_back(group: GroupLog, ended: Trigger, name: str, this: Round) -> None:
+    """Decide whether a member whose session expired stood still, or ended and was started again."""
+    member = group.members.get(name)
+    if member is None or len(ended.members) != 1:
+        return
+    if not member.is_logged:
+        short = this.known_ms - ended.at_ms <= 60_000
+        ended.cause = Cause.STOOD_STILL if short else ended.cause
+        ended.confidence = Confidence.MEDIUM
+        return
+    started = member.between(ended.at_ms - RETURN_MS, this.known_ms, Kind.SUBSCRIBED, Kind.SETTINGS)
+    awake = member.between(ended.at_ms - 120_000, this.known_ms, Kind.UNKNOWN_MEMBER, Kind.LOST)
+    last_start = started[-1].at_ms if started else 0
+    if awake and awake[-1].at_ms > last_start:
+        ended.cause, ended.confidence = Cause.STOOD_STILL, Confidence.HIGH
+        ended.evidence = [awake[0].source, *ended.evidence]
+    elif started and last_start >= this.since_ms - RETURN_MS:
+        ended.restarted = True
