@@ -8,6 +8,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import PurePath
 
 from coordinator_core.protocol.events import PartitionMap
@@ -19,11 +20,15 @@ BARRIER_MS = 2_000
 
 SILENT_MS = 60_000
 
+LONGEST_SESSION_MS = 120_000
+"""For so long a process that was killed stays a member beside the one that replaces it."""
+
 _UUID = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$", re.IGNORECASE)
 _GIVEN = re.compile(r"given member-id: (\S+)")
 _OF_GENERATIONS = frozenset(
     (Kind.JOINED, Kind.GENERATION, Kind.SYNCED, Kind.COMPUTED, Kind.ASSIGNED_BY_LEADER, Kind.EPOCH)
 )
+_REMOVALS = frozenset((Kind.FAILED, Kind.LEFT, Kind.TOO_SLOW, Kind.PENDING_EXPIRED))
 _ASKING = frozenset((Kind.LEARNED, Kind.ASKED_TO_REJOIN, Kind.LEAVES, Kind.JOINING, Kind.LEFT, Kind.FAILED))
 
 
@@ -228,18 +233,7 @@ def _names_of_others(facts: Sequence[Fact], known: dict[str, str]) -> dict[str, 
         others.update(dict.fromkeys(member_id for member_id in (*ids, *fact.others) if member_id not in known))
         for member_id in fact.assignments:
             together.setdefault(base_of(member_id), set()).add(member_id)
-    present: dict[str, str] = {}
-    shared = set()
-    for fact in facts:
-        if fact.library or not fact.member_id:
-            continue
-        base = base_of(fact.member_id)
-        if fact.kind in (Kind.FAILED, Kind.LEFT, Kind.TOO_SLOW, Kind.PENDING_EXPIRED):
-            present.pop(base, None)
-        elif fact.kind in (Kind.JOINS_KNOWN, Kind.JOINS_NEW):
-            if present.get(base, fact.member_id) != fact.member_id and not fact.instance_id:
-                shared.add(base)
-            present[base] = fact.member_id
+    shared = _shared(facts)
     taken = set(known.values())
     names = {}
     for member_id in others:
@@ -252,6 +246,26 @@ def _names_of_others(facts: Sequence[Fact], known: dict[str, str]) -> dict[str, 
         else:
             names[member_id] = base
     return names
+
+
+def _shared(facts: Sequence[Fact]) -> set[str]:
+    """Return the client ids that several members have at once: not those that a killed process left behind."""
+    joined: dict[str, dict[str, int]] = {}
+    ended: dict[str, int] = {}
+    for fact in facts:
+        if fact.library or not fact.member_id or fact.instance_id:
+            continue
+        if fact.kind in _REMOVALS:
+            ended[fact.member_id] = fact.at_ms
+        elif fact.kind in (Kind.JOINS_KNOWN, Kind.JOINS_NEW):
+            joined.setdefault(base_of(fact.member_id), {}).setdefault(fact.member_id, fact.at_ms)
+    until_ms = facts[-1].at_ms
+    shared = set()
+    for base, times in joined.items():
+        for (first, _), (_, next_ms) in pairwise(times.items()):
+            if ended.get(first, until_ms + SILENT_MS) > next_ms + LONGEST_SESSION_MS:
+                shared.add(base)
+    return shared
 
 
 def _at_once(facts: Sequence[Fact], ids: Sequence[str]) -> set[str]:
@@ -319,6 +333,9 @@ def _complete(group: GroupLog, before: Round | None, this: Round) -> None:
     if joins:
         this.joined_ms = joins[0].at_ms
     at_barrier = [fact for fact in joins if fact.at_ms - joins[0].at_ms <= BARRIER_MS]
+    until_ms = max((fact.at_ms for fact in at_barrier), default=this.known_ms)
+    this.since_ms = group.from_ms - 1 if before is None else _last_join(before)
+    this.facts = [fact for fact in group.facts if this.since_ms < fact.at_ms <= until_ms]
     computed = next((fact for fact in this.own if fact.kind is Kind.COMPUTED), None)
     if computed is not None:
         this.leader = group.name_of(computed)
@@ -326,6 +343,8 @@ def _complete(group: GroupLog, before: Round | None, this: Round) -> None:
             this.members[group.names.get(member_id, member_id)] = member_id
             this.owners[group.names.get(member_id, member_id)] = owned
         this.is_whole = True
+    if not this.is_whole:
+        this.members = _carried(group, before, this, until_ms)
     for fact in at_barrier:
         name = group.name_of(fact)
         if name:
@@ -338,14 +357,42 @@ def _complete(group: GroupLog, before: Round | None, this: Round) -> None:
         if fact.kind is Kind.SYNCED and fact.at_ms - this.known_ms <= SILENT_MS and _is_first(this.own, fact, group)
     ]
     ends = [fact.at_ms for fact in (*received[:1], *synced)]
-    this.since_ms = group.from_ms - 1 if before is None else _last_join(before)
     this.ended_ms = max(ends, default=None)
-    until_ms = max((fact.at_ms for fact in at_barrier), default=this.known_ms)
-    this.facts = [fact for fact in group.facts if this.since_ms < fact.at_ms <= until_ms]
-    this.was_empty = before is None or any(fact.kind is Kind.EMPTY for fact in this.facts)
+    this.was_empty = _was_empty(before, this)
     this.began_ms = _began(group, this)
     if group.is_consumer_protocol:
         _complete_epoch(group, before, this)
+
+
+def _carried(group: GroupLog, before: Round | None, this: Round, until_ms: int) -> dict[str, str]:
+    """Return the members of a round as the coordinator's lines add and remove them."""
+    members = dict(before.members) if before is not None else {}
+    for fact in this.facts:
+        if fact.library or fact.at_ms > until_ms:
+            continue
+        ids = fact.others if fact.kind is Kind.LEFT_BEHIND else (fact.member_id,)
+        for member_id in ids:
+            name = group.names.get(member_id, "")
+            if not name:
+                continue
+            if fact.kind in _REMOVALS or fact.kind is Kind.LEFT_BEHIND:
+                if members.get(name) == member_id:
+                    del members[name]
+            elif fact.kind in (Kind.JOINS_KNOWN, Kind.REPLACED):
+                members[name] = member_id
+    return members
+
+
+def _was_empty(before: Round | None, this: Round) -> bool:
+    """Return whether a group had no members before a round."""
+    if any(fact.kind is Kind.EMPTY for fact in this.facts):
+        return True
+    return before is None and not any(
+        fact.kind in (Kind.LEARNED, Kind.LEFT, Kind.FAILED, Kind.LEAVES)
+        or (fact.kind is Kind.ASKED_TO_REJOIN and "already rebalancing" in fact.text)
+        or (fact.kind is Kind.REVOKED and fact.partitions)
+        for fact in this.facts
+    )
 
 
 def _is_first(own: Sequence[Fact], fact: Fact, group: GroupLog) -> bool:
@@ -422,22 +469,20 @@ def waits_of(group: GroupLog, this: Round) -> list[Wait]:
     last = max(joins, key=lambda wait: wait.until_ms)
     unexplained = this.joined_ms - last.until_ms
     if unexplained > max(1_000, last.until_ms - this.began_ms):
-        return _unseen(group, this, last)
+        return _unseen(group, this)
     return [last]
 
 
-def _unseen(group: GroupLog, this: Round, last: Wait) -> list[Wait]:
-    """Return the wait for a member that no log shows to join: one without a log, or one that has ended."""
+def _unseen(group: GroupLog, this: Round) -> list[Wait]:
+    """Return the wait for members that no log shows to join: those that have ended, or one without a log."""
     assert this.joined_ms is not None
-    position = group.rounds.index(this) if this in group.rounds else 0
+    position = group.rounds.index(this)
     before = group.rounds[position - 1].members if position else {}
-    gone = [name for name in before if name not in this.members]
-    if len(gone) == 1:
-        return [Wait(gone[0], this.began_ms, this.joined_ms, "session")]
+    gone = [name for name, member_id in before.items() if this.members.get(name) != member_id]
+    if gone:
+        return [Wait(name, this.began_ms, this.joined_ms, "session") for name in gone]
     silent = [name for name in this.members if not group.members[name].is_logged]
-    if len(silent) == 1:
-        return [Wait(silent[0], this.began_ms, this.joined_ms, "unknown")]
-    return [last]
+    return [Wait(name, this.began_ms, this.joined_ms, "unknown") for name in silent[:1] if not silent[1:]]
 
 
 def _why(member: Member, this: Round, joined_ms: int) -> str:

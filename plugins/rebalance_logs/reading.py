@@ -333,3 +333,14 @@ def _codec(block: bytes) -> str:
         return "utf-16"
     sample = block[:65_536]
     return "" if sample.count(b"\0") > len(sample) // 1000 else "utf-8"
+
+
+def within(logs: Logs, shifts: Sequence[int], from_ms: int | None, until_ms: int | None) -> None:
+    """Leave out the facts before a time and after another, on the one clock."""
+    if from_ms is not None or until_ms is not None:
+        logs.facts = [
+            fact
+            for fact in logs.facts
+            if (from_ms is None or fact.at_ms - shifts[fact.source.file] >= from_ms)
+            and (until_ms is None or fact.at_ms - shifts[fact.source.file] <= until_ms)
+        ]

@@ -14,6 +14,8 @@ from rebalance_logs.facts import Fact, Kind
 from rebalance_logs.groups import GroupLog, Member, Round
 from rebalance_logs.triggers import Cause, Trigger
 
+_OWNERSHIP = frozenset((Kind.OWNS, Kind.ADDED, Kind.REVOKED, Kind.LOST))
+
 SESSION_MS, HEARTBEAT_MS = 45_000, 3_000
 """The settings of clients whose logs do not show them: Kafka's defaults."""
 
@@ -59,6 +61,7 @@ def trace_of(group: GroupLog, triggers: list[list[Trigger]]) -> Trace:
         seed=0,
         duration_ms=until_ms - base_ms,
         topics=topics,
+        measure_from_ms=0 if group.rounds and not group.rounds[0].was_empty else None,
     )
     ended = ev.RunEnded(group_state="Stable", generation=last.generation if last else 0, messages={})
     return Trace(
@@ -151,12 +154,28 @@ class _Owner:
 
     def events(self) -> Iterator[tuple[int, ev.Event]]:
         topics = sorted({topic for fact in self._member.facts for topic in fact.partitions})
+        first = next((fact for fact in self._member.facts if fact.kind in _OWNERSHIP), None)
+        if first is not None and first.kind in (Kind.REVOKED, Kind.LOST):
+            yield from self._owned_before(first, topics)
         for fact in self._member.facts:
             while self._absences and self._absences[0][0] < fact.at_ms:
                 yield from self._absent(*self._absences.pop(0))
             yield from self._of(fact, topics)
         for at_ms, cause in self._absences:
             yield from self._absent(at_ms, cause)
+
+    def _owned_before(self, first: Fact, topics: list[str]) -> Iterator[tuple[int, ev.Event]]:
+        """Yield what the member owned when the logs began: what it gives up first."""
+        at_ms = self._group.from_ms
+        self._runs = True
+        yield at_ms, self._started(topics)
+        yield from self._owns(at_ms, first.partitions)
+
+    def _started(self, topics: list[str]) -> ev.MemberStarted:
+        instance = self._member.instance_id or None
+        return ev.MemberStarted(
+            client=self._member.name, instance_id=instance, topics=topics, process_rate=None
+        )
 
     def _absent(self, at_ms: int, cause: Cause) -> Iterator[tuple[int, ev.Event]]:
         name = self._member.name
@@ -185,11 +204,7 @@ class _Owner:
             yield from self._stopped(at_ms, "crashed")
         if not self._runs:
             self._runs = True
-            instance = self._member.instance_id or None
-            yield (
-                at_ms,
-                ev.MemberStarted(client=name, instance_id=instance, topics=topics, process_rate=None),
-            )
+            yield at_ms, self._started(topics)
         if self._paused:
             self._paused = False
             yield at_ms, ev.MemberResumed(client=name)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from rebalance_logs.facts import Fact, Kind, Source
-from rebalance_logs.groups import GroupLog, Member, Round
+from rebalance_logs.groups import LONGEST_SESSION_MS, GroupLog, Member, Round
 
 
 class Cause(StrEnum):
@@ -225,7 +225,7 @@ def _of_reason(group: GroupLog, fact: Fact, this: Round, before: Round | None) -
 
 def _seen(group: GroupLog, this: Round, before: Round | None) -> list[Trigger]:
     found: list[Trigger] = []
-    known = before.members if before is not None else {}
+    known = before.members if before is not None else _members_before(group, this)
     for name, member_id in known.items():
         found += _of_known(group, this, name, member_id)
     for name in this.members:
@@ -236,12 +236,26 @@ def _seen(group: GroupLog, this: Round, before: Round | None) -> list[Trigger]:
     return found
 
 
+def _members_before(group: GroupLog, this: Round) -> dict[str, str]:
+    """Return the members that the logs show in the middle of their lives, without their ids."""
+    if this.was_empty:
+        return {}
+    starts = (Kind.SUBSCRIBED, Kind.SETTINGS)
+    return {
+        name: ""
+        for name, member in group.members.items()
+        if not member.between(this.since_ms, this.known_ms, *starts)
+        and (name in this.members or member.between(this.since_ms, this.known_ms, *Kind))
+        and not any(f.kind is Kind.JOINS_KNOWN and group.name_of(f) == name for f in this.facts)
+    }
+
+
 def _of_known(group: GroupLog, this: Round, name: str, member_id: str) -> list[Trigger]:
     """Return what happened to a member of the round before: nothing, or how it ended or came back."""
     member = group.members.get(name)
     after = this.members.get(name)
     is_same = after is not None and (after == member_id or not after or not member_id)
-    if is_same or (after is None and not this.is_whole):
+    if is_same or (after is None and not this.is_whole and _stays(member, member_id, this)):
         own = member.between(this.since_ms, this.known_ms, Kind.LEAVES, Kind.POLL_EXCEEDED) if member else []
         if is_same or not own:
             return []
@@ -266,6 +280,15 @@ def _of_known(group: GroupLog, this: Round, name: str, member_id: str) -> list[T
         sources = [f.source for f in (*replaced, *started)]
         return [Trigger(Cause.MEMBER_JOINED, (replaced or started)[0].at_ms, [name], sources, restarted=True)]
     return [_silent_end(group, this, member)]
+
+
+def _stays(member: Member | None, member_id: str, this: Round) -> bool:
+    """Return whether a member may be in a round whose members are not all known: nothing shows that it ended."""
+    if member is None or not member.is_logged:
+        return True
+    later = [fact for fact in member.facts if fact.at_ms > this.known_ms and fact.member_id]
+    asked = member.between(this.began_ms - 1, this.known_ms, Kind.JOINING, Kind.SYNCED)
+    return bool(asked) or (bool(later) and later[0].member_id == member_id)
 
 
 def _silent_end(group: GroupLog, this: Round, member: Member) -> Trigger:
@@ -329,24 +352,35 @@ def _of_environment(group: GroupLog, this: Round) -> list[Trigger]:
 
 
 def _find_returns(group: GroupLog, found: list[list[Trigger]]) -> None:
-    """Recognise members that come back: paused ones stood still, others were restarted."""
-    ended: dict[str, tuple[Trigger, int]] = {}
-    for position, (this, triggers) in enumerate(zip(group.rounds, found, strict=True)):
+    """Recognise members that come back: paused ones stood still, others were restarted.
+
+    A process that was killed and started again joins before the session of its old id has expired.
+    """
+    ended: dict[str, Trigger] = {}
+    waiting: dict[str, Trigger] = {}
+    for this, triggers in zip(group.rounds, found, strict=True):
         for trigger in triggers:
             if trigger.cause is Cause.MEMBER_JOINED and len(trigger.members) == 1:
-                _returned(group, this, trigger, ended)
+                (name,) = trigger.members
+                if name in ended:
+                    _returned(group, this, trigger, ended.pop(name))
+                else:
+                    waiting[name] = trigger
         for trigger in triggers:
-            if trigger.cause in _ENDS:
-                for name in trigger.members:
-                    ended[name] = (trigger, position)
-                    if trigger.cause is Cause.SESSION_EXPIRED and name in this.members:
-                        _came_back(group, trigger, name, this)
+            for name in trigger.members if trigger.cause in _ENDS else ():
+                new = waiting.pop(name, None)
+                is_here = trigger.cause is Cause.SESSION_EXPIRED and name in this.members
+                if is_here and new is not None and 0 <= trigger.at_ms - new.at_ms <= LONGEST_SESSION_MS:
+                    new.restarted = trigger.restarted = True
+                    continue
+                if is_here:
+                    _came_back(group, trigger, name, this)
+                ended[name] = trigger
 
 
-def _returned(group: GroupLog, this: Round, joined: Trigger, ended: dict[str, tuple[Trigger, int]]) -> None:
+def _returned(group: GroupLog, this: Round, joined: Trigger, earlier: Trigger) -> None:
     (name,) = joined.members
-    earlier, _ = ended.get(name, (None, 0))
-    if earlier is None or joined.at_ms - earlier.at_ms > RETURN_MS:
+    if joined.at_ms - earlier.at_ms > RETURN_MS:
         return
     if earlier.cause is Cause.SESSION_EXPIRED:
         _came_back(group, earlier, name, this)
@@ -354,7 +388,6 @@ def _returned(group: GroupLog, this: Round, joined: Trigger, ended: dict[str, tu
         joined.cause, joined.returns = earlier.cause, True
     else:
         earlier.restarted = joined.restarted = True
-    ended.pop(name, None)
 
 
 def _came_back(group: GroupLog, ended: Trigger, name: str, this: Round) -> None:

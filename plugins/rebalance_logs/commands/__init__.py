@@ -1,1 +1,1 @@
-"""``rebalance-lab serve``, ``consume`` and ``snapshot``."""
+"""``rebalance-lab diagnose`` and ``watch``."""

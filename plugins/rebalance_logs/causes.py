@@ -1,0 +1,358 @@
+"""The causes of a group's rebalances in order of what they cost, with evidence and how sure each is."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise, zip_longest
+from typing import NamedTuple
+
+import numpy as np
+
+from coordinator_core.model import TopicPartition
+from rebalance_lab.traces.history import History
+from rebalance_lab.traces.trace import Trace
+from rebalance_logs.facts import Kind, Source
+from rebalance_logs.groups import GroupLog, Round, Wait, waits_of
+from rebalance_logs.recording import base_of_trace, trace_of
+from rebalance_logs.remedies import Remedy, remedies_of
+from rebalance_logs.triggers import RANK, Cause, Confidence, Trigger, triggers_of
+
+SLOW_MS = 1_000
+"""A round that waits so long for the batch of one member is told as such."""
+
+AT_ONCE, AT_ONCE_MS = 3, 2_000
+"""So many members whose sessions expire within this time have one cause."""
+
+NEXT_MS = 600_000
+"""Restarts one after another follow within this time."""
+
+WAVE_MS = 5_000
+"""Restarts that are closer are of one wave."""
+
+MOST_EVIDENCE = 3
+
+_EVENTS = frozenset((Cause.MEMBER_JOINED, Cause.MEMBER_LEFT))
+
+
+class Stop(NamedTuple):
+    """A partition that nobody worked on, since whose time it was, in milliseconds since 1970."""
+
+    partition: TopicPartition
+    owner: str
+    from_ms: int
+    until_ms: int
+
+
+@dataclass(slots=True)
+class Found:
+    """A cause. ``stopped_ms``: the partition time that it cost, None if the logs do not show it."""
+
+    cause: Cause
+    members: list[str] = field(default_factory=list)
+    generations: list[int] = field(default_factory=list)
+    stopped_ms: int | None = None
+    confidence: Confidence = Confidence.HIGH
+    evidence: list[Source] = field(default_factory=list)
+    remedies: list[Remedy] = field(default_factory=list)
+    triggers: list[Trigger] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What happened to a group.
+
+    ``waits``, ``triggers``: those of each round. ``stops``: every time in which a partition had no working
+    owner. ``base_ms``: the time of the beginning of ``trace``, in milliseconds since 1970.
+    """
+
+    group: GroupLog
+    triggers: list[list[Trigger]]
+    waits: list[list[Wait]]
+    causes: list[Found]
+    stops: list[Stop]
+    trace: Trace
+    base_ms: int
+
+
+def diagnosed(group: GroupLog) -> Diagnosis:
+    """Find the causes of what happened to a group."""
+    triggers = triggers_of(group)
+    waits = [waits_of(group, this) for this in group.rounds]
+    trace = trace_of(group, triggers)
+    base_ms = base_of_trace(group, triggers)
+    stops = list(_stops(trace, base_ms))
+    loose = list(_restarts_without_a_round(group))
+    _recognise(group, triggers, loose)
+    causes = _causes(group, triggers, waits, loose, stops)
+    return Diagnosis(group, triggers, waits, causes, stops, trace, base_ms)
+
+
+def _stops(trace: Trace, base_ms: int) -> Iterator[Stop]:
+    history = History(trace)
+    ledger = history.ledger
+    for number, from_ms, until_ms in history.stops.intervals.tolist():
+        if until_ms > from_ms:
+            (partition,) = ledger.index.partitions(np.array([number], dtype=np.int32))
+            owners = [span.client for span in ledger.of(partition) if span.from_ms < until_ms and span.from_ms <= from_ms]
+            yield Stop(partition, owners[-1] if owners else "", base_ms + from_ms, base_ms + until_ms)
+
+
+# --- patterns
+
+
+def _restarts_without_a_round(group: GroupLog) -> Iterator[Trigger]:
+    """Yield restarts of members that kept their place: static ones that were away for less than a session."""
+    for member in group.members.values():
+        starts = [fact for fact in member.facts if fact.kind in (Kind.SETTINGS, Kind.SUBSCRIBED)]
+        seen_ms = 0
+        for fact in starts:
+            began_ms, seen_ms = seen_ms, fact.at_ms
+            if not began_ms or fact.at_ms - began_ms < 2_000:
+                continue
+            last = member.last_before(fact.at_ms - 1)
+            joined = member.between(fact.at_ms, group.until_ms, Kind.JOINED)
+            if joined and any(
+                r.known_ms + SLOW_MS < joined[0].at_ms and r.generation == joined[0].generation for r in group.rounds
+            ):
+                gone = member.between(began_ms, fact.at_ms - 1, Kind.REVOKED, Kind.CLOSED, Kind.LEAVES)
+                away_ms = gone[0].at_ms if gone else (last.at_ms if last else fact.at_ms)
+                sources = [f.source for f in gone[:1]] + [fact.source]
+                yield Trigger(Cause.MEMBER_LEFT, away_ms, [member.name], sources, restarted=True)
+
+
+def _recognise(group: GroupLog, triggers: list[list[Trigger]], loose: list[Trigger]) -> None:
+    """Put single events together as what people do: deployments, scaling, one failure of many."""
+    every = [trigger for of_round in triggers for trigger in of_round] + loose
+    _shared_instances(group, triggers)
+    _restarts(group, every)
+    _many_at_once([t for t in every if t.cause is Cause.SESSION_EXPIRED])
+    _replacements(group, triggers)
+    _scaling(group, triggers)
+
+
+def _many_at_once(expired: Sequence[Trigger]) -> None:
+    for first in expired:
+        together = [t for t in expired if 0 <= t.at_ms - first.at_ms <= AT_ONCE_MS]
+        if len({name for t in together for name in t.members}) >= AT_ONCE:
+            for trigger in together:
+                trigger.cause = Cause.MANY_FAILED
+
+
+def _shared_instances(group: GroupLog, triggers: list[list[Trigger]]) -> None:
+    """Tell the joining and leaving of members with one instance id as what it is."""
+    for of_round in triggers:
+        shared = [t for t in of_round if t.cause is Cause.INSTANCE_SHARED]
+        for trigger in of_round:
+            if shared and trigger not in shared:
+                instances = {group.members[n].instance_id for n in trigger.members if n in group.members}
+                if instances & {name for t in shared for name in t.members} or trigger.cause in _EVENTS:
+                    trigger.cause = Cause.INSTANCE_SHARED
+
+
+def _restarts(group: GroupLog, every: Sequence[Trigger]) -> None:
+    """Recognise members that were restarted one after another."""
+    restarted = sorted(
+        (t for t in every if t.restarted and len(t.members) == 1),
+        key=lambda t: t.at_ms,
+    )
+    runs: list[list[Trigger]] = []
+    for trigger in restarted:
+        if runs and trigger.at_ms - runs[-1][-1].at_ms <= NEXT_MS:
+            runs[-1].append(trigger)
+        else:
+            runs.append([trigger])
+    for run in runs:
+        names = {name for trigger in run for name in trigger.members}
+        ends = [t.at_ms for t in run if t.cause is not Cause.MEMBER_JOINED] or [t.at_ms for t in run]
+        waves = 1 + sum(after - before > WAVE_MS for before, after in pairwise(ends))
+        if min(len(names), waves) >= 2 and 2 * len(names) >= len(group.members):
+            for trigger in run:
+                trigger.cause = Cause.ROLLING_RESTART
+
+
+def _replacements(group: GroupLog, triggers: list[list[Trigger]]) -> None:
+    """Recognise deployments in which each new process has a new name: joined and left by turns, in pairs."""
+    joined = [(t, r) for r, ts in zip(group.rounds, triggers, strict=True) for t in ts if _is(t, Cause.MEMBER_JOINED)]
+    joined = [(t, r) for t, r in joined if not r.was_empty]
+    left = [t for ts in triggers for t in ts if t.cause in (Cause.MEMBER_LEFT, Cause.SESSION_EXPIRED)]
+    left = [t for t in left if not t.restarted and len(t.members) == 1]
+    pairs: list[tuple[Trigger, Trigger]] = []
+    free = list(left)
+    for new, _ in joined:
+        near = [t for t in free if abs(t.at_ms - new.at_ms) <= 120_000]
+        if near:
+            old = min(near, key=lambda t: abs(t.at_ms - new.at_ms))
+            free.remove(old)
+            pairs.append((old, new))
+    sizes = [len(r.members) for r in group.rounds if r.members]
+    size = max(sizes, default=0)
+    close = all(b[0].at_ms - a[0].at_ms <= NEXT_MS for a, b in pairwise(sorted(pairs, key=lambda p: p[0].at_ms)))
+    if len(pairs) >= 2 and 2 * len(pairs) >= size - 1 and close:
+        for old, new in pairs:
+            old.cause = new.cause = Cause.ROLLING_RESTART
+            for trigger in (old, new):
+                trigger.confidence = min(trigger.confidence, Confidence.MEDIUM, key=RANK.__getitem__)
+
+
+def _is(trigger: Trigger, cause: Cause) -> bool:
+    return trigger.cause is cause and len(trigger.members) == 1 and not trigger.restarted
+
+
+def _scaling(group: GroupLog, triggers: list[list[Trigger]]) -> None:
+    """Recognise members that come and go for good, one way or the other, again and again."""
+    found: dict[Cause, list[Trigger]] = {cause: [] for cause in _EVENTS}
+    for this, of_round in zip(group.rounds, triggers, strict=True):
+        for trigger in of_round:
+            if trigger.cause in _EVENTS and not this.was_empty and not trigger.restarted:
+                found[trigger.cause].append(trigger)
+    joined, left = found[Cause.MEMBER_JOINED], found[Cause.MEMBER_LEFT]
+    names = [{name for t in ts for name in t.members} for ts in (joined, left)]
+    if (len(names[0]) >= 2 and len(names[1]) >= 2) or max(map(len, names)) >= 4:
+        for trigger in (*joined, *left):
+            trigger.cause = Cause.AUTOSCALING
+            trigger.confidence = min(trigger.confidence, Confidence.MEDIUM, key=RANK.__getitem__)
+
+
+# --- costs
+
+
+def _causes(
+    group: GroupLog,
+    triggers: list[list[Trigger]],
+    waits: list[list[Wait]],
+    loose: list[Trigger],
+    stops: list[Stop],
+) -> list[Found]:
+    resolved = _resolved(triggers)
+    found: dict[Cause, Found] = {}
+    starts: list[Found] = []
+
+    def of(cause: Cause) -> Found:
+        return found.setdefault(cause, Found(cause))
+
+    for position, (this, of_round) in enumerate(zip(group.rounds, resolved, strict=True)):
+        if position == 0 and this.was_empty and all(t.cause is Cause.MEMBER_JOINED for t in of_round):
+            starts.append(Found(Cause.MEMBER_JOINED))
+            for trigger in of_round:
+                _add(starts[0], trigger, this.generation)
+            continue
+        for trigger in of_round:
+            _add(of(trigger.cause), trigger, this.generation)
+    for trigger in loose:
+        _add(of(trigger.cause), trigger, None)
+    shows = bool(stops) or any(member.is_logged for member in group.members.values())
+    slow = {id(r): _slow_wait(r, ws) for r, ws in zip(group.rounds, waits, strict=True)}
+    for this in group.rounds:
+        wait = slow[id(this)]
+        if wait is not None:
+            _add(of(Cause.SLOW_BATCH), _of_wait(group, this, wait), this.generation)
+    if shows:
+        for stop in stops:
+            _count(group, resolved, loose, slow, of, stop)
+        for cause in found.values():
+            cause.stopped_ms = cause.stopped_ms or 0
+    for cause in found.values():
+        cause.remedies = remedies_of(group, cause.cause, cause.members, cause.triggers)
+    every = [*found.values(), *(start for start in starts if start.triggers)]
+    for cause in every:
+        cause.evidence = list(_best(cause.triggers))[:MOST_EVIDENCE]
+    return sorted(every, key=lambda c: -1 if c.stopped_ms is None else c.stopped_ms, reverse=True)
+
+
+def _best(triggers: Sequence[Trigger]) -> Iterator[Source]:
+    """Yield the lines of triggers, once each: the best of each trigger first."""
+    listed = [line for rank in zip_longest(*(t.evidence for t in triggers)) for line in rank if line]
+    yield from dict.fromkeys(listed)
+
+
+def _resolved(triggers: list[list[Trigger]]) -> list[list[Trigger]]:
+    """Return the triggers of each round; those of a follow-up are those of the round that it completes."""
+    resolved: list[list[Trigger]] = []
+    for of_round in triggers:
+        if of_round and all(t.is_follow_up for t in of_round) and resolved and resolved[-1]:
+            resolved.append(resolved[-1])
+        else:
+            resolved.append(of_round)
+    return resolved
+
+
+def _add(found: Found, trigger: Trigger, generation: int | None) -> None:
+    found.members += [name for name in trigger.members if name not in found.members]
+    if generation is not None and generation not in found.generations:
+        found.generations.append(generation)
+    found.confidence = min(found.confidence, trigger.confidence, key=RANK.__getitem__)
+    if trigger not in found.triggers:
+        found.triggers.append(trigger)
+
+
+def _slow_wait(this: Round, waits: Sequence[Wait]) -> Wait | None:
+    for wait in waits:
+        if wait.why in ("batch", "callback") and wait.until_ms - wait.from_ms >= SLOW_MS and not this.was_empty:
+            return wait
+    return None
+
+
+def _of_wait(group: GroupLog, this: Round, wait: Wait) -> Trigger:
+    member = group.members[wait.member]
+    lines = member.between(this.began_ms - 1, wait.until_ms, Kind.LEARNED, Kind.ASKED_TO_REJOIN, Kind.JOINING)
+    sources = [fact.source for fact in (*lines[:1], *lines[-1:])]
+    return Trigger(Cause.SLOW_BATCH, wait.from_ms, [wait.member], list(dict.fromkeys(sources)))
+
+
+def _count(
+    group: GroupLog,
+    resolved: list[list[Trigger]],
+    loose: Sequence[Trigger],
+    slow: dict[int, Wait | None],
+    of: Callable[[Cause], Found],
+    stop: Stop,
+) -> None:
+    """Add a stop to its cause; what a round waited for a slow batch to that."""
+    positions = [
+        i
+        for i, r in enumerate(group.rounds)
+        if stop.from_ms < r.known_ms <= stop.until_ms + 5 and not (r.was_empty and i == 0)
+    ]
+    rest_ms = stop.until_ms - stop.from_ms
+    for position in positions:
+        wait = slow[id(group.rounds[position])]
+        if wait is not None and wait.member != "":
+            learned_ms = max(stop.from_ms, wait.from_ms + min(SLOW_MS, wait.until_ms - wait.from_ms))
+            waited_ms = max(0, min(stop.until_ms, wait.until_ms) - learned_ms)
+            if waited_ms:
+                _pay(of(Cause.SLOW_BATCH), waited_ms)
+                rest_ms -= waited_ms
+    trigger = _responsible(group, resolved, loose, positions, stop)
+    if trigger is not None:
+        _pay(of(trigger.cause), max(0, rest_ms))
+
+
+def _pay(found: Found, stopped_ms: int) -> None:
+    found.stopped_ms = (found.stopped_ms or 0) + stopped_ms
+
+
+def _responsible(
+    group: GroupLog,
+    resolved: list[list[Trigger]],
+    loose: Sequence[Trigger],
+    positions: Sequence[int],
+    stop: Stop,
+) -> Trigger | None:
+    """Return the trigger that a stop belongs to: one of its last owner, or else the round's first."""
+    candidates = [trigger for position in positions for trigger in resolved[position]]
+    own = [t for t in candidates if stop.owner in t.members]
+    if own or candidates:
+        return (own or candidates)[0]
+    away = [t for t in loose if stop.owner in t.members and abs(t.at_ms - stop.from_ms) <= 5_000]
+    if away:
+        return away[0]
+    later = [
+        trigger
+        for position, this in enumerate(group.rounds)
+        if this.began_ms >= stop.from_ms - 5
+        for trigger in resolved[position]
+        if stop.owner in trigger.members
+    ]
+    if later:
+        return later[0]
+    earlier = [t for of_round in reversed(resolved) for t in of_round if stop.owner in t.members]
+    return earlier[0] if earlier and positions == [] and stop.until_ms >= group.until_ms - 5 else None

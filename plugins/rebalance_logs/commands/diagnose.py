@@ -1,0 +1,201 @@
+"""``rebalance-lab diagnose``: what happened to a group, from logs."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from coordinator_core.errors import InputError
+from coordinator_core.reading.durations import parse_duration
+from rebalance_lab.cli.files import check_path, write_whole
+from rebalance_lab.cli.output import (
+    ExitStatus,
+    complain,
+    print_document,
+    print_hanging,
+    stderr,
+    stdout,
+    warn,
+)
+
+if TYPE_CHECKING:
+    from rebalance_logs.causes import Diagnosis
+    from rebalance_logs.reading import Logs
+
+
+def diagnose(
+    paths: Annotated[
+        list[str],
+        typer.Argument(metavar="PATH...", help="Logs of brokers and clients: files, folders, .gz; - is stdin."),
+    ],
+    group: Annotated[
+        list[str] | None, typer.Option(metavar="GROUP", help="Only this group. Can be repeated.")
+    ] = None,
+    from_: Annotated[
+        str | None, typer.Option("--from", metavar="TIME", help="Nothing before: 2026-11-23T21:00 or 21:00.")
+    ] = None,
+    to: Annotated[str | None, typer.Option("--to", metavar="TIME", help="Nothing after.")] = None,
+    zone: Annotated[
+        str,
+        typer.Option("--timezone", metavar="ZONE", help="Of times without a zone: UTC, Europe/Berlin, +02:00."),
+    ] = "UTC",
+    shift: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FILE=DURATION", help="By how much the clock of a file is ahead (-2s: behind)."),
+    ] = None,
+    output: Annotated[
+        Literal["text", "json", "html"], typer.Option("--format", help="Sentences, a page, or JSON.")
+    ] = "text",
+    trace: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the group as a trace, for views and metrics.")
+    ] = None,
+    incident: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write the group as a scenario, for `compare`."),
+    ] = None,
+) -> None:
+    """Say why a group rebalanced, from the logs of its brokers and members: causes with evidence first.
+
+    Reads any mix of logs of Kafka's brokers, the Java client, librdkafka, kafka-python, aiokafka, KafkaJS and
+    franz-go, wrapped as people have them. Clocks of hosts that differ are put right.
+    """
+    from rebalance_logs.causes import diagnosed
+    from rebalance_logs.clocks import shifts_of
+    from rebalance_logs.groups import groups_of
+    from rebalance_logs.reading import within
+
+    check_path(trace)
+    check_path(incident)
+    clock = zone_of(zone, "--timezone")
+    logs = _read(paths, clock)
+    for file in logs.files:
+        if file.problem:
+            warn(f"{file.path}: {file.problem}")
+    shifts = shifts_of(logs, _given(shift or [], logs))
+    within(logs, shifts, _time(from_, "--from", logs, clock), _time(to, "--to", logs, clock))
+    groups = groups_of(logs, shifts, group or ())
+    missing = [name for name in group or () if name not in {found.group for found in groups}]
+    if missing:
+        known = ", ".join(found.group for found in groups_of(logs, shifts)) or "none"
+        raise InputError("--group", repr(missing[0]), f"a group of these logs: {known}")
+    diagnoses = [diagnosed(found) for found in groups]
+    _write(diagnoses, trace, incident)
+    if output == "json":
+        from rebalance_lab.verdicts.tables import json_text
+        from rebalance_logs.report import as_document
+
+        print_document(json_text(as_document(logs, shifts, diagnoses, clock)))
+    elif output == "html":
+        from rebalance_logs.page import as_html
+
+        print_document(as_html(logs, shifts, diagnoses, clock))
+    else:
+        _print(logs, shifts, diagnoses, clock)
+    if not diagnoses:
+        raise typer.Exit(int(ExitStatus.SOME_INPUTS_FAILED))
+
+
+def zone_of(text: str, where: str) -> tzinfo:
+    """Return a time zone by its name, or by its distance from UTC.
+
+    Raises:
+        InputError: if there is no such zone.
+    """
+    import re
+    from zoneinfo import ZoneInfo
+
+    if text.upper() in ("UTC", "Z"):
+        return UTC
+    distance = re.fullmatch(r"([+-])(\d\d):?(\d\d)", text)
+    if distance is not None:
+        minutes = int(distance[2]) * 60 + int(distance[3])
+        return timezone(timedelta(minutes=-minutes if distance[1] == "-" else minutes))
+    try:
+        return ZoneInfo(text)
+    except (ValueError, OSError, KeyError):
+        raise InputError(where, repr(text), "UTC, a name such as Europe/Berlin, or +02:00") from None
+
+
+def _read(paths: Sequence[str], zone: tzinfo) -> "Logs":
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
+
+    from rebalance_logs.reading import files_of, read_logs
+
+    sizes = [Path(path).stat().st_size for path in files_of(paths) if path != "-"]
+    columns = (TextColumn("reading logs"), BarColumn(), DownloadColumn())
+    with Progress(*columns, console=stderr(), transient=True, disable=not stderr().is_terminal) as bar:
+        task = bar.add_task("", total=sum(sizes) or None)
+        return read_logs(paths, zone=zone, progress=lambda size: bar.advance(task, size))
+
+
+def _given(texts: Sequence[str], logs: "Logs") -> dict[int, int]:
+    """Return the shifts that the user gave, by the number of the file."""
+    found = {}
+    for text in texts:
+        path, equals, value = text.rpartition("=")
+        numbers = [n for n, file in enumerate(logs.files) if path in (file.path, Path(file.path).name)]
+        if not equals or len(numbers) != 1:
+            raise InputError("--shift", repr(text), "FILE=DURATION of one file, such as c-1.log=-2s")
+        negative = value.startswith("-")
+        shift_ms = parse_duration(value.lstrip("+-"), "--shift")
+        found[numbers[0]] = -shift_ms if negative else shift_ms
+    return found
+
+
+def _time(text: str | None, where: str, logs: "Logs", zone: tzinfo) -> int | None:
+    """Return a time in milliseconds since 1970; one without a day is of the last day of the logs."""
+    if text is None:
+        return None
+    last = max((file.last_ms for file in logs.files if file.last_ms is not None), default=0)
+    day = f"{datetime.fromtimestamp(last / 1_000, zone):%Y-%m-%d}"
+    try:
+        at = datetime.fromisoformat(text if "-" in text else f"{day}T{text}")
+    except ValueError:
+        raise InputError(where, repr(text), "a time such as 2026-11-23T21:00 or 21:00") from None
+    return round((at if at.tzinfo else at.replace(tzinfo=zone)).timestamp() * 1_000)
+
+
+def _write(diagnoses: Sequence["Diagnosis"], trace: Path | None, incident: Path | None) -> None:
+    if trace is None and incident is None:
+        return
+    if len(diagnoses) != 1:
+        names = ", ".join(found.group.group for found in diagnoses) or "none"
+        raise InputError("--trace, -o", f"{len(diagnoses)} groups ({names})", "one group: name it with --group")
+    (only,) = diagnoses
+    if trace is not None:
+        write_whole(trace, only.trace.encode())
+        complain(f"the trace of {only.group.group} is in {trace}", label="[bold]written:[/]")
+    if incident is not None:
+        from rebalance_logs.incident import as_yaml
+
+        write_whole(incident, as_yaml(only).encode())
+        complain(f"the scenario of {only.group.group} is in {incident}", label="[bold]written:[/]")
+
+
+def _print(
+    logs: "Logs", shifts: Sequence[int], diagnoses: Sequence["Diagnosis"], zone: tzinfo
+) -> None:
+    from rich.text import Text
+
+    from rebalance_logs.report import file_line, places_of, round_lines, sentences
+
+    console, places = stdout(), places_of(logs)
+    if not diagnoses:
+        console.print("No line of these logs is about a group that rebalances.", markup=False)
+    for number, diagnosis in enumerate(diagnoses):
+        if number:
+            console.print()
+        kind = "consumer protocol" if diagnosis.group.is_consumer_protocol else "classic protocol"
+        console.print(Text.assemble((diagnosis.group.group, "bold"), f", {kind}"))
+        for line in sentences(diagnosis, places, zone):
+            indent = len(line) - len(line.lstrip())
+            print_hanging(line, console, " " * (indent + 3))
+        if diagnosis.group.rounds:
+            console.print()
+        for line in round_lines(diagnosis, zone):
+            print_hanging(line, console, "    ")
+    console.print()
+    for file, shift in zip(logs.files, shifts, strict=True):
+        print_hanging(file_line(file, shift), console)

@@ -1,0 +1,153 @@
+"""What helps against a cause: settings of the client in question, with values from what was seen."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from rebalance_logs.facts import Kind
+from rebalance_logs.groups import GroupLog, Member
+from rebalance_logs.triggers import Cause, Trigger
+
+LEAST_SESSION_MS = 6_000
+"""What brokers accept as the shortest session: group.min.session.timeout.ms."""
+
+POLL_INTERVAL_MS, POLL_RECORDS, SESSION_MS = 300_000, 500, 45_000
+"""Defaults of the Java client."""
+
+EAGER = ("range", "roundrobin", "sticky")
+
+_NAMES = {
+    "kafka-python": str.maketrans(".", "_"),
+}
+_OTHERS = {
+    "kafkajs": {
+        "session.timeout.ms": "sessionTimeout",
+        "max.poll.interval.ms": "rebalanceTimeout",
+        "heartbeat.interval.ms": "heartbeatInterval",
+        "partition.assignment.strategy": "partitionAssigners",
+        "max.poll.records": "maxBytesPerPartition",
+    },
+    "franz-go": {
+        "session.timeout.ms": "kgo.SessionTimeout",
+        "max.poll.interval.ms": "kgo.RebalanceTimeout",
+        "heartbeat.interval.ms": "kgo.HeartbeatInterval",
+        "group.instance.id": "kgo.InstanceID",
+        "partition.assignment.strategy": "kgo.Balancers",
+        "max.poll.records": "PollRecords",
+    },
+}
+_LACKS = {"librdkafka": {"max.poll.records"}, "kafkajs": {"group.instance.id", "max.poll.records"}}
+
+
+class Remedy(NamedTuple):
+    """A setting and its value. ``of``: the client library, or ``broker``."""
+
+    setting: str
+    of: str
+    value: str
+
+
+def remedies_of(
+    group: GroupLog, cause: Cause, members: Sequence[str], triggers: Sequence[Trigger]
+) -> list[Remedy]:
+    """Return the settings that help against a cause, the most effective first."""
+    known = [group.members[name] for name in members if name in group.members]
+    library = next((member.library for member in known if member.library), "")
+    library = library or next((m.library for m in group.members.values() if m.library), "java")
+    settings = list(_settings(group, cause, known, triggers))
+    last = next((r.protocol for r in reversed(group.rounds) if r.protocol), "")
+    if last in EAGER and cause in _MOVES and not (cause is Cause.ROLLING_RESTART and _are_static(known)):
+        settings.append(("partition.assignment.strategy", "cooperative-sticky"))
+    remedies = []
+    for name, value in settings:
+        if name == "group.initial.rebalance.delay.ms":
+            remedies.append(Remedy(name, "broker", value))
+        elif name not in _LACKS.get(library, set()):
+            own = _OTHERS.get(library, {}).get(name, name.translate(_NAMES.get(library, {})))
+            remedies.append(Remedy(own, library, value))
+    return remedies
+
+
+_MOVES = frozenset(Cause) - {Cause.INSTANCE_SHARED, Cause.INITIAL_DELAY, Cause.ASSIGNOR}
+
+
+def _are_static(members: Sequence[Member]) -> bool:
+    return bool(members) and all(member.instance_id for member in members)
+
+
+def _settings(
+    group: GroupLog, cause: Cause, members: Sequence[Member], triggers: Sequence[Trigger]
+) -> list[tuple[str, str]]:
+    session_ms = max((m.setting_ms("session.timeout.ms") or 0 for m in members), default=0) or SESSION_MS
+    if cause in (Cause.POLL_INTERVAL, Cause.SLOW_BATCH):
+        return _of_batches(group, cause, members, triggers)
+    if cause is Cause.STOOD_STILL:
+        longest_ms = max(_pauses_ms(members, triggers), default=session_ms)
+        return [("session.timeout.ms", str(_rounded(longest_ms * 3 // 2)))]
+    if cause in (Cause.SESSION_EXPIRED, Cause.NEVER_SYNCED, Cause.NO_HEARTBEAT):
+        if any(trigger.restarted for trigger in triggers):
+            return [("group.instance.id", "one for each process, the same after a restart")]
+        shorter_ms = max(LEAST_SESSION_MS, min(10_000, session_ms // 2))
+        return [("session.timeout.ms", str(shorter_ms))] if shorter_ms < session_ms else []
+    if cause is Cause.MANY_FAILED:
+        return [("session.timeout.ms", str(_rounded(session_ms * 2)))]
+    if cause is Cause.ROLLING_RESTART:
+        found = [] if _are_static(members) else [("group.instance.id", "one for each process, the same after a restart")]
+        away_ms = max(_aways_ms(members), default=0)
+        if not found and away_ms < session_ms:
+            return []
+        return [*found, ("session.timeout.ms", str(_rounded(max(session_ms, away_ms * 3 // 2))))]
+    if cause is Cause.INSTANCE_SHARED:
+        return [("group.instance.id", "another one for each process")]
+    if cause is Cause.INITIAL_DELAY:
+        return [("group.initial.rebalance.delay.ms", "0")]
+    return []
+
+
+def _of_batches(
+    group: GroupLog, cause: Cause, members: Sequence[Member], triggers: Sequence[Trigger]
+) -> list[tuple[str, str]]:
+    interval_ms = min((m.setting_ms("max.poll.interval.ms") or POLL_INTERVAL_MS for m in members), default=POLL_INTERVAL_MS)
+    records = min((m.setting_ms("max.poll.records") or POLL_RECORDS for m in members), default=POLL_RECORDS)
+    batch_ms = 0
+    for member in members:
+        for trigger in triggers:
+            if member.name in trigger.members:
+                joined = member.between(trigger.at_ms, group.until_ms, Kind.JOINING)
+                if joined:
+                    batch_ms = max(batch_ms, joined[0].at_ms - trigger.at_ms)
+    if cause is Cause.SLOW_BATCH:
+        return [("max.poll.records", str(max(1, records * 1_000 // max(1_000, batch_ms))))]
+    batch_ms += interval_ms
+    fewer = max(1, records * interval_ms // (2 * batch_ms))
+    return [
+        ("max.poll.interval.ms", str(_rounded(batch_ms * 3 // 2))),
+        ("max.poll.records", str(fewer)),
+    ]
+
+
+def _pauses_ms(members: Sequence[Member], triggers: Sequence[Trigger]) -> list[int]:
+    found = []
+    for member in members:
+        for trigger in triggers:
+            if member.name not in trigger.members:
+                continue
+            awake = member.between(trigger.at_ms - 60_000, trigger.at_ms + 600_000, Kind.UNKNOWN_MEMBER, Kind.LOST)
+            session_ms = member.setting_ms("session.timeout.ms") or SESSION_MS
+            if awake:
+                found.append(max(session_ms, awake[0].at_ms - trigger.at_ms + session_ms))
+    return found
+
+
+def _aways_ms(members: Sequence[Member]) -> list[int]:
+    found = []
+    for member in members:
+        starts = [fact for fact in member.facts if fact.kind is Kind.SUBSCRIBED][1:]
+        for start in starts:
+            last = member.last_before(start.at_ms - 1, (Kind.REVOKED, Kind.CLOSED, Kind.LEAVES))
+            if last is not None:
+                found.append(start.at_ms - last.at_ms)
+    return found
+
+
+def _rounded(duration_ms: int) -> int:
+    return -(-duration_ms // 1_000) * 1_000

@@ -1,0 +1,252 @@
+"""A diagnosis as JSON, which is a contract, and as sentences: the answer first, then the rounds."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, tzinfo
+from pathlib import PurePath
+from typing import Any
+
+from rebalance_lab.verdicts.tables import as_text
+from rebalance_lab.verdicts.words import counted, listed_names
+from rebalance_logs.causes import Diagnosis, Found
+from rebalance_logs.facts import Kind, Source
+from rebalance_logs.groups import Round, Wait
+from rebalance_logs.reading import LogFile, Logs
+from rebalance_logs.triggers import Cause, Confidence, Trigger
+
+WORDS = {
+    Cause.MEMBER_JOINED: "joined",
+    Cause.MEMBER_LEFT: "left",
+    Cause.SESSION_EXPIRED: "ended without leaving, or its heartbeats did not arrive: its session expired",
+    Cause.STOOD_STILL: "stood still for longer than its session, and came back",
+    Cause.POLL_INTERVAL: "took longer than max.poll.interval.ms from one poll to the next, and left",
+    Cause.SLOW_BATCH: "was waited for: its batch had to end before it joined",
+    Cause.ROLLING_RESTART: "were restarted one after another",
+    Cause.AUTOSCALING: "came and went for good: the group was scaled",
+    Cause.SUBSCRIPTION: "changed its topics",
+    Cause.METADATA: "topics or their partitions changed",
+    Cause.LEADER: "asked for a round as the leader",
+    Cause.NEVER_SYNCED: "joined, and never asked for its assignment",
+    Cause.NO_HEARTBEAT: "joined, and never sent a heartbeat",
+    Cause.INSTANCE_SHARED: "ran twice with one group.instance.id",
+    Cause.FAILOVER: "another broker became the coordinator",
+    Cause.UNREACHABLE: "did not reach the coordinator",
+    Cause.MANY_FAILED: "failed at the same time: one cause, not many",
+    Cause.INITIAL_DELAY: "the coordinator waited for more members of an empty group",
+    Cause.ASSIGNOR: "asked for a round because of the assignor",
+}
+"""What happened, after the names of the members."""
+
+SURE = {
+    Confidence.HIGH: "a line says so",
+    Confidence.MEDIUM: "nothing else fits the lines",
+    Confidence.LOW: "a guess",
+}
+
+_SINGULAR = {Cause.ROLLING_RESTART: "was restarted", Cause.AUTOSCALING: "came or went for good"}
+
+
+def as_document(logs: Logs, shifts: Sequence[int], diagnoses: Sequence[Diagnosis], zone: tzinfo) -> dict[str, Any]:
+    """Return the object of ``--format json`` (the contract: DESIGN.md)."""
+    places = places_of(logs)
+    return {
+        "groups": [_group(diagnosis, places, zone) for diagnosis in diagnoses],
+        "files": [
+            {
+                "path": file.path,
+                "format": file.format or None,
+                "lines": file.lines,
+                "lines_used": file.facts,
+                "shift_ms": shift,
+                "problem": file.problem or None,
+            }
+            for file, shift in zip(logs.files, shifts, strict=True)
+        ],
+    }
+
+
+def places_of(logs: Logs) -> list[str]:
+    """Return the name by which lines of each file are cited: that of the file, or its path if others have it."""
+    names = [PurePath(file.path).name for file in logs.files]
+    return [
+        name if names.count(name) == 1 else file.path for name, file in zip(names, logs.files, strict=True)
+    ]
+
+
+def _group(diagnosis: Diagnosis, places: Sequence[str], zone: tzinfo) -> dict[str, Any]:
+    group = diagnosis.group
+    return {
+        "group": group.group,
+        "protocol": "consumer" if group.is_consumer_protocol else "classic",
+        "rounds": [
+            {
+                "generation": this.generation,
+                "began": written(this.began_ms, zone),
+                "seconds": None if this.ended_ms is None else _seconds(this.ended_ms - this.began_ms),
+                "reason": reason_of(this, triggers),
+                "waited_for": [
+                    {"member": wait.member, "seconds": _seconds(wait.until_ms - wait.from_ms), "why": wait.why}
+                    for wait in waits
+                ],
+            }
+            for this, triggers, waits in zip(group.rounds, diagnosis.triggers, diagnosis.waits, strict=True)
+        ],
+        "causes": [
+            {
+                "cause": str(found.cause),
+                "members": found.members,
+                "generations": found.generations,
+                "stopped_partition_seconds": None if found.stopped_ms is None else _seconds(found.stopped_ms),
+                "confidence": str(found.confidence),
+                "evidence": [cited(source, places) for source in found.evidence],
+                "remedies": [
+                    {"setting": remedy.setting, "of": remedy.of, "value": remedy.value} for remedy in found.remedies
+                ],
+            }
+            for found in diagnosis.causes
+        ],
+        "not_shown": list(not_shown(diagnosis)),
+    }
+
+
+def written(at_ms: int, zone: tzinfo) -> str:
+    """Return a time as ISO 8601 in a zone, without the zone."""
+    at = datetime.fromtimestamp(at_ms // 1_000, zone)
+    return f"{at:%Y-%m-%dT%H:%M:%S}.{at_ms % 1_000:03}"
+
+
+def cited(source: Source, places: Sequence[str]) -> str:
+    """Return a line as ``FILE:LINE``."""
+    return f"{places[source.file]}:{source.line}"
+
+
+def reason_of(this: Round, triggers: Sequence[Trigger]) -> str:
+    """Return what began a round, in words."""
+    if not triggers:
+        return "not shown by these logs"
+    if this.was_empty and all(t.cause is Cause.MEMBER_JOINED for t in triggers):
+        names = [name for trigger in triggers for name in trigger.members]
+        return f"{listed_names(names)} joined the empty group"
+    texts = []
+    for trigger in triggers:
+        if trigger.is_follow_up:
+            texts.append("the next step of the round before: revoked partitions get their new owners")
+        elif trigger.returns:
+            texts.append(f"{listed_names(trigger.members)} came back")
+        else:
+            texts.append(_told(trigger.cause, trigger.members))
+    return "; ".join(dict.fromkeys(texts))
+
+
+def _told(cause: Cause, members: Sequence[str]) -> str:
+    words = WORDS[cause]
+    if len(members) == 1:
+        words = _SINGULAR.get(cause, words)
+    return f"{listed_names(members)} {words}" if members else words
+
+
+def _seconds(ms: int) -> float:
+    return round(ms / 1_000, 3)
+
+
+def not_shown(diagnosis: Diagnosis) -> Iterator[str]:
+    """Yield what the logs cannot show, with the lines that would show it."""
+    group = diagnosis.group
+    logged = [member.name for member in group.members.values() if member.is_logged]
+    missing = [member.name for member in group.members.values() if not member.is_logged]
+    if not logged:
+        yield (
+            "no log of a member: whose batch a round waited for and how long partitions stood still; the INFO lines"
+            " of the consumers would show it"
+        )
+    elif missing:
+        yield f"no log of {listed_names(missing)}: what these did is what the others and the coordinator say"
+    if not group.has_broker:
+        yield (
+            "no log of the coordinator: when sessions expired is worked out from the settings; the INFO lines of"
+            " GroupCoordinator or GroupMetadataManager would show it"
+        )
+    without = [n for n in logged if not any(f.kind is Kind.SETTINGS for f in group.members[n].facts)]
+    if without and len(without) == len(logged):
+        yield "no settings of the members: defaults are assumed; the lines of ConsumerConfig would show them"
+
+
+# --- sentences
+
+
+def sentences(diagnosis: Diagnosis, places: Sequence[str], zone: tzinfo) -> Iterator[str]:
+    """Yield the answer: the causes in order of cost, each with its evidence and what helps."""
+    group = diagnosis.group
+    if not group.rounds:
+        yield "No round of this group is in these logs."
+    else:
+        first, last = written(group.from_ms, zone), written(group.until_ms, zone)
+        stopped = sum(stop.until_ms - stop.from_ms for stop in diagnosis.stops)
+        cost = (
+            f"{as_text(_seconds(stopped))} partition seconds stood still"
+            if diagnosis.stops
+            else "how long partitions stood still is not shown"
+        )
+        yield f"{counted(len(group.rounds), 'round')} from {first} to {last}; {cost}."
+    for number, found in enumerate(diagnosis.causes, start=1):
+        yield f"{number}. {_headline(found, diagnosis)}"
+        yield f"   {SURE[found.confidence].capitalize()}: {', '.join(cited(s, places) for s in found.evidence)}"
+        if found.remedies:
+            settings = ", ".join(f"{r.setting}={r.value}" for r in found.remedies)
+            yield f"   What helps ({found.remedies[0].of}): {settings}"
+    for text in not_shown(diagnosis):
+        yield f"Not shown: {text}."
+
+
+def _headline(found: Found, diagnosis: Diagnosis) -> str:
+    where = ""
+    if found.generations:
+        where = f" (generation{'s' * (len(found.generations) > 1)} {_listed(found.generations)})"
+    text = f"{found.cause}: {_told(found.cause, found.members)}{where}"
+    if found.stopped_ms is None:
+        return f"{text}; what it cost is not shown"
+    total = sum(stop.until_ms - stop.from_ms for stop in diagnosis.stops)
+    share = f", {100 * found.stopped_ms / total:.0f} %" if total else ""
+    return f"{text}: {as_text(_seconds(found.stopped_ms))} partition seconds{share}"
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    parts: list[str] = []
+    for number in sorted(numbers):
+        if parts and number == int(parts[-1].split("-")[-1]) + 1:
+            parts[-1] = f"{parts[-1].split('-')[0]}-{number}"
+        else:
+            parts.append(str(number))
+    return ", ".join(parts[:6]) + (f" and {len(parts) - 6} more" if len(parts) > 6 else "")
+
+
+def round_lines(diagnosis: Diagnosis, zone: tzinfo) -> Iterator[str]:
+    """Yield a line for each round."""
+    group = diagnosis.group
+    for this, triggers, waits in zip(group.rounds, diagnosis.triggers, diagnosis.waits, strict=True):
+        length = "" if this.ended_ms is None else f" {as_text(_seconds(this.ended_ms - this.began_ms))} s"
+        yield f"{written(this.began_ms, zone)} generation {this.generation}{length}: {reason_of(this, triggers)}"
+        for wait in waits:
+            yield f"    {_waited(wait)}"
+
+
+def _waited(wait: Wait) -> str:
+    words = {
+        "batch": "the end of its batch",
+        "heartbeat": "the heartbeat with which it learnt of the round",
+        "session": "the end of its session",
+        "callback": "its callback",
+        "start": "its start",
+        "unknown": "a reason that no line shows",
+    }
+    return f"waited {as_text(_seconds(wait.until_ms - wait.from_ms))} s for {wait.member}: {words[wait.why]}"
+
+
+def file_line(file: LogFile, shift_ms: int) -> str:
+    """Return what was read of a file, as one line."""
+    if file.problem:
+        return f"{file.path}: {file.problem}"
+    used = f"{file.format}, {counted(file.facts, 'line')} of {file.lines:,} used" if file.facts else (
+        f"{counted(file.lines, 'line')}, none about a group"
+    )
+    clock = f"; its clock is {abs(shift_ms) / 1_000:g} s {'ahead' if shift_ms > 0 else 'behind'}" if shift_ms else ""
+    return f"{file.path}: {used}{clock}"
