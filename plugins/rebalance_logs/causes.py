@@ -102,11 +102,11 @@ def _stops(trace: Trace, base_ms: int) -> Iterator[Stop]:
 def _restarts_without_a_round(group: GroupLog) -> Iterator[Trigger]:
     """Yield restarts of members that kept their place: static ones that were away for less than a session."""
     for member in group.members.values():
-        starts = [fact for fact in member.facts if fact.kind in (Kind.SETTINGS, Kind.SUBSCRIBED)]
+        starts = member.starts(group.from_ms - 1, group.until_ms)
         seen_ms = 0
         for fact in starts:
             began_ms, seen_ms = seen_ms, fact.at_ms
-            if not began_ms or fact.at_ms - began_ms < 2_000:
+            if not began_ms:
                 continue
             last = member.last_before(fact.at_ms - 1)
             joined = member.between(fact.at_ms, group.until_ms, Kind.JOINED)

@@ -5,13 +5,19 @@ say so differ by their clocks alone, up to the latency of the network.
 """
 
 from collections.abc import Mapping, Sequence
-from statistics import median
+from collections.abc import Set as AbstractSet
+from typing import TypeAlias
 
 from rebalance_logs.facts import Kind
 from rebalance_logs.reading import Logs
 
+_Key: TypeAlias = tuple[str, int]
+
 LEAST_MS = 300
 """Smaller differences are latency, not clocks."""
+
+SURE = 0.8
+"""The share of the generations that must agree on a shift."""
 
 
 def shifts_of(logs: Logs, given: Mapping[int, int] | None = None) -> list[int]:
@@ -21,26 +27,30 @@ def shifts_of(logs: Logs, given: Mapping[int, int] | None = None) -> list[int]:
     the caller knows, by the number of the file.
     """
     anchors = [_anchors(logs, number) for number in range(len(logs.files))]
+    brokers = {fact.source.file for fact in logs.facts if not fact.library}
     shifts: list[int | None] = [None] * len(logs.files)
+    known: dict[_Key, int] = {}
     for number, shift in (given or {}).items():
         shifts[number] = shift
+        _learn(known, anchors[number], shift)
     while None in shifts:
-        found = _nearest(anchors, shifts)
-        if found is None:
-            start = _reference(logs, anchors, shifts)
-            shifts[start] = 0
-            continue
-        number, other = found
-        base = shifts[other]
-        assert base is not None
-        shifts[number] = _shift(anchors[number], anchors[other], base)
+        number = _next(anchors, shifts, known, brokers)
+        shift = _shift(anchors[number], known)
+        shifts[number] = shift
+        _learn(known, anchors[number], shift)
     return [shift or 0 for shift in shifts]
 
 
-def _anchors(logs: Logs, file: int) -> dict[tuple[str, int], int]:
+def _learn(known: dict[_Key, int], anchors: Mapping[_Key, int], shift: int) -> None:
+    """Note when generations began: nobody learns of one before."""
+    for key, at_ms in anchors.items():
+        known[key] = min(known.get(key, at_ms - shift), at_ms - shift)
+
+
+def _anchors(logs: Logs, file: int) -> dict[_Key, int]:
     """Return when a file first says that a generation has begun."""
-    found: dict[tuple[str, int], int] = {}
-    fenced: set[tuple[str, int]] = set()
+    found: dict[_Key, int] = {}
+    fenced: set[_Key] = set()
     joined: dict[str, int] = {}
     for fact in logs.facts:
         if fact.source.file != file or fact.generation is None:
@@ -54,39 +64,30 @@ def _anchors(logs: Logs, file: int) -> dict[tuple[str, int], int]:
     return {key: at_ms for key, at_ms in found.items() if key not in fenced or len(found) == len(fenced)}
 
 
-def _reference(logs: Logs, anchors: Sequence[Mapping[tuple[str, int], int]], shifts: Sequence[int | None]) -> int:
-    """Return the file whose clock counts, of those whose shift is not known."""
-    brokers = {fact.source.file for fact in logs.facts if not fact.library}
+def _next(
+    anchors: Sequence[Mapping[_Key, int]],
+    shifts: Sequence[int | None],
+    known: Mapping[_Key, int],
+    brokers: AbstractSet[int],
+) -> int:
+    """Return the file whose shift is found next: it shares most generations with those that are known.
 
-    def weight(number: int) -> tuple[bool, int, int]:
-        shared = sum(
-            key in other for key in anchors[number] for n, other in enumerate(anchors) if n != number
-        )
-        return number in brokers, shared, -number
+    The first one is that of a coordinator, or else shares most generations with all others.
+    """
+
+    def weight(number: int) -> tuple[int, bool, int, int]:
+        others = [other for n, other in enumerate(anchors) if n != number]
+        shared = sum(key in other for key in anchors[number] for other in others)
+        return len(anchors[number].keys() & known.keys()), number in brokers, shared, -number
 
     return max((n for n, shift in enumerate(shifts) if shift is None), key=weight)
 
 
-def _nearest(
-    anchors: Sequence[Mapping[tuple[str, int], int]], shifts: Sequence[int | None]
-) -> tuple[int, int] | None:
-    """Return the file without a shift that shares most generations with one that has one, and that one."""
-    best, most = None, 0
-    for number, shift in enumerate(shifts):
-        if shift is not None:
-            continue
-        for other, known in enumerate(shifts):
-            if known is not None:
-                shared = len(anchors[number].keys() & anchors[other].keys())
-                if shared > most:
-                    best, most = (number, other), shared
-    return best
-
-
-def _shift(own: Mapping[tuple[str, int], int], other: Mapping[tuple[str, int], int], base: int) -> int:
-    differences = sorted(own[key] - other[key] for key in own.keys() & other.keys())
-    middle = round(median(differences))
-    if abs(middle) < LEAST_MS:
-        return base
-    near = sum(abs(difference - middle) <= max(LEAST_MS, abs(middle) // 10) for difference in differences)
-    return base + middle if 2 * near > len(differences) else base
+def _shift(own: Mapping[_Key, int], known: Mapping[_Key, int]) -> int:
+    """Return the shift of a file: the least time by which it learns of generations later than others do."""
+    differences = [own[key] - known[key] for key in own.keys() & known.keys()]
+    least = min(differences, default=0)
+    if abs(least) < LEAST_MS:
+        return 0
+    near = sum(difference - least <= max(LEAST_MS, abs(least) // 10) for difference in differences)
+    return least if near >= SURE * len(differences) else 0

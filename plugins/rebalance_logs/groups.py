@@ -53,6 +53,21 @@ class Member:
         value = self.settings.get(name, "")
         return int(value) if value.isdecimal() else None
 
+    def starts(self, from_ms: int, until_ms: int) -> list[Fact]:
+        """Return the starts of its process after a time, until another.
+
+        Who subscribes again without new settings changes its topics, and does not start.
+        """
+        settings = self.between(from_ms, until_ms, Kind.SETTINGS)
+        if settings or any(fact.kind is Kind.SETTINGS for fact in self.facts):
+            return settings
+        subscribed = [fact for fact in self.facts if fact.kind is Kind.SUBSCRIBED]
+        return [
+            fact
+            for fact in subscribed
+            if from_ms < fact.at_ms <= until_ms and (fact is subscribed[0] or fact.text == subscribed[0].text)
+        ]
+
     def last_before(self, at_ms: int, kinds: Iterable[Kind] | None = None) -> Fact | None:
         """Return its last fact until a time, of some kinds."""
         wanted = None if kinds is None else frozenset(kinds)
@@ -334,8 +349,13 @@ def _complete(group: GroupLog, before: Round | None, this: Round) -> None:
         this.joined_ms = joins[0].at_ms
     at_barrier = [fact for fact in joins if fact.at_ms - joins[0].at_ms <= BARRIER_MS]
     until_ms = max((fact.at_ms for fact in at_barrier), default=this.known_ms)
-    this.since_ms = group.from_ms - 1 if before is None else _last_join(before)
-    this.facts = [fact for fact in group.facts if this.since_ms < fact.at_ms <= until_ms]
+    this.since_ms = group.from_ms - 1 if before is None else before.known_ms
+    joined = {} if before is None else _joins_of(group, before)
+    this.facts = [
+        fact
+        for fact in group.facts
+        if joined.get(group.name_of(fact) if fact.library else "", this.since_ms) < fact.at_ms <= until_ms
+    ]
     computed = next((fact for fact in this.own if fact.kind is Kind.COMPUTED), None)
     if computed is not None:
         this.leader = group.name_of(computed)
@@ -400,10 +420,13 @@ def _is_first(own: Sequence[Fact], fact: Fact, group: GroupLog) -> bool:
     return next(f for f in own if f.kind is fact.kind and group.name_of(f) == name) is fact
 
 
-def _last_join(before: Round) -> int:
-    times = [fact.at_ms for fact in before.own if fact.kind in (Kind.JOINED, Kind.GENERATION)]
-    near = [at_ms for at_ms in times if at_ms - before.known_ms <= BARRIER_MS]
-    return max(near, default=before.known_ms)
+def _joins_of(group: GroupLog, before: Round) -> dict[str, int]:
+    """Return when each member says that it joined a round: what it says after that is of the next one."""
+    return {
+        group.name_of(fact): fact.at_ms
+        for fact in before.own
+        if fact.library and fact.kind is Kind.JOINED and fact.at_ms - before.known_ms <= SILENT_MS
+    }
 
 
 def _began(group: GroupLog, this: Round) -> int:
@@ -488,7 +511,7 @@ def _unseen(group: GroupLog, this: Round) -> list[Wait]:
 def _why(member: Member, this: Round, joined_ms: int) -> str:
     """Return on what a member spent most of the time until it joined."""
     learned = member.between(this.began_ms - 1, joined_ms, Kind.LEARNED, Kind.ASKED_TO_REJOIN)
-    started = member.between(this.since_ms, joined_ms, Kind.SUBSCRIBED, Kind.SETTINGS)
+    started = member.starts(this.since_ms, joined_ms)
     if started:
         return "start"
     if not learned:

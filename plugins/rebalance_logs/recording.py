@@ -5,7 +5,7 @@ without a line ends when its session began to run out, and the partitions of mem
 hands when the round does. Times are milliseconds since the first fact.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from coordinator_core.protocol import events as ev
 from coordinator_core.protocol.events import PartitionMap
@@ -19,7 +19,10 @@ _OWNERSHIP = frozenset((Kind.OWNS, Kind.ADDED, Kind.REVOKED, Kind.LOST))
 SESSION_MS, HEARTBEAT_MS = 45_000, 3_000
 """The settings of clients whose logs do not show them: Kafka's defaults."""
 
-_RANKS = {ev.MemberStarted: 0, ev.Revoked: 1, ev.Lost: 1, ev.MemberStopped: 2, ev.MemberPaused: 2, ev.MemberResumed: 3}
+SETTLED_MS = 5_000
+"""In the first round, members take over their partitions within this time."""
+
+_RANKS = {ev.PartitionsAdded: -1, ev.MemberStarted: 0, ev.Revoked: 1, ev.Lost: 1, ev.MemberStopped: 2, ev.MemberPaused: 2, ev.MemberResumed: 3}
 
 
 def last_sign_ms(group: GroupLog, trigger: Trigger, name: str, this: Round) -> int:
@@ -49,11 +52,9 @@ def trace_of(group: GroupLog, triggers: list[list[Trigger]]) -> Trace:
     events = sorted(_events(group, triggers), key=lambda pair: (pair[0], _RANKS.get(type(pair[1]), 5)))
     base_ms = min((at_ms for at_ms, _ in events), default=group.from_ms)
     until_ms = max(group.until_ms, *(at_ms for at_ms, _ in events)) if events else group.until_ms
-    topics: dict[str, int] = {}
-    for _, event in events:
-        if isinstance(event, ev.Assigned):
-            for topic, numbers in event.owned.items():
-                topics[topic] = max(topics.get(topic, 0), *(number + 1 for number in numbers))
+    topics, added = _topics(group, events)
+    if added:
+        events = sorted([*events, *added], key=lambda pair: (pair[0], _RANKS.get(type(pair[1]), 5)))
     last = group.rounds[-1] if group.rounds else None
     started = ev.RunStarted(
         scenario=group.group,
@@ -71,6 +72,31 @@ def trace_of(group: GroupLog, triggers: list[list[Trigger]]) -> Trace:
             ev.TraceEvent(until_ms - base_ms, ended),
         )
     )
+
+
+def _topics(
+    group: GroupLog, events: Sequence[tuple[int, ev.Event]]
+) -> tuple[dict[str, int], list[tuple[int, ev.Event]]]:
+    """Return the topics at first, and the partitions that were added: those that nobody owned in earlier rounds.
+
+    Logs do not show since when they exist: they count from the round that gives them away.
+    """
+    first_ms = group.rounds[0].until_ms + SETTLED_MS if group.rounds else group.until_ms
+    topics: dict[str, int] = {}
+    added: list[tuple[int, ev.Event]] = []
+    sizes: dict[str, int] = {}
+    for at_ms, event in events:
+        for topic, numbers in event.owned.items() if isinstance(event, ev.Assigned) else ():
+            size = max(numbers, default=-1) + 1
+            if size <= sizes.get(topic, 0):
+                continue
+            sizes[topic] = size
+            if at_ms <= first_ms or topic not in topics:
+                topics[topic] = size
+            else:
+                began_ms = max((r.began_ms for r in group.rounds if r.known_ms <= at_ms), default=at_ms)
+                added.append((began_ms, ev.PartitionsAdded(topic=topic, partitions=size)))
+    return topics, added
 
 
 def base_of_trace(group: GroupLog, triggers: list[list[Trigger]]) -> int:
@@ -151,9 +177,11 @@ class _Owner:
         self._runs = False
         self._topics: list[str] = []
         self._paused = False
+        self._begins: set[int] = set()
 
     def events(self) -> Iterator[tuple[int, ev.Event]]:
         topics = sorted({topic for fact in self._member.facts for topic in fact.partitions})
+        self._begins = {id(fact) for fact in self._member.starts(self._group.from_ms - 1, self._group.until_ms)}
         first = next((fact for fact in self._member.facts if fact.kind in _OWNERSHIP), None)
         if first is not None and first.kind in (Kind.REVOKED, Kind.LOST):
             yield from self._owned_before(first, topics)
@@ -194,17 +222,20 @@ class _Owner:
 
     def _of(self, fact: Fact, topics: list[str]) -> Iterator[tuple[int, ev.Event]]:
         at_ms, name, kind = fact.at_ms, self._member.name, fact.kind
-        if kind is Kind.SETTINGS:
+        if id(fact) in self._begins:
             yield from self._stopped(at_ms, "crashed")
+        if kind is Kind.SETTINGS:
             return
         if kind is Kind.CLOSED:
             yield from self._stopped(at_ms, "closed")
             return
-        if kind is Kind.SUBSCRIBED and self._owned:
-            yield from self._stopped(at_ms, "crashed")
+        if kind is Kind.SUBSCRIBED and fact.text and "*" not in fact.text:
+            topics = self._topics = sorted(name.strip(" []") for name in fact.text.split(","))
+            if self._runs:
+                yield at_ms, ev.SubscriptionChanged(client=name, topics=topics)
         if not self._runs:
             self._runs = True
-            yield at_ms, self._started(topics)
+            yield at_ms, self._started(self._topics or topics)
         if self._paused:
             self._paused = False
             yield at_ms, ev.MemberResumed(client=name)

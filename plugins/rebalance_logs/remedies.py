@@ -141,8 +141,7 @@ def _pauses_ms(members: Sequence[Member], triggers: Sequence[Trigger]) -> list[i
 def _aways_ms(members: Sequence[Member]) -> list[int]:
     found = []
     for member in members:
-        starts = [fact for fact in member.facts if fact.kind is Kind.SUBSCRIBED][1:]
-        for start in starts:
+        for start in member.starts(member.facts[0].at_ms, member.facts[-1].at_ms) if member.facts else ():
             last = member.last_before(start.at_ms - 1, (Kind.REVOKED, Kind.CLOSED, Kind.LEAVES))
             if last is not None:
                 found.append(start.at_ms - last.at_ms)

@@ -51,6 +51,15 @@ _MEMBERS = re.compile(r"[Rr]emoving \[?(?:Set\()?([^\])]+)[\])]? on pending sync
 _UNREACHABLE = re.compile(r"session timed out without|NodeNotReady|[Tt]ransport|[Dd]isconnect|Connection|\d ms$")
 
 
+_REASONS = (
+    (re.compile(r"revok|gave up"), Cause.ASSIGNOR, True),
+    (re.compile(r"subscription"), Cause.SUBSCRIPTION, False),
+    (re.compile(r"metadata|partitions of|topics? .*changed|new partitions"), Cause.METADATA, False),
+    (re.compile(r"[Pp]robing|[Ff]ollow-?up|[Ss]hutdown requested"), Cause.ASSIGNOR, False),
+)
+"""What the reasons of clients mean, and whether they are the next step of the round before."""
+
+
 @dataclass(slots=True)
 class Trigger:
     """One thing that happened to a group.
@@ -196,14 +205,9 @@ def _of_reason(group: GroupLog, fact: Fact, this: Round, before: Round | None) -
         return trigger(_of_leave(cause))
     if "adding new member" in low:
         return trigger(Cause.MEMBER_JOINED)
-    if "revoke partitions" in cause:
-        return trigger(Cause.ASSIGNOR, follow_up=True)
-    if "metadata has changed" in cause or "metadata" in cause.lower():
-        return trigger(Cause.METADATA)
-    if "subscription" in cause:
-        return trigger(Cause.SUBSCRIPTION)
-    if "probing rebalance" in cause or "follow-up" in cause:
-        return trigger(Cause.ASSIGNOR)
+    for words, found, follows in _REASONS:
+        if words.search(cause):
+            return trigger(found, follow_up=follows)
     if "static member" in low:
         return trigger(Cause.MEMBER_JOINED, Confidence.MEDIUM)
     if "error when storing" in low:
@@ -240,11 +244,10 @@ def _members_before(group: GroupLog, this: Round) -> dict[str, str]:
     """Return the members that the logs show in the middle of their lives, without their ids."""
     if this.was_empty:
         return {}
-    starts = (Kind.SUBSCRIBED, Kind.SETTINGS)
     return {
         name: ""
         for name, member in group.members.items()
-        if not member.between(this.since_ms, this.known_ms, *starts)
+        if not member.starts(this.since_ms, this.known_ms)
         and (name in this.members or member.between(this.since_ms, this.known_ms, *Kind))
         and not any(f.kind is Kind.JOINS_KNOWN and group.name_of(f) == name for f in this.facts)
     }
@@ -275,7 +278,7 @@ def _of_known(group: GroupLog, this: Round, name: str, member_id: str) -> list[T
     ):
         return []  # the coordinator has said how it ended
     replaced = [f for f in this.facts if f.kind is Kind.REPLACED and member_id in f.others]
-    started = member.between(this.since_ms, this.known_ms, Kind.SUBSCRIBED, Kind.SETTINGS)
+    started = member.starts(this.since_ms, this.known_ms)
     if replaced or (started and member.instance_id):
         sources = [f.source for f in (*replaced, *started)]
         return [Trigger(Cause.MEMBER_JOINED, (replaced or started)[0].at_ms, [name], sources, restarted=True)]
@@ -324,16 +327,11 @@ def _asked(this: Round, name: str, member: Member) -> list[Trigger]:
         if fact.kind is Kind.CLIENT_FENCED:
             found.append(Trigger(Cause.INSTANCE_SHARED, fact.at_ms, [name], [fact.source]))
             continue
-        text = fact.text
-        if "revoke partitions" in text:
-            follow = Trigger(Cause.ASSIGNOR, fact.at_ms, [name], [fact.source], is_follow_up=True)
-            found.append(follow)
-        elif "metadata has changed" in text:
-            found.append(Trigger(Cause.METADATA, fact.at_ms, [], [fact.source]))
-        elif "subscription has changed" in text or "does not match the current subscription" in text:
-            found.append(Trigger(Cause.SUBSCRIPTION, fact.at_ms, [name], [fact.source]))
-        elif "robing" in text:
-            found.append(Trigger(Cause.ASSIGNOR, fact.at_ms, [name], [fact.source]))
+        for words, cause, follows in _REASONS:
+            if words.search(fact.text):
+                names = [] if cause is Cause.METADATA else [name]
+                found.append(Trigger(cause, fact.at_ms, names, [fact.source], is_follow_up=follows))
+                break
     return found
 
 
@@ -357,8 +355,8 @@ def _find_returns(group: GroupLog, found: list[list[Trigger]]) -> None:
     A process that was killed and started again joins before the session of its old id has expired.
     """
     ended: dict[str, Trigger] = {}
-    waiting: dict[str, Trigger] = {}
     for this, triggers in zip(group.rounds, found, strict=True):
+        waiting: dict[str, Trigger] = {}
         for trigger in triggers:
             if trigger.cause is Cause.MEMBER_JOINED and len(trigger.members) == 1:
                 (name,) = trigger.members
@@ -372,6 +370,7 @@ def _find_returns(group: GroupLog, found: list[list[Trigger]]) -> None:
                 is_here = trigger.cause is Cause.SESSION_EXPIRED and name in this.members
                 if is_here and new is not None and 0 <= trigger.at_ms - new.at_ms <= LONGEST_SESSION_MS:
                     new.restarted = trigger.restarted = True
+                    new.cause, new.returns = trigger.cause, True
                     continue
                 if is_here:
                     _came_back(group, trigger, name, this)
@@ -400,7 +399,7 @@ def _came_back(group: GroupLog, ended: Trigger, name: str, this: Round) -> None:
         ended.cause = Cause.STOOD_STILL if short else ended.cause
         ended.confidence = Confidence.MEDIUM
         return
-    started = member.between(ended.at_ms - RETURN_MS, this.known_ms, Kind.SUBSCRIBED, Kind.SETTINGS)
+    started = member.starts(ended.at_ms - RETURN_MS, this.known_ms)
     awake = member.between(ended.at_ms - 120_000, this.known_ms, Kind.UNKNOWN_MEMBER, Kind.LOST)
     last_start = started[-1].at_ms if started else 0
     if awake and awake[-1].at_ms > last_start:

@@ -18,10 +18,16 @@ from rebalance_lab.simulation.run import simulate
 from rebalance_lab.simulation.world.exchange import Exchange
 from rebalance_lab.traces.trace import Trace
 
-BEGAN_MS = round(datetime(2026, 11, 23, 8, tzinfo=UTC).timestamp() * 1_000)
-JOIN_REASONS = {"joined": "Adding new member {0} with group instance id {1}; client reason: rebalance failed due to"
-                " MemberIdRequiredException"}
+JAVA_REASONS = (
+    ("it gave up partitions", "need to revoke partitions and re-join"),
+    ("partitions of a subscribed topic changed", "cached metadata has changed"),
+    ("max.poll.interval.ms", "consumer poll timeout has expired."),
+    ("the subscription changed", "subscription has changed"),
+    ("does not match the subscription", "received assignment does not match the current subscription"),
+)
+"""What the Java client says where the client of this project has words of its own."""
 
+BEGAN_MS = round(datetime(2026, 11, 23, 8, tzinfo=UTC).timestamp() * 1_000)
 
 @dataclass
 class Written:
@@ -73,12 +79,11 @@ def logs_of(scenario: Scenario, strategy: str) -> Written:
 
 def _of_broker(trace: Trace) -> Iterator[tuple[str, int, str]]:
     prefix = "[GroupCoordinator id=0 topic=__consumer_offsets partition=12]"
-    instances: dict[str, str | None] = {}
+    leader = ""
     removed: list[ev.MemberRemoved] = []
     added: list[ev.MemberAdded] = []
     for at_ms, event in ((e.at_ms, e.event) for e in trace.events):
         if isinstance(event, ev.MemberAdded):
-            instances[event.member_id] = event.instance_id
             added.append(event)
             yield (
                 "broker",
@@ -99,7 +104,7 @@ def _of_broker(trace: Trace) -> Iterator[tuple[str, int, str]]:
             )
         elif isinstance(event, ev.GroupStateChanged):
             if event.after == "PreparingRebalance":
-                reason = _reason(event.cause, removed, added, instances)
+                reason = _reason(event.cause, removed, added, leader)
                 yield (
                     "broker",
                     at_ms,
@@ -115,6 +120,7 @@ def _of_broker(trace: Trace) -> Iterator[tuple[str, int, str]]:
                     f" {event.generation}. The group has 3 members, 0 of which are static.",
                 )
         elif isinstance(event, ev.GenerationStarted):
+            leader = event.leader
             yield (
                 "broker",
                 at_ms,
@@ -142,7 +148,7 @@ def _reason(
     cause: str,
     removed: Sequence[ev.MemberRemoved],
     added: Sequence[ev.MemberAdded],
-    instances: Mapping[str, str | None],
+    leader: str,
 ) -> str:
     if removed:
         gone = removed[-1]
@@ -156,11 +162,14 @@ def _reason(
             f"Adding new member {added[-1].member_id} with group instance id {shown}; client reason: need to re-join"
             " with the given member-id"
         )
-    member = next((name for name in instances if name in cause), "")
-    if "leader" in cause:
-        return f"Leader {member} re-joining group during Stable; client reason: cached metadata has changed"
-    reason = "need to revoke partitions and re-join" if "owned" in cause or "revok" in cause else cause
-    return f"Updating metadata for member {member} during Stable; client reason: {reason}"
+    member_id, why = cause.split(" ")[0], _of_java(cause)
+    if member_id and member_id == leader:
+        return f"Leader {member_id} re-joining group during Stable; client reason: {why}"
+    return f"Updating metadata for member {member_id} during Stable; client reason: {why}"
+
+
+def _of_java(reason: str) -> str:
+    return next((java for own, java in JAVA_REASONS if own in reason), reason)
 
 
 _LOGGER = "(org.apache.kafka.clients.consumer.internals.ConsumerCoordinator)"
@@ -195,6 +204,8 @@ def _of_clients(trace: Trace, scenario: Scenario) -> Iterator[tuple[str, int, st
             yield client, at_ms, f"ConsumerConfig values: {values}\n (org.apache.kafka.common.config.AbstractConfig)"
             instance = event.instance_id
             where = _where(trace, client, instance)
+            yield client, at_ms, f"{where} Subscribed to topic(s): {', '.join(event.topics)} {_LOGGER}"
+        elif isinstance(event, ev.SubscriptionChanged):
             yield client, at_ms, f"{where} Subscribed to topic(s): {', '.join(event.topics)} {_LOGGER}"
         elif isinstance(event, ev.MemberStopped) and event.how == "closed":
             yield client, at_ms, f"App info kafka.consumer for {client} unregistered (o.a.k.AppInfoParser)"
@@ -246,6 +257,8 @@ def _of_messages(exchanges: Sequence[Exchange], trace: Trace) -> Iterator[tuple[
         client, request = exchange.client, exchange.request
         where = _where(trace, client)
         if isinstance(request, m.JoinGroupRequest):
+            if request.reason:
+                yield client, exchange.sent_ms, f"{where} Request joining group due to: {_of_java(request.reason)} {_LOGGER}"
             yield client, exchange.sent_ms, f"{where} (Re-)joining group {_LOGGER}"
         elif isinstance(request, m.LeaveGroupRequest):
             for member in request.members:
@@ -253,7 +266,7 @@ def _of_messages(exchanges: Sequence[Exchange], trace: Trace) -> Iterator[tuple[
                     client,
                     exchange.sent_ms,
                     f"{where} Member {member.member_id} sending LeaveGroup request to coordinator b:9092 (id: 2147483647"
-                    f" rack: null) due to {member.reason} {_LOGGER}",
+                    f" rack: null) due to {_of_java(member.reason)} {_LOGGER}",
                 )
         response, answered_ms = exchange.response, exchange.answered_ms
         if response is None or answered_ms is None:
