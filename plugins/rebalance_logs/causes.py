@@ -1,6 +1,7 @@
 """The causes of a group's rebalances in order of what they cost, with evidence and how sure each is."""
 
-from collections.abc import Callable, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise, zip_longest
 from typing import NamedTuple
@@ -24,6 +25,9 @@ AT_ONCE, AT_ONCE_MS = 3, 2_000
 
 NEXT_MS = 600_000
 """Restarts one after another follow within this time."""
+
+NEAR_MS = 5
+"""Times of one moment in different files differ by so much."""
 
 WAVE_MS = 5_000
 """Restarts that are closer are of one wave."""
@@ -92,7 +96,11 @@ def _stops(trace: Trace, base_ms: int) -> Iterator[Stop]:
     for number, from_ms, until_ms in history.stops.intervals.tolist():
         if until_ms > from_ms:
             (partition,) = ledger.index.partitions(np.array([number], dtype=np.int32))
-            owners = [span.client for span in ledger.of(partition) if span.from_ms < until_ms and span.from_ms <= from_ms]
+            owners = [
+                span.client
+                for span in ledger.of(partition)
+                if span.from_ms < until_ms and span.from_ms <= from_ms
+            ]
             yield Stop(partition, owners[-1] if owners else "", base_ms + from_ms, base_ms + until_ms)
 
 
@@ -111,7 +119,8 @@ def _restarts_without_a_round(group: GroupLog) -> Iterator[Trigger]:
             last = member.last_before(fact.at_ms - 1)
             joined = member.between(fact.at_ms, group.until_ms, Kind.JOINED)
             if joined and any(
-                r.known_ms + SLOW_MS < joined[0].at_ms and r.generation == joined[0].generation for r in group.rounds
+                r.known_ms + SLOW_MS < joined[0].at_ms and r.generation == joined[0].generation
+                for r in group.rounds
             ):
                 gone = member.between(began_ms, fact.at_ms - 1, Kind.REVOKED, Kind.CLOSED, Kind.LEAVES)
                 away_ms = gone[0].at_ms if gone else (last.at_ms if last else fact.at_ms)
@@ -171,7 +180,12 @@ def _restarts(group: GroupLog, every: Sequence[Trigger]) -> None:
 
 def _replacements(group: GroupLog, triggers: list[list[Trigger]]) -> None:
     """Recognise deployments in which each new process has a new name: joined and left by turns, in pairs."""
-    joined = [(t, r) for r, ts in zip(group.rounds, triggers, strict=True) for t in ts if _is(t, Cause.MEMBER_JOINED)]
+    joined = [
+        (t, r)
+        for r, ts in zip(group.rounds, triggers, strict=True)
+        for t in ts
+        if _is(t, Cause.MEMBER_JOINED)
+    ]
     joined = [(t, r) for t, r in joined if not r.was_empty]
     left = [t for ts in triggers for t in ts if t.cause in (Cause.MEMBER_LEFT, Cause.SESSION_EXPIRED)]
     left = [t for t in left if not t.restarted and len(t.members) == 1]
@@ -185,7 +199,9 @@ def _replacements(group: GroupLog, triggers: list[list[Trigger]]) -> None:
             pairs.append((old, new))
     sizes = [len(r.members) for r in group.rounds if r.members]
     size = max(sizes, default=0)
-    close = all(b[0].at_ms - a[0].at_ms <= NEXT_MS for a, b in pairwise(sorted(pairs, key=lambda p: p[0].at_ms)))
+    close = all(
+        b[0].at_ms - a[0].at_ms <= NEXT_MS for a, b in pairwise(sorted(pairs, key=lambda p: p[0].at_ms))
+    )
     if len(pairs) >= 2 and 2 * len(pairs) >= size - 1 and close:
         for old, new in pairs:
             old.cause = new.cause = Cause.ROLLING_RESTART
@@ -223,39 +239,44 @@ def _causes(
     stops: list[Stop],
 ) -> list[Found]:
     resolved = _resolved(triggers)
-    found: dict[Cause, Found] = {}
-    starts: list[Found] = []
-
-    def of(cause: Cause) -> Found:
-        return found.setdefault(cause, Found(cause))
-
-    for position, (this, of_round) in enumerate(zip(group.rounds, resolved, strict=True)):
-        if position == 0 and this.was_empty and all(t.cause is Cause.MEMBER_JOINED for t in of_round):
-            starts.append(Found(Cause.MEMBER_JOINED))
-            for trigger in of_round:
-                _add(starts[0], trigger, this.generation)
-            continue
-        for trigger in of_round:
-            _add(of(trigger.cause), trigger, this.generation)
-    for trigger in loose:
-        _add(of(trigger.cause), trigger, None)
-    shows = bool(stops) or any(member.is_logged for member in group.members.values())
     slow = {id(r): _slow_wait(r, ws) for r, ws in zip(group.rounds, waits, strict=True)}
-    for this in group.rounds:
-        wait = slow[id(this)]
-        if wait is not None:
-            _add(of(Cause.SLOW_BATCH), _of_wait(group, this, wait), this.generation)
-    if shows:
-        for stop in stops:
-            _count(group, resolved, loose, slow, of, stop)
+    start, found = _sorted_by_cause(group, resolved, loose, slow)
+    if stops or any(member.is_logged for member in group.members.values()):
         for cause in found.values():
-            cause.stopped_ms = cause.stopped_ms or 0
+            cause.stopped_ms = 0
+        for stop in stops:
+            _count(group, resolved, loose, slow, found, stop)
     for cause in found.values():
         cause.remedies = remedies_of(group, cause.cause, cause.members, cause.triggers)
-    every = [*found.values(), *(start for start in starts if start.triggers)]
+    every = [*found.values(), *([start] if start.triggers else [])]
     for cause in every:
         cause.evidence = list(_best(cause.triggers))[:MOST_EVIDENCE]
     return sorted(every, key=lambda c: -1 if c.stopped_ms is None else c.stopped_ms, reverse=True)
+
+
+def _sorted_by_cause(
+    group: GroupLog,
+    resolved: list[list[Trigger]],
+    loose: Sequence[Trigger],
+    slow: Mapping[int, Wait | None],
+) -> tuple[Found, dict[Cause, Found]]:
+    """Return the start of the group, which is not measured, and all other triggers by their causes."""
+    start = Found(Cause.MEMBER_JOINED)
+    found: dict[Cause, Found] = {}
+    for position, (this, of_round) in enumerate(zip(group.rounds, resolved, strict=True)):
+        starts = position == 0 and this.was_empty and all(t.cause is Cause.MEMBER_JOINED for t in of_round)
+        for trigger in of_round:
+            _add(start if starts else _of(found, trigger.cause), trigger, this.generation)
+        wait = slow[id(this)]
+        if wait is not None:
+            _add(_of(found, Cause.SLOW_BATCH), _of_wait(group, this, wait), this.generation)
+    for trigger in loose:
+        _add(_of(found, trigger.cause), trigger, None)
+    return start, found
+
+
+def _of(found: dict[Cause, Found], cause: Cause) -> Found:
+    return found.setdefault(cause, Found(cause))
 
 
 def _best(triggers: Sequence[Trigger]) -> Iterator[Source]:
@@ -286,7 +307,11 @@ def _add(found: Found, trigger: Trigger, generation: int | None) -> None:
 
 def _slow_wait(this: Round, waits: Sequence[Wait]) -> Wait | None:
     for wait in waits:
-        if wait.why in ("batch", "callback") and wait.until_ms - wait.from_ms >= SLOW_MS and not this.was_empty:
+        if (
+            wait.why in ("batch", "callback")
+            and wait.until_ms - wait.from_ms >= SLOW_MS
+            and not this.was_empty
+        ):
             return wait
     return None
 
@@ -302,28 +327,29 @@ def _count(
     group: GroupLog,
     resolved: list[list[Trigger]],
     loose: Sequence[Trigger],
-    slow: dict[int, Wait | None],
-    of: Callable[[Cause], Found],
+    slow: Mapping[int, Wait | None],
+    found: dict[Cause, Found],
     stop: Stop,
 ) -> None:
     """Add a stop to its cause; what a round waited for a slow batch to that."""
-    positions = [
-        i
-        for i, r in enumerate(group.rounds)
-        if stop.from_ms < r.known_ms <= stop.until_ms + 5 and not (r.was_empty and i == 0)
-    ]
+    first, end = (
+        bisect_right(group.rounds, at_ms, key=lambda r: r.known_ms)
+        for at_ms in (stop.from_ms, stop.until_ms + NEAR_MS)
+    )
+    starts = bool(group.rounds) and group.rounds[0].was_empty
+    positions = range(max(first, 1) if starts else first, end)
     rest_ms = stop.until_ms - stop.from_ms
     for position in positions:
         wait = slow[id(group.rounds[position])]
-        if wait is not None and wait.member != "":
+        if wait is not None:
             learned_ms = max(stop.from_ms, wait.from_ms + min(SLOW_MS, wait.until_ms - wait.from_ms))
             waited_ms = max(0, min(stop.until_ms, wait.until_ms) - learned_ms)
             if waited_ms:
-                _pay(of(Cause.SLOW_BATCH), waited_ms)
+                _pay(_of(found, Cause.SLOW_BATCH), waited_ms)
                 rest_ms -= waited_ms
     trigger = _responsible(group, resolved, loose, positions, stop)
     if trigger is not None:
-        _pay(of(trigger.cause), max(0, rest_ms))
+        _pay(_of(found, trigger.cause), max(0, rest_ms))
 
 
 def _pay(found: Found, stopped_ms: int) -> None:
@@ -348,11 +374,11 @@ def _responsible(
     later = [
         trigger
         for position, this in enumerate(group.rounds)
-        if this.began_ms >= stop.from_ms - 5
+        if this.began_ms >= stop.from_ms - NEAR_MS
         for trigger in resolved[position]
         if stop.owner in trigger.members
     ]
     if later:
         return later[0]
     earlier = [t for of_round in reversed(resolved) for t in of_round if stop.owner in t.members]
-    return earlier[0] if earlier and positions == [] and stop.until_ms >= group.until_ms - 5 else None
+    return earlier[0] if earlier and not positions and stop.until_ms >= group.until_ms - NEAR_MS else None

@@ -48,12 +48,16 @@ def _learn(known: dict[_Key, int], anchors: Mapping[_Key, int], shift: int) -> N
 
 
 def _anchors(logs: Logs, file: int) -> dict[_Key, int]:
-    """Return when a file first says that a generation has begun."""
+    """Return when a file first says that a generation has begun, and that members have left."""
     found: dict[_Key, int] = {}
     fenced: set[_Key] = set()
     joined: dict[str, int] = {}
     for fact in logs.facts:
-        if fact.source.file != file or fact.generation is None:
+        if fact.source.file != file:
+            continue
+        if fact.kind in (Kind.LEAVES, Kind.LEFT) and fact.member_id:
+            found.setdefault((f"{fact.group}: {fact.member_id} left", 0), fact.at_ms)
+        if fact.generation is None:
             continue
         key = (fact.group, fact.generation)
         if fact.kind is Kind.GENERATION or fact.kind is Kind.JOINED:

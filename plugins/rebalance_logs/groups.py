@@ -150,6 +150,11 @@ class GroupLog:
         """Return the name of the member of a fact, "" if it is of none."""
         return self.names.get(f"{fact.source.file} {fact.client}" if fact.library else fact.member_id, "")
 
+    def between(self, from_ms: int, until_ms: int) -> list[Fact]:
+        """Return the facts after a time, until another."""
+        first, end = (bisect_right(self.facts, at_ms, key=lambda f: f.at_ms) for at_ms in (from_ms, until_ms))
+        return self.facts[first:end]
+
     @property
     def from_ms(self) -> int:
         """The time of the first fact."""
@@ -245,7 +250,9 @@ def _names_of_others(facts: Sequence[Fact], known: dict[str, str]) -> dict[str, 
     others: dict[str, None] = {}
     for fact in facts:
         ids = [*fact.assignments, *([fact.member_id] if not fact.library and fact.member_id else [])]
-        others.update(dict.fromkeys(member_id for member_id in (*ids, *fact.others) if member_id not in known))
+        others.update(
+            dict.fromkeys(member_id for member_id in (*ids, *fact.others) if member_id not in known)
+        )
         for member_id in fact.assignments:
             together.setdefault(base_of(member_id), set()).add(member_id)
     shared = _shared(facts)
@@ -264,7 +271,7 @@ def _names_of_others(facts: Sequence[Fact], known: dict[str, str]) -> dict[str, 
 
 
 def _shared(facts: Sequence[Fact]) -> set[str]:
-    """Return the client ids that several members have at once: not those that a killed process left behind."""
+    """Return the client ids that several members have at once, and not after one another was killed."""
     joined: dict[str, dict[str, int]] = {}
     ended: dict[str, int] = {}
     for fact in facts:
@@ -339,7 +346,9 @@ def _guessed(group: GroupLog, rounds: Sequence[Round], fact: Fact) -> int:
     last, name = rounds[-1], group.name_of(fact)
     joined = any(f.kind is fact.kind and group.name_of(f) == name for f in last.own)
     is_near = fact.at_ms - last.own[0].at_ms <= BARRIER_MS
-    return last.generation if fact.kind is not Kind.JOINED or (is_near and not joined) else last.generation + 1
+    return (
+        last.generation if fact.kind is not Kind.JOINED or (is_near and not joined) else last.generation + 1
+    )
 
 
 def _complete(group: GroupLog, before: Round | None, this: Round) -> None:
@@ -353,7 +362,7 @@ def _complete(group: GroupLog, before: Round | None, this: Round) -> None:
     joined = {} if before is None else _joins_of(group, before)
     this.facts = [
         fact
-        for fact in group.facts
+        for fact in group.between(this.since_ms, until_ms)
         if joined.get(group.name_of(fact) if fact.library else "", this.since_ms) < fact.at_ms <= until_ms
     ]
     computed = next((fact for fact in this.own if fact.kind is Kind.COMPUTED), None)
@@ -374,12 +383,14 @@ def _complete(group: GroupLog, before: Round | None, this: Round) -> None:
     synced = [
         fact
         for fact in this.own
-        if fact.kind is Kind.SYNCED and fact.at_ms - this.known_ms <= SILENT_MS and _is_first(this.own, fact, group)
+        if fact.kind is Kind.SYNCED
+        and fact.at_ms - this.known_ms <= SILENT_MS
+        and _is_first(this.own, fact, group)
     ]
     ends = [fact.at_ms for fact in (*received[:1], *synced)]
     this.ended_ms = max(ends, default=None)
     this.was_empty = _was_empty(before, this)
-    this.began_ms = _began(group, this)
+    this.began_ms = _began(this)
     if group.is_consumer_protocol:
         _complete_epoch(group, before, this)
 
@@ -429,7 +440,7 @@ def _joins_of(group: GroupLog, before: Round) -> dict[str, int]:
     }
 
 
-def _began(group: GroupLog, this: Round) -> int:
+def _began(this: Round) -> int:
     """Return the first sign of a round: the coordinator's own, or else that of a client."""
     said = [fact for fact in this.facts if fact.kind is Kind.ROUND_BEGAN]
     if said:
@@ -446,7 +457,9 @@ def _complete_epoch(group: GroupLog, before: Round | None, this: Round) -> None:
     """A round of the consumer protocol lasts until each member is stable in the epoch."""
     this.began_ms = this.own[0].at_ms
     after = [fact for fact in group.facts if fact.at_ms >= this.began_ms]
-    end = next((f.at_ms for f in after if f.kind is Kind.EPOCH and (f.generation or 0) > this.generation), None)
+    end = next(
+        (f.at_ms for f in after if f.kind is Kind.EPOCH and (f.generation or 0) > this.generation), None
+    )
     states = [
         fact
         for fact in after
@@ -484,7 +497,11 @@ def waits_of(group: GroupLog, this: Round) -> list[Wait]:
     removed = [fact for fact in this.facts if fact.kind in (Kind.FAILED, Kind.LEFT_BEHIND, Kind.TOO_SLOW)]
     late = [fact for fact in removed if fact.at_ms > this.began_ms]
     if late and late[-1].at_ms >= max((wait.until_ms for wait in joins), default=this.began_ms):
-        names = [group.name_of(late[-1])] if late[-1].member_id else [group.names.get(i, i) for i in late[-1].others]
+        names = (
+            [group.name_of(late[-1])]
+            if late[-1].member_id
+            else [group.names.get(i, i) for i in late[-1].others]
+        )
         return [Wait(name, this.began_ms, late[-1].at_ms, "session") for name in names if name]
     joins = [wait for wait in joins if wait.until_ms > wait.from_ms]
     if not joins:

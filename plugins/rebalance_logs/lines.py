@@ -20,7 +20,9 @@ _ISO = (
     r"(?P<date>\d{4}[-/]\d\d[-/]\d\d)[T ](?P<clock>\d\d:\d\d:\d\d)(?:[.,](?P<part>\d{1,9}))?"
     r"(?P<zone> ?(?:Z\b|UTC\b|[+-]\d\d:?\d\d\b))?"
 )
-_SYSLOG = r"(?P<month>[A-Z][a-z]{2}) {1,2}(?P<day>\d{1,2}) (?P<clock2>\d\d:\d\d:\d\d)(?:[.,](?P<part2>\d{1,9}))?"
+_SYSLOG = (
+    r"(?P<month>[A-Z][a-z]{2}) {1,2}(?P<day>\d{1,2}) (?P<clock2>\d\d:\d\d:\d\d)(?:[.,](?P<part2>\d{1,9}))?"
+)
 _EPOCH = r"(?<![\d.\w-])(?P<epoch>1\d{9})(?:\.(?P<part3>\d{1,9})|(?P<milli>\d{3}))?(?![\d\w-])"
 _CLOCK = r"(?<![\d:])(?P<clock4>\d\d:\d\d:\d\d)[.,](?P<part4>\d{1,9})"
 _TIME = re.compile(f"{_ISO}|{_SYSLOG}|{_EPOCH}|{_CLOCK}")
@@ -30,7 +32,7 @@ _PAIR = re.compile(r'(\w+)=("(?:[^"\\]|\\.)*"|\S*)')
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """How times are read. ``zone`` is that of times without one; ``year`` and ``day`` complete short times."""
+    """How times are read: ``zone`` is that of times without one, ``year`` and ``day`` complete short ones."""
 
     zone: tzinfo
     year: int

@@ -12,6 +12,6 @@ def commands() -> Iterable[CommandSpec]:
         CommandSpec(
             "diagnose",
             "rebalance_logs.commands.diagnose:diagnose",
-            "Why a group rebalanced, from logs: causes with evidence first.",
+            "Why a group rebalanced, from logs.",
         ),
     ]

@@ -14,10 +14,16 @@ from pathlib import Path
 from typing import IO, Any
 
 from coordinator_core.errors import InputError
+from rebalance_logs.broker_lines import BROKER
 from rebalance_logs.facts import Fact, Kind, Source
-from rebalance_logs.formats import BROKER, FORMATS, JAVA, LogFormat, Wording
+from rebalance_logs.formats import LogFormat, Wording
+from rebalance_logs.java_lines import JAVA
+from rebalance_logs.library_lines import FRANZ_GO, KAFKA_PYTHON, KAFKAJS, LIBRDKAFKA
 from rebalance_logs.lines import Clock, Message, time_of, unwrapped
 from rebalance_logs.partitions import assignments_of, partitions_of
+
+FORMATS = (BROKER, JAVA, KAFKA_PYTHON, LIBRDKAFKA, KAFKAJS, FRANZ_GO)
+"""All formats. A line is of the first one that has a wording for it."""
 
 STANDARD_INPUT = "-"
 BLOCK = 1 << 22
@@ -26,7 +32,7 @@ LONGEST = 1 << 20
 
 NEEDLES = (
     *(b"roup", b"oordinator", b"poll timeout", b"member_id", b"ConsumerConfig", b"kafka.consumer for"),
-    *(b"tatic member", b"synced", b"tatic consumer fenced"),
+    *(b"tatic member", b"synced", b"tatic consumer fenced", b"empty assignments"),
 )
 """Words of which each line about a group has one."""
 
@@ -113,7 +119,7 @@ def files_of(paths: Sequence[str]) -> list[str]:
 
 
 class _Reader:
-    """Reads one file. Group, client and time of a line that does not name them are those of the lines before."""
+    """Reads one file. Group and time of a line that does not name them are those of the lines before."""
 
     def __init__(self, file: LogFile, number: int, zone: tzinfo, formats: Sequence[LogFormat]) -> None:
         self._file, self._number = file, number
@@ -184,7 +190,7 @@ class _Reader:
             if wording.words not in message.text:
                 continue
             found = wording.form.search(message.text)
-            if found is not None:
+            if found is not None and _is_of(of, found, message.text):
                 return self._stated(of, wording, found, message, number)
         return None
 
@@ -231,6 +237,11 @@ class _Reader:
         )
 
 
+def _is_of(of: LogFormat, found: re.Match[str], text: str) -> bool:
+    """Return whether a line with a wording of a format is of that program."""
+    return not of.needs_context or "client" in found.re.groupindex or bool(_context(of, text))
+
+
 def _context(of: LogFormat, text: str) -> dict[str, str]:
     """Return the names that a line has for all wordings of its format."""
     found: dict[str, str] = {}
@@ -255,12 +266,12 @@ def _listed(text: str) -> Iterable[str]:
     return [name for name in (part.strip(" .)]") for part in inner.split(",")) if name]
 
 
-def _opened(path: str) -> IO[bytes]:
+def _opened(path: str) -> Any:
     if path == STANDARD_INPUT:
         return sys.stdin.buffer
     with open(path, "rb") as file:
         packed = file.read(2) == b"\x1f\x8b"
-    return gzip.open(path, "rb") if packed else open(path, "rb")  # noqa: SIM115 - the caller closes it
+    return gzip.open(path, "rb") if packed else open(path, "rb")
 
 
 def _candidates(

@@ -5,7 +5,9 @@ without a line ends when its session began to run out, and the partitions of mem
 hands when the round does. Times are milliseconds since the first fact.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from coordinator_core.protocol import events as ev
 from coordinator_core.protocol.events import PartitionMap
@@ -22,7 +24,15 @@ SESSION_MS, HEARTBEAT_MS = 45_000, 3_000
 SETTLED_MS = 5_000
 """In the first round, members take over their partitions within this time."""
 
-_RANKS = {ev.PartitionsAdded: -1, ev.MemberStarted: 0, ev.Revoked: 1, ev.Lost: 1, ev.MemberStopped: 2, ev.MemberPaused: 2, ev.MemberResumed: 3}
+_RANKS: dict[type[Any], int] = {
+    ev.PartitionsAdded: -1,
+    ev.MemberStarted: 0,
+    ev.Revoked: 1,
+    ev.Lost: 1,
+    ev.MemberStopped: 2,
+    ev.MemberPaused: 2,
+    ev.MemberResumed: 3,
+}
 
 
 def last_sign_ms(group: GroupLog, trigger: Trigger, name: str, this: Round) -> int:
@@ -31,8 +41,14 @@ def last_sign_ms(group: GroupLog, trigger: Trigger, name: str, this: Round) -> i
     Its last heartbeat was a session before the expiry, and it ended within an interval after that.
     """
     member = group.members[name]
-    session_ms = member.setting_ms("session.timeout.ms") or _of_others(group, "session.timeout.ms") or SESSION_MS
-    beat_ms = member.setting_ms("heartbeat.interval.ms") or _of_others(group, "heartbeat.interval.ms") or HEARTBEAT_MS
+    session_ms = (
+        member.setting_ms("session.timeout.ms") or _of_others(group, "session.timeout.ms") or SESSION_MS
+    )
+    beat_ms = (
+        member.setting_ms("heartbeat.interval.ms")
+        or _of_others(group, "heartbeat.interval.ms")
+        or HEARTBEAT_MS
+    )
     at_ms = trigger.at_ms
     if not group.has_broker:  # the others learnt of it with their next heartbeats
         at_ms -= beat_ms // (len(this.members) + 1)
@@ -77,7 +93,7 @@ def trace_of(group: GroupLog, triggers: list[list[Trigger]]) -> Trace:
 def _topics(
     group: GroupLog, events: Sequence[tuple[int, ev.Event]]
 ) -> tuple[dict[str, int], list[tuple[int, ev.Event]]]:
-    """Return the topics at first, and the partitions that were added: those that nobody owned in earlier rounds.
+    """Return the topics at first, and the partitions that were added: those without an owner before.
 
     Logs do not show since when they exist: they count from the round that gives them away.
     """
@@ -114,10 +130,12 @@ def _events(group: GroupLog, triggers: list[list[Trigger]]) -> Iterator[tuple[in
             yield from _of_unlogged(group, member, absences.get(member.name, []))
 
 
-def _absences(group: GroupLog, triggers: list[list[Trigger]]) -> Iterator[tuple[str, list[tuple[int, Cause]]]]:
+def _absences(
+    group: GroupLog, triggers: list[list[Trigger]]
+) -> Iterator[tuple[str, list[tuple[int, Cause]]]]:
     """Yield for each member when it ended or stood still without a line that says so."""
     for name in group.members:
-        found = [
+        found: list[tuple[int, Cause]] = [
             (last_sign_ms(group, trigger, name, this), trigger.cause)
             for this, of_round in zip(group.rounds, triggers, strict=True)
             for trigger in of_round
@@ -181,23 +199,50 @@ class _Owner:
 
     def events(self) -> Iterator[tuple[int, ev.Event]]:
         topics = sorted({topic for fact in self._member.facts for topic in fact.partitions})
-        self._begins = {id(fact) for fact in self._member.starts(self._group.from_ms - 1, self._group.until_ms)}
-        first = next((fact for fact in self._member.facts if fact.kind in _OWNERSHIP), None)
-        if first is not None and first.kind in (Kind.REVOKED, Kind.LOST):
-            yield from self._owned_before(first, topics)
-        for fact in self._member.facts:
+        self._begins = {
+            id(fact) for fact in self._member.starts(self._group.from_ms - 1, self._group.until_ms)
+        }
+        before = self._owned_before()
+        if before:
+            self._runs = True
+            yield self._group.from_ms, self._started(topics)
+            yield from self._owns(self._group.from_ms, before)
+        for fact in self._with_lost_lines():
             while self._absences and self._absences[0][0] < fact.at_ms:
                 yield from self._absent(*self._absences.pop(0))
             yield from self._of(fact, topics)
         for at_ms, cause in self._absences:
             yield from self._absent(at_ms, cause)
 
-    def _owned_before(self, first: Fact, topics: list[str]) -> Iterator[tuple[int, ev.Event]]:
-        """Yield what the member owned when the logs began: what it gives up first."""
-        at_ms = self._group.from_ms
-        self._runs = True
-        yield at_ms, self._started(topics)
-        yield from self._owns(at_ms, first.partitions)
+    def _owned_before(self) -> PartitionMap:
+        """Return what the member owned when the logs began: what it gives up, or has and was not given."""
+        member, group = self._member, self._group
+        first = next((fact for fact in member.facts if fact.kind in _OWNERSHIP), None)
+        if first is None or member.starts(group.from_ms - 1, first.at_ms):
+            return {}
+        this = next(
+            (r for r in group.rounds if r.known_ms >= group.from_ms and member.name in r.owners), None
+        )
+        until_ms = first.at_ms if this is None else _until(group, this)
+        own = [fact for fact in member.facts if fact.at_ms <= until_ms]
+        given: PartitionMap = {}
+        kept: PartitionMap = {}
+        for fact in own:
+            if fact.kind is Kind.ADDED:
+                given = _joined(given, fact.partitions)
+            elif fact.kind in (Kind.REVOKED, Kind.LOST):
+                kept = _joined(kept, _without(fact.partitions, given))
+        return _joined(kept, {} if this is None else _without(this.owners[member.name], given))
+
+    def _with_lost_lines(self) -> list[Fact]:
+        """Return its facts; where no line says what it was given, the leader's assignment does."""
+        facts = list(self._member.facts)
+        for this in self._group.rounds:
+            share, until_ms = this.owners.get(self._member.name), _until(self._group, this)
+            taken = self._member.between(this.known_ms - 1, until_ms, Kind.ADDED, Kind.OWNS)
+            if share is not None and not taken and this.ended_ms is not None:
+                facts.append(Fact(this.ended_ms, Kind.OWNS, this.own[0].source, partitions=share))
+        return sorted(facts, key=lambda fact: fact.at_ms)
 
     def _started(self, topics: list[str]) -> ev.MemberStarted:
         instance = self._member.instance_id or None
@@ -239,12 +284,16 @@ class _Owner:
         if self._paused:
             self._paused = False
             yield at_ms, ev.MemberResumed(client=name)
+        yield from self._of_membership(fact)
+
+    def _of_membership(self, fact: Fact) -> Iterator[tuple[int, ev.Event]]:
+        at_ms, kind = fact.at_ms, fact.kind
         if kind is Kind.JOINED:
             self._generation = fact.generation if fact.generation is not None else self._generation
             yield (
                 at_ms,
                 ev.Joined(
-                    client=name,
+                    client=self._member.name,
                     member_id=fact.member_id,
                     generation=self._generation,
                     protocol=fact.protocol,
@@ -280,6 +329,12 @@ class _Owner:
             yield at_ms, event(client=self._member.name, generation=self._generation, partitions=held)
 
 
+def _until(group: GroupLog, this: Round) -> int:
+    """Return when the round after another begins, or the end of the logs."""
+    after = bisect_right(group.rounds, this.known_ms, key=lambda r: r.known_ms)
+    return group.rounds[after].began_ms if after < len(group.rounds) else group.until_ms
+
+
 def _of_unlogged(
     group: GroupLog, member: Member, absences: list[tuple[int, Cause]]
 ) -> Iterator[tuple[int, ev.Event]]:
@@ -294,7 +349,7 @@ def _of_unlogged(
             ended = [at_ms for at_ms, _ in absences if at_ms <= this.known_ms]
             yield (ended[-1] if ended else this.began_ms), ev.MemberStopped(client=name, how="crashed")
             runs, owned = False, {}
-        if not present or name not in this.owners and not group.is_consumer_protocol:
+        if not present or (name not in this.owners and not group.is_consumer_protocol):
             continue
         if not runs:
             runs = True
@@ -314,7 +369,11 @@ def _of_unlogged(
                 leader=False,
             ),
         )
-        gone = _without(owned, assigned) if "cooperative" in this.protocol or group.is_consumer_protocol else owned
+        gone = (
+            _without(owned, assigned)
+            if "cooperative" in this.protocol or group.is_consumer_protocol
+            else owned
+        )
         if gone:
             yield this.known_ms, ev.Revoked(client=name, generation=this.generation, partitions=gone)
         added = _without(assigned, _without(owned, gone))

@@ -91,7 +91,11 @@ def _settings(
     if cause is Cause.MANY_FAILED:
         return [("session.timeout.ms", str(_rounded(session_ms * 2)))]
     if cause is Cause.ROLLING_RESTART:
-        found = [] if _are_static(members) else [("group.instance.id", "one for each process, the same after a restart")]
+        found = (
+            []
+            if _are_static(members)
+            else [("group.instance.id", "one for each process, the same after a restart")]
+        )
         away_ms = max(_aways_ms(members), default=0)
         if not found and away_ms < session_ms:
             return []
@@ -106,7 +110,9 @@ def _settings(
 def _of_batches(
     group: GroupLog, cause: Cause, members: Sequence[Member], triggers: Sequence[Trigger]
 ) -> list[tuple[str, str]]:
-    interval_ms = min((m.setting_ms("max.poll.interval.ms") or POLL_INTERVAL_MS for m in members), default=POLL_INTERVAL_MS)
+    interval_ms = min(
+        (m.setting_ms("max.poll.interval.ms") or POLL_INTERVAL_MS for m in members), default=POLL_INTERVAL_MS
+    )
     records = min((m.setting_ms("max.poll.records") or POLL_RECORDS for m in members), default=POLL_RECORDS)
     batch_ms = 0
     for member in members:
@@ -131,7 +137,9 @@ def _pauses_ms(members: Sequence[Member], triggers: Sequence[Trigger]) -> list[i
         for trigger in triggers:
             if member.name not in trigger.members:
                 continue
-            awake = member.between(trigger.at_ms - 60_000, trigger.at_ms + 600_000, Kind.UNKNOWN_MEMBER, Kind.LOST)
+            awake = member.between(
+                trigger.at_ms - 60_000, trigger.at_ms + 600_000, Kind.UNKNOWN_MEMBER, Kind.LOST
+            )
             session_ms = member.setting_ms("session.timeout.ms") or SESSION_MS
             if awake:
                 found.append(max(session_ms, awake[0].at_ms - trigger.at_ms + session_ms))

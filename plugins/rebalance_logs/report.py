@@ -37,15 +37,17 @@ WORDS = {
 """What happened, after the names of the members."""
 
 SURE = {
-    Confidence.HIGH: "a line says so",
-    Confidence.MEDIUM: "nothing else fits the lines",
-    Confidence.LOW: "a guess",
+    Confidence.HIGH: "Sure",
+    Confidence.MEDIUM: "Likely",
+    Confidence.LOW: "A guess",
 }
 
 _SINGULAR = {Cause.ROLLING_RESTART: "was restarted", Cause.AUTOSCALING: "came or went for good"}
 
 
-def as_document(logs: Logs, shifts: Sequence[int], diagnoses: Sequence[Diagnosis], zone: tzinfo) -> dict[str, Any]:
+def as_document(
+    logs: Logs, shifts: Sequence[int], diagnoses: Sequence[Diagnosis], zone: tzinfo
+) -> dict[str, Any]:
     """Return the object of ``--format json`` (the contract: DESIGN.md)."""
     places = places_of(logs)
     return {
@@ -65,7 +67,7 @@ def as_document(logs: Logs, shifts: Sequence[int], diagnoses: Sequence[Diagnosis
 
 
 def places_of(logs: Logs) -> list[str]:
-    """Return the name by which lines of each file are cited: that of the file, or its path if others have it."""
+    """Return the name by which lines of each file are cited: its own, or its path if others have it."""
     names = [PurePath(file.path).name for file in logs.files]
     return [
         name if names.count(name) == 1 else file.path for name, file in zip(names, logs.files, strict=True)
@@ -84,7 +86,11 @@ def _group(diagnosis: Diagnosis, places: Sequence[str], zone: tzinfo) -> dict[st
                 "seconds": None if this.ended_ms is None else _seconds(this.ended_ms - this.began_ms),
                 "reason": reason_of(this, triggers),
                 "waited_for": [
-                    {"member": wait.member, "seconds": _seconds(wait.until_ms - wait.from_ms), "why": wait.why}
+                    {
+                        "member": wait.member,
+                        "seconds": _seconds(wait.until_ms - wait.from_ms),
+                        "why": wait.why,
+                    }
                     for wait in waits
                 ],
             }
@@ -99,7 +105,8 @@ def _group(diagnosis: Diagnosis, places: Sequence[str], zone: tzinfo) -> dict[st
                 "confidence": str(found.confidence),
                 "evidence": [cited(source, places) for source in found.evidence],
                 "remedies": [
-                    {"setting": remedy.setting, "of": remedy.of, "value": remedy.value} for remedy in found.remedies
+                    {"setting": remedy.setting, "of": remedy.of, "value": remedy.value}
+                    for remedy in found.remedies
                 ],
             }
             for found in diagnosis.causes
@@ -155,15 +162,15 @@ def not_shown(diagnosis: Diagnosis) -> Iterator[str]:
     missing = [member.name for member in group.members.values() if not member.is_logged]
     if not logged:
         yield (
-            "no log of a member: whose batch a round waited for and how long partitions stood still; the INFO lines"
-            " of the consumers would show it"
+            "no log of a member: whose batch a round waited for and how long partitions stood still; the INFO"
+            " lines of the consumers would show it"
         )
     elif missing:
         yield f"no log of {listed_names(missing)}: what these did is what the others and the coordinator say"
     if not group.has_broker:
         yield (
-            "no log of the coordinator: when sessions expired is worked out from the settings; the INFO lines of"
-            " GroupCoordinator or GroupMetadataManager would show it"
+            "no log of the coordinator: when sessions expired is worked out from the settings; the INFO lines"
+            " of GroupCoordinator or GroupMetadataManager would show it"
         )
     without = [n for n in logged if not any(f.kind is Kind.SETTINGS for f in group.members[n].facts)]
     if without and len(without) == len(logged):
@@ -189,7 +196,8 @@ def sentences(diagnosis: Diagnosis, places: Sequence[str], zone: tzinfo) -> Iter
         yield f"{counted(len(group.rounds), 'round')} from {first} to {last}; {cost}."
     for number, found in enumerate(diagnosis.causes, start=1):
         yield f"{number}. {_headline(found, diagnosis)}"
-        yield f"   {SURE[found.confidence].capitalize()}: {', '.join(cited(s, places) for s in found.evidence)}"
+        lines = ", ".join(cited(source, places) for source in found.evidence)
+        yield f"   {SURE[found.confidence]}: {lines}"
         if found.remedies:
             settings = ", ".join(f"{r.setting}={r.value}" for r in found.remedies)
             yield f"   What helps ({found.remedies[0].of}): {settings}"
@@ -224,7 +232,8 @@ def round_lines(diagnosis: Diagnosis, zone: tzinfo) -> Iterator[str]:
     group = diagnosis.group
     for this, triggers, waits in zip(group.rounds, diagnosis.triggers, diagnosis.waits, strict=True):
         length = "" if this.ended_ms is None else f" {as_text(_seconds(this.ended_ms - this.began_ms))} s"
-        yield f"{written(this.began_ms, zone)} generation {this.generation}{length}: {reason_of(this, triggers)}"
+        reason = reason_of(this, triggers)
+        yield f"{written(this.began_ms, zone)} generation {this.generation}{length}: {reason}"
         for wait in waits:
             yield f"    {_waited(wait)}"
 
@@ -245,8 +254,14 @@ def file_line(file: LogFile, shift_ms: int) -> str:
     """Return what was read of a file, as one line."""
     if file.problem:
         return f"{file.path}: {file.problem}"
-    used = f"{file.format}, {counted(file.facts, 'line')} of {file.lines:,} used" if file.facts else (
-        f"{counted(file.lines, 'line')}, none about a group"
+    used = (
+        f"{file.format}, {counted(file.facts, 'line')} of {file.lines:,} used"
+        if file.facts
+        else (f"{counted(file.lines, 'line')}, none about a group")
     )
-    clock = f"; its clock is {abs(shift_ms) / 1_000:g} s {'ahead' if shift_ms > 0 else 'behind'}" if shift_ms else ""
+    clock = (
+        f"; its clock is {abs(shift_ms) / 1_000:g} s {'ahead' if shift_ms > 0 else 'behind'}"
+        if shift_ms
+        else ""
+    )
     return f"{file.path}: {used}{clock}"

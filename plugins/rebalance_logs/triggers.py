@@ -1,7 +1,6 @@
 """What began each round, from the coordinator's reasons or from what the logs of members show."""
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -46,9 +45,14 @@ RANK = {Confidence.LOW: 0, Confidence.MEDIUM: 1, Confidence.HIGH: 2}
 RETURN_MS = 600_000
 """A member that was removed and joins again within this time has come back."""
 
+FOLLOWS_MS = 10_000
+"""The second round of a cooperative rebalance begins within this time after the first."""
+
 _MEMBER = re.compile(r"[Mm]ember(?: id)? ([^\s;,]+)")
 _MEMBERS = re.compile(r"[Rr]emoving \[?(?:Set\()?([^\])]+)[\])]? on pending sync")
-_UNREACHABLE = re.compile(r"session timed out without|NodeNotReady|[Tt]ransport|[Dd]isconnect|Connection|\d ms$")
+_UNREACHABLE = re.compile(
+    r"session timed out without|NodeNotReady|[Tt]ransport|[Dd]isconnect|Connection|\d ms$"
+)
 
 
 _REASONS = (
@@ -129,17 +133,31 @@ _ENDS = {Cause.MEMBER_LEFT, Cause.SESSION_EXPIRED, Cause.POLL_INTERVAL, Cause.ST
 # --- what the coordinator says
 
 
+_SAID = {
+    Kind.FAILED: Cause.SESSION_EXPIRED,
+    Kind.TOO_SLOW: Cause.SLOW_BATCH,
+    Kind.RESUBSCRIBED: Cause.SUBSCRIPTION,
+    Kind.JOINS_KNOWN: Cause.MEMBER_JOINED,
+}
+"""Lines that speak of one member."""
+
+_OF_GROUP = {
+    Kind.LOADED: Cause.FAILOVER,
+    Kind.UNLOADED: Cause.FAILOVER,
+    Kind.TOPICS_CHANGED: Cause.METADATA,
+}
+"""Lines that speak of a group that exists already."""
+
+
 def _said(group: GroupLog, this: Round, before: Round | None) -> list[Trigger]:
-    found = []
+    found: list[Trigger] = []
     for fact in this.facts:
         if fact.library:
             continue
         if fact.kind is Kind.ROUND_BEGAN:
             found += _of_reason(group, fact, this, before)
-        elif fact.kind is Kind.FAILED:
-            found.append(_about(group, fact, Cause.SESSION_EXPIRED))
-        elif fact.kind is Kind.TOO_SLOW:
-            found.append(_about(group, fact, Cause.SLOW_BATCH))
+        elif fact.kind in _SAID or (fact.kind is Kind.JOINS_NEW and fact.instance_id):
+            found.append(_about(group, fact, _SAID.get(fact.kind, Cause.MEMBER_JOINED)))
         elif fact.kind is Kind.LEFT:
             found.append(_about(group, fact, _of_leave(fact.cause)))
         elif fact.kind is Kind.LEFT_BEHIND:
@@ -147,18 +165,12 @@ def _said(group: GroupLog, this: Round, before: Round | None) -> list[Trigger]:
             found.append(Trigger(Cause.SESSION_EXPIRED, fact.at_ms, names, [fact.source]))
         elif fact.kind is Kind.FENCED:
             found.append(Trigger(Cause.INSTANCE_SHARED, fact.at_ms, [fact.instance_id], [fact.source]))
-        elif fact.kind in (Kind.LOADED, Kind.UNLOADED) and before is not None:
-            found.append(Trigger(Cause.FAILOVER, fact.at_ms, [], [fact.source]))
-        elif fact.kind is Kind.TOPICS_CHANGED and before is not None:
-            found.append(Trigger(Cause.METADATA, fact.at_ms, [], [fact.source]))
-        elif fact.kind is Kind.RESUBSCRIBED:
-            found.append(_about(group, fact, Cause.SUBSCRIPTION))
-        elif fact.kind is Kind.JOINS_KNOWN or (fact.kind is Kind.JOINS_NEW and fact.instance_id):
-            found.append(_about(group, fact, Cause.MEMBER_JOINED))
-    return _without_removals_of_old_ids(found)
+        elif fact.kind in _OF_GROUP and before is not None:
+            found.append(Trigger(_OF_GROUP[fact.kind], fact.at_ms, [], [fact.source]))
+    return _put_together(found)
 
 
-def _without_removals_of_old_ids(found: list[Trigger]) -> list[Trigger]:
+def _put_together(found: list[Trigger]) -> list[Trigger]:
     """Put the triggers of one cause and member together."""
     result: list[Trigger] = []
     for trigger in found:
@@ -180,48 +192,58 @@ def _of_leave(reason: str) -> Cause:
     return Cause.POLL_INTERVAL if "poll timeout" in reason or "max.poll" in reason else Cause.MEMBER_LEFT
 
 
+_SENTENCES = (
+    ("heartbeat expiration", Cause.SESSION_EXPIRED, Confidence.HIGH),
+    ("adding new member", Cause.MEMBER_JOINED, Confidence.HIGH),
+)
+_OTHER_SENTENCES = (
+    ("static member", Cause.MEMBER_JOINED, Confidence.MEDIUM),
+    ("error when storing", Cause.UNREACHABLE, Confidence.MEDIUM),
+    ("leader", Cause.LEADER, Confidence.HIGH),
+)
+"""Words of a coordinator's reason, for clients that give no reason of their own."""
+
+
 def _of_reason(group: GroupLog, fact: Fact, this: Round, before: Round | None) -> list[Trigger]:
     """Return what the reason of a round says."""
-    reason, cause = fact.text, fact.cause
-    written = _MEMBER.search(reason)
-    member_id = written[1] if written else ""
-    name = group.names.get(member_id, member_id)
-    pending = _MEMBERS.search(reason)
-    low = reason.lower()
-
-    def trigger(found: Cause, confidence: Confidence = Confidence.HIGH, *, follow_up: bool = False) -> list[Trigger]:
-        names = [name] if name else []
-        return [
-            Trigger(found, fact.at_ms, names, [fact.source], confidence, is_follow_up=follow_up, text=cause)
-        ]
-
+    pending = _MEMBERS.search(fact.text)
     if pending is not None:
         ids = [part.strip() for part in pending[1].split(",")]
-        names = [group.names.get(i, i) for i in ids]
+        names = [group.names.get(member_id, member_id) for member_id in ids]
         return [Trigger(Cause.NEVER_SYNCED, fact.at_ms, names, [fact.source])]
-    if "heartbeat expiration" in low:
-        return trigger(Cause.SESSION_EXPIRED)
+    found = _meaning(fact, this, before)
+    if found is None:
+        return []
+    cause, confidence, follows = found
+    written = _MEMBER.search(fact.text)
+    names = [group.names.get(written[1], written[1])] if written else []
+    return [
+        Trigger(cause, fact.at_ms, names, [fact.source], confidence, is_follow_up=follows, text=fact.cause)
+    ]
+
+
+def _meaning(fact: Fact, this: Round, before: Round | None) -> tuple[Cause, Confidence, bool] | None:
+    """Return the cause that a reason names, how sure it is, and whether the round completes the last one."""
+    low = fact.text.lower()
     if "leavegroup" in low:
-        return trigger(_of_leave(cause))
-    if "adding new member" in low:
-        return trigger(Cause.MEMBER_JOINED)
-    for words, found, follows in _REASONS:
-        if words.search(cause):
-            return trigger(found, follow_up=follows)
-    if "static member" in low:
-        return trigger(Cause.MEMBER_JOINED, Confidence.MEDIUM)
-    if "error when storing" in low:
-        return trigger(Cause.UNREACHABLE, Confidence.MEDIUM)
-    if "leader" in low:
-        return trigger(Cause.LEADER)
-    if "updating metadata" in low or "joining group during" in low:
-        soon = before is not None and fact.at_ms - before.until_ms < 10_000
-        if soon and "cooperative" in (this.protocol + (before.protocol if before else "")):
-            return trigger(Cause.ASSIGNOR, Confidence.MEDIUM, follow_up=True)
-        if "rebalance failed" in cause or "rebalancing" in cause:
-            return trigger(Cause.MEMBER_JOINED, Confidence.LOW)
-        return trigger(Cause.SUBSCRIPTION, Confidence.LOW)
-    return []
+        return _of_leave(fact.cause), Confidence.HIGH, False
+    for words, cause, confidence in _SENTENCES:
+        if words in low:
+            return cause, confidence, False
+    for form, cause, follows in _REASONS:
+        if form.search(fact.cause):
+            return cause, Confidence.HIGH, follows
+    for words, cause, confidence in _OTHER_SENTENCES:
+        if words in low:
+            return cause, confidence, False
+    if "updating metadata" not in low and "joining group during" not in low:
+        return None
+    soon = before is not None and fact.at_ms - before.until_ms < FOLLOWS_MS
+    if soon and "cooperative" in f"{this.protocol} {before.protocol if before else ''}":
+        return Cause.ASSIGNOR, Confidence.MEDIUM, True
+    if "rebalance failed" in fact.cause or "rebalancing" in fact.cause:
+        return Cause.MEMBER_JOINED, Confidence.LOW, False
+    return Cause.SUBSCRIPTION, Confidence.LOW, False
 
 
 # --- what the logs of members show
@@ -274,7 +296,8 @@ def _of_known(group: GroupLog, this: Round, name: str, member_id: str) -> list[T
             found[0].restarted = True
         return found
     if group.has_broker and any(
-        fact.kind in (Kind.FAILED, Kind.LEFT, Kind.TOO_SLOW) and group.name_of(fact) == name for fact in this.facts
+        fact.kind in (Kind.FAILED, Kind.LEFT, Kind.TOO_SLOW) and group.name_of(fact) == name
+        for fact in this.facts
     ):
         return []  # the coordinator has said how it ended
     replaced = [f for f in this.facts if f.kind is Kind.REPLACED and member_id in f.others]
@@ -286,7 +309,7 @@ def _of_known(group: GroupLog, this: Round, name: str, member_id: str) -> list[T
 
 
 def _stays(member: Member | None, member_id: str, this: Round) -> bool:
-    """Return whether a member may be in a round whose members are not all known: nothing shows that it ended."""
+    """Return whether a member may be in a round whose members are not all known: it has not ended."""
     if member is None or not member.is_logged:
         return True
     later = [fact for fact in member.facts if fact.at_ms > this.known_ms and fact.member_id]

@@ -9,8 +9,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 
+from coordinator_core.client.subscription import partition_map
 from coordinator_core.protocol import events as ev
 from coordinator_core.protocol import messages as m
+from coordinator_core.protocol.consumer_protocol import decode_assignment
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.registry.registry import default_registry
 from rebalance_lab.scenarios.scenario import Scenario
@@ -29,6 +31,7 @@ JAVA_REASONS = (
 
 BEGAN_MS = round(datetime(2026, 11, 23, 8, tzinfo=UTC).timestamp() * 1_000)
 
+
 @dataclass
 class Written:
     """A run and its logs: lines of each file with their times."""
@@ -45,7 +48,7 @@ class Written:
         shuffled: bool = False,
         without: Sequence[str] = (),
     ) -> Path:
-        """Write the files. ``ahead_ms``: clocks that differ; ``lost``: the share of lines that are missing."""
+        """Write the files. ``ahead_ms``: clocks that differ; ``lost``: the share of missing lines."""
         random = Random(7)
         for name, lines in self.lines.items():
             if name in without:
@@ -70,7 +73,11 @@ def logs_of(scenario: Scenario, strategy: str) -> Written:
     exchanges: list[Exchange] = []
     trace = simulate(scenario, strategy, default_registry(), exchanged=exchanges.append)
     written = Written(trace)
-    for name, at_ms, line in (*_of_broker(trace), *_of_clients(trace, scenario), *_of_messages(exchanges, trace)):
+    for name, at_ms, line in (
+        *_of_broker(trace),
+        *_of_clients(trace, scenario),
+        *_of_messages(exchanges, trace),
+    ):
         written.lines.setdefault(name, []).append((at_ms, line))
     for lines in written.lines.values():
         lines.sort(key=lambda line: line[0])
@@ -88,8 +95,8 @@ def _of_broker(trace: Trace) -> Iterator[tuple[str, int, str]]:
             yield (
                 "broker",
                 at_ms,
-                f"{prefix} [Group {event.group}] Pending dynamic member with id {event.member_id} joins group in Stable"
-                " state. Adding to the group now.",
+                f"{prefix} [Group {event.group}] Pending dynamic member with id {event.member_id} joins"
+                " group in Stable state. Adding to the group now.",
             )
         elif isinstance(event, ev.MemberRemoved):
             removed.append(event)
@@ -98,9 +105,9 @@ def _of_broker(trace: Trace) -> Iterator[tuple[str, int, str]]:
             yield (
                 "broker",
                 at_ms,
-                f"{prefix} [Group {event.group}] Static member with groupInstanceId={event.instance_id} and unknown"
-                f" member id joins group in Stable state. Replacing previously mapped member {event.old_member_id} with"
-                " this groupInstanceId.",
+                f"{prefix} [Group {event.group}] Static member with groupInstanceId={event.instance_id}"
+                " and unknown member id joins group in Stable state. Replacing previously mapped member"
+                f" {event.old_member_id} with this groupInstanceId.",
             )
         elif isinstance(event, ev.GroupStateChanged):
             if event.after == "PreparingRebalance":
@@ -108,8 +115,8 @@ def _of_broker(trace: Trace) -> Iterator[tuple[str, int, str]]:
                 yield (
                     "broker",
                     at_ms,
-                    f"{prefix} Preparing to rebalance group {event.group} in state PreparingRebalance with old"
-                    f" generation {event.generation} (reason: {reason}).",
+                    f"{prefix} Preparing to rebalance group {event.group} in state PreparingRebalance with"
+                    f" old generation {event.generation} (reason: {reason}).",
                 )
             removed, added = [], []
             if event.after == "Stable":
@@ -139,8 +146,8 @@ def _removal(event: ev.MemberRemoved) -> str:
     if "expired" in event.reason or "session" in event.reason:
         return f"Member {event.member_id} in group {event.group} has failed, removing it from the group."
     return (
-        f"[Group {event.group}] Dynamic Member {event.member_id} has left group through explicit `LeaveGroup` request;"
-        f" client reason: {event.reason}"
+        f"[Group {event.group}] Dynamic Member {event.member_id} has left group through explicit `LeaveGroup`"
+        f" request; client reason: {event.reason}"
     )
 
 
@@ -159,8 +166,8 @@ def _reason(
         instance = added[-1].instance_id
         shown = f"Some({instance})" if instance else "null"
         return (
-            f"Adding new member {added[-1].member_id} with group instance id {shown}; client reason: need to re-join"
-            " with the given member-id"
+            f"Adding new member {added[-1].member_id} with group instance id {shown}; client reason: need to"
+            " re-join with the given member-id"
         )
     member_id, why = cause.split(" ")[0], _of_java(cause)
     if member_id and member_id == leader:
@@ -178,16 +185,11 @@ _LOGGER = "(org.apache.kafka.clients.consumer.internals.ConsumerCoordinator)"
 def _of_clients(trace: Trace, scenario: Scenario) -> Iterator[tuple[str, int, str]]:
     config = scenario.config
     instances: dict[str, str | None] = {}
-    ids = {e.event.client: e.event.member_id for e in trace.events[::-1] if isinstance(e.event, ev.Joined)}
     existed = any(isinstance(e.event, ev.CoordinatorElected) and e.at_ms == 0 for e in trace.events)
     for at_ms, event in ((e.at_ms, e.event) for e in trace.events):
         client = getattr(event, "client", "")
         if existed and at_ms == 0:
             continue  # the logs begin in the middle
-        if isinstance(event, ev.Joined):
-            ids[client] = event.member_id
-        if isinstance(event, ev.AssignmentComputed):
-            yield client, at_ms, f"{_where(trace, client)} {_computed(trace, event, at_ms, ids)} {_LOGGER}"
         instance = instances.get(client)
         where = _where(trace, client, instance)
         if isinstance(event, ev.MemberStarted):
@@ -201,7 +203,11 @@ def _of_clients(trace: Trace, scenario: Scenario) -> Iterator[tuple[str, int, st
                 "max.poll.interval.ms": config.get("max.poll.interval.ms", 300_000),
             }
             values = "".join(f"\n\t{name} = {value}" for name, value in settings.items())
-            yield client, at_ms, f"ConsumerConfig values: {values}\n (org.apache.kafka.common.config.AbstractConfig)"
+            yield (
+                client,
+                at_ms,
+                f"ConsumerConfig values: {values}\n (org.apache.kafka.common.config.AbstractConfig)",
+            )
             instance = event.instance_id
             where = _where(trace, client, instance)
             yield client, at_ms, f"{where} Subscribed to topic(s): {', '.join(event.topics)} {_LOGGER}"
@@ -218,37 +224,22 @@ def _of_clients(trace: Trace, scenario: Scenario) -> Iterator[tuple[str, int, st
         elif isinstance(event, ev.Assigned):
             yield client, at_ms, f"{where} Adding newly assigned partitions: {_listed(event.added)} {_LOGGER}"
         elif isinstance(event, ev.Revoked):
-            yield client, at_ms, f"{where} Revoke previously assigned partitions {_listed(event.partitions)} {_LOGGER}"
+            yield (
+                client,
+                at_ms,
+                f"{where} Revoke previously assigned partitions {_listed(event.partitions)} {_LOGGER}",
+            )
         elif isinstance(event, ev.Lost):
-            yield client, at_ms, f"{where} Lost previously assigned partitions {_listed(event.partitions)} {_LOGGER}"
+            yield (
+                client,
+                at_ms,
+                f"{where} Lost previously assigned partitions {_listed(event.partitions)} {_LOGGER}",
+            )
 
 
 def _where(trace: Trace, client: str, instance: str | None = None) -> str:
-    return f"[Consumer {f'instanceId={instance}, ' if instance else ''}clientId={client}, groupId={trace.scenario}]"
-
-
-def _computed(trace: Trace, event: ev.AssignmentComputed, at_ms: int, ids: Mapping[str, str]) -> str:
-    """Return the line of a leader: what each member owns after the next of its assignments."""
-    owned: dict[str, ev.PartitionMap] = {}
-    names = {member_id: client for client, member_id in ids.items()}
-    joined = {
-        e.event.member_id: e.event.client
-        for e in trace.events
-        if isinstance(e.event, ev.Joined) and e.event.generation == event.generation
-    }
-    for member_id in event.members:
-        client = joined.get(member_id) or names.get(member_id, "")
-        after = (
-            e.event.owned
-            for e in trace.events
-            if isinstance(e.event, ev.Assigned)
-            and e.at_ms >= at_ms
-            and e.event.client == client
-            and e.event.generation == event.generation
-        )
-        owned[member_id] = next(after, {})
-    shares = ", ".join(f"{member_id}=Assignment(partitions=[{_listed(share)}])" for member_id, share in owned.items())
-    return f"Finished assignment for group at generation {event.generation}: {{{shares}}}"
+    static = f"instanceId={instance}, " if instance else ""
+    return f"[Consumer {static}clientId={client}, groupId={trace.scenario}]"
 
 
 def _of_messages(exchanges: Sequence[Exchange], trace: Trace) -> Iterator[tuple[str, int, str]]:
@@ -258,35 +249,59 @@ def _of_messages(exchanges: Sequence[Exchange], trace: Trace) -> Iterator[tuple[
         where = _where(trace, client)
         if isinstance(request, m.JoinGroupRequest):
             if request.reason:
-                yield client, exchange.sent_ms, f"{where} Request joining group due to: {_of_java(request.reason)} {_LOGGER}"
+                yield (
+                    client,
+                    exchange.sent_ms,
+                    f"{where} Request joining group due to: {_of_java(request.reason)} {_LOGGER}",
+                )
             yield client, exchange.sent_ms, f"{where} (Re-)joining group {_LOGGER}"
+        elif isinstance(request, m.SyncGroupRequest) and request.assignments:
+            shares = ", ".join(
+                f"{share.member_id}=Assignment(partitions=[{_listed(_decoded(share.assignment))}])"
+                for share in request.assignments
+            )
+            finished = f"Finished assignment for group at generation {request.generation_id}: {{{shares}}}"
+            yield client, exchange.sent_ms, f"{where} {finished} {_LOGGER}"
         elif isinstance(request, m.LeaveGroupRequest):
             for member in request.members:
                 yield (
                     client,
                     exchange.sent_ms,
-                    f"{where} Member {member.member_id} sending LeaveGroup request to coordinator b:9092 (id: 2147483647"
-                    f" rack: null) due to {_of_java(member.reason)} {_LOGGER}",
+                    f"{where} Member {member.member_id} sending LeaveGroup request to coordinator b:9092"
+                    f" (id: 2147483647 rack: null) due to {_of_java(member.reason)} {_LOGGER}",
                 )
         response, answered_ms = exchange.response, exchange.answered_ms
         if response is None or answered_ms is None:
             continue
         if isinstance(request, m.HeartbeatRequest):
             if response.error is ErrorCode.REBALANCE_IN_PROGRESS:
-                yield client, answered_ms, f"{where} Request joining group due to: group is already rebalancing {_LOGGER}"
+                yield (
+                    client,
+                    answered_ms,
+                    f"{where} Request joining group due to: group is already rebalancing {_LOGGER}",
+                )
             elif response.error is ErrorCode.UNKNOWN_MEMBER_ID:
                 yield (
                     client,
                     answered_ms,
-                    f"{where} Attempt to heartbeat with Generation{{...}} and group instance id Optional.empty failed due"
-                    f" to UNKNOWN_MEMBER_ID, resetting generation {_LOGGER}",
+                    f"{where} Attempt to heartbeat with Generation{{...}} and group instance id null"
+                    f" failed due to UNKNOWN_MEMBER_ID, resetting generation {_LOGGER}",
                 )
         elif isinstance(request, m.SyncGroupRequest) and not response.error:
             generation = (
-                f"Generation{{generationId={request.generation_id}, memberId='{request.member_id}', protocol='range'}}"
+                f"Generation{{generationId={request.generation_id}, memberId='{request.member_id}',"
+                " protocol='range'}"
             )
-            yield client, answered_ms, f"{where} Successfully synced group in generation {generation} {_LOGGER}"
+            yield (
+                client,
+                answered_ms,
+                f"{where} Successfully synced group in generation {generation} {_LOGGER}",
+            )
 
 
 def _listed(partitions: ev.PartitionMap) -> str:
     return ", ".join(f"{topic}-{number}" for topic, numbers in partitions.items() for number in numbers)
+
+
+def _decoded(assignment: bytes) -> ev.PartitionMap:
+    return partition_map(decode_assignment(assignment)[0])

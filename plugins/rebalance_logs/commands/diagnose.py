@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 def diagnose(
     paths: Annotated[
         list[str],
-        typer.Argument(metavar="PATH...", help="Logs of brokers and clients: files, folders, .gz; - is stdin."),
+        typer.Argument(
+            metavar="PATH...", help="Logs of brokers and clients: files, folders, .gz; - is stdin."
+        ),
     ],
     group: Annotated[
         list[str] | None, typer.Option(metavar="GROUP", help="Only this group. Can be repeated.")
@@ -39,7 +41,9 @@ def diagnose(
     to: Annotated[str | None, typer.Option("--to", metavar="TIME", help="Nothing after.")] = None,
     zone: Annotated[
         str,
-        typer.Option("--timezone", metavar="ZONE", help="Of times without a zone: UTC, Europe/Berlin, +02:00."),
+        typer.Option(
+            "--timezone", metavar="ZONE", help="Of times without a zone: UTC, Europe/Berlin, +02:00."
+        ),
     ] = "UTC",
     shift: Annotated[
         list[str] | None,
@@ -162,7 +166,9 @@ def _write(diagnoses: Sequence["Diagnosis"], trace: Path | None, incident: Path 
         return
     if len(diagnoses) != 1:
         names = ", ".join(found.group.group for found in diagnoses) or "none"
-        raise InputError("--trace, -o", f"{len(diagnoses)} groups ({names})", "one group: name it with --group")
+        raise InputError(
+            "--trace, -o", f"{len(diagnoses)} groups ({names})", "one group: name it with --group"
+        )
     (only,) = diagnoses
     if trace is not None:
         write_whole(trace, only.trace.encode())
@@ -174,9 +180,7 @@ def _write(diagnoses: Sequence["Diagnosis"], trace: Path | None, incident: Path 
         complain(f"the scenario of {only.group.group} is in {incident}", label="[bold]written:[/]")
 
 
-def _print(
-    logs: "Logs", shifts: Sequence[int], diagnoses: Sequence["Diagnosis"], zone: tzinfo
-) -> None:
+def _print(logs: "Logs", shifts: Sequence[int], diagnoses: Sequence["Diagnosis"], zone: tzinfo) -> None:
     from rich.text import Text
 
     from rebalance_logs.report import file_line, places_of, round_lines, sentences

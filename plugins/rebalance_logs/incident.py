@@ -1,0 +1,238 @@
+"""A group of logs as a scenario: the same members and events, to be tried under other strategies.
+
+What logs do not show is guessed, and the comments at the top of the file say so, with a range.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from statistics import mean
+from typing import Any
+
+import yaml
+
+from coordinator_core.reading.durations import format_duration, parse_duration
+from rebalance_logs.causes import Diagnosis
+from rebalance_logs.facts import Kind
+from rebalance_logs.groups import GroupLog, Member
+from rebalance_logs.remedies import POLL_RECORDS
+from rebalance_logs.triggers import Cause, Trigger
+
+LIBRARIES = {"java": "java", "librdkafka": "librdkafka", "kafka-python": "kafka-python"}
+SETTINGS = (
+    "session.timeout.ms",
+    "heartbeat.interval.ms",
+    "max.poll.interval.ms",
+    "max.poll.records",
+    "metadata.max.age.ms",
+    "auto.commit.interval.ms",
+)
+QUIET_MS = 60_000
+"""How long the scenario goes on after the last event."""
+
+_COMES = frozenset((Cause.MEMBER_JOINED, Cause.AUTOSCALING, Cause.ROLLING_RESTART))
+
+
+def as_yaml(diagnosis: Diagnosis) -> str:
+    """Return the scenario of a group, with comments that say what is guessed."""
+    document, guesses = scenario_of(diagnosis)
+    group = diagnosis.group
+    names = group.group if group.group.isprintable() else json.dumps(group.group)
+    ran = next((r.protocol for r in reversed(group.rounds) if r.protocol), "") or "an unknown assignor"
+    head = f"# Group {names} as its logs show it; it ran {ran}.\n"
+    head += "# These are guesses:\n" + "".join(f"# - {guess}\n" for guess in guesses)
+    return head + yaml.safe_dump(dict(document), sort_keys=False, default_flow_style=None, width=100)
+
+
+def scenario_of(diagnosis: Diagnosis) -> tuple[Mapping[str, Any], list[str]]:
+    """Return the document of a scenario, and what in it is guessed."""
+    group = diagnosis.group
+    guesses: list[str] = []
+    events = sorted(_events(diagnosis), key=lambda event: event["at"])
+    joining = {event["join"]["id"] for event in events if "join" in event}
+    topics = dict(diagnosis.trace.started.topics)
+    batch_ms, shown = _batch_ms(diagnosis)
+    config = _config(group)
+    rate = _rate(len(group.members), batch_ms, config, sum(topics.values()))
+    guesses += [
+        f"rates of records: {rate:g} records/s for each partition, half of what the members can handle (0 to"
+        f" {2 * rate:g}); logs do not show them",
+        shown,
+    ]
+    members = [
+        _member(member, topics, batch_ms)
+        for member in group.members.values()
+        if member.name not in joining and _was_in(group, member)
+    ]
+    last_ms = max((event["at"] for event in events), default=0)
+    if not config:
+        guesses.append("settings of the members: the defaults of the Java client")
+    document: dict[str, Any] = {
+        "name": group.group,
+        "duration": format_duration(-(-(last_ms + QUIET_MS + _session_ms(config)) // 1_000) * 1_000),
+        "topics": {topic: {"partitions": size, "rate": rate * size} for topic, size in topics.items()},
+        "members": members,
+    }
+    if events:
+        document["events"] = [_readable(event, topics, batch_ms) for event in events]
+    if config:
+        document["config"] = config
+    if any("crash" in event for event in events):
+        guesses.append("when members were killed: within a heartbeat interval, from the time of their expiry")
+    return document, guesses
+
+
+def _was_in(group: GroupLog, member: Member) -> bool:
+    return any(member.name in r.members for r in group.rounds) or member.is_logged
+
+
+def _member(member: Member, topics: Mapping[str, int], batch_ms: int) -> dict[str, Any]:
+    wanted = sorted({topic for fact in member.facts for topic in fact.partitions} & set(topics)) or list(
+        topics
+    )
+    entry: dict[str, Any] = {"id": member.name, "topics": wanted, "batch": format_duration(batch_ms)}
+    if member.instance_id:
+        entry["instance_id"] = member.instance_id
+    if member.library in LIBRARIES:
+        entry["client"] = LIBRARIES[member.library]
+    return entry
+
+
+def _config(group: GroupLog) -> dict[str, Any]:
+    """Return the settings that all members whose logs show them have in common."""
+    config: dict[str, Any] = {}
+    for name in SETTINGS:
+        values = {member.settings[name] for member in group.members.values() if name in member.settings}
+        if len(values) == 1 and (value := values.pop()).isdecimal():
+            config[name] = int(value) if name.endswith("records") else format_duration(int(value))
+    return config
+
+
+def _rate(members: int, batch_ms: int, config: Mapping[str, Any], partitions: int) -> float:
+    """Return the records/s of each partition with which the members are half busy."""
+    handled = members * int(config.get("max.poll.records", POLL_RECORDS)) * 1_000 / batch_ms
+    return float(f"{handled / 2 / max(1, partitions):.2g}")
+
+
+def _session_ms(config: Mapping[str, Any]) -> int:
+    return parse_duration(config.get("session.timeout.ms", "45s"), "session.timeout.ms")
+
+
+def _batch_ms(diagnosis: Diagnosis) -> tuple[int, str]:
+    """Return the mean time of a batch: the rest of one, when a round begins, is half of it in the mean."""
+    waits = []
+    for this in diagnosis.group.rounds:
+        for name in this.members:
+            member = diagnosis.group.members[name]
+            learned = member.between(this.began_ms - 1, this.known_ms, Kind.LEARNED, Kind.ASKED_TO_REJOIN)
+            asked = member.between(this.began_ms - 1, this.known_ms, Kind.JOINING)
+            if learned and asked and asked[-1].at_ms >= learned[0].at_ms:
+                waits.append(asked[-1].at_ms - learned[0].at_ms)
+    if not waits:
+        return 100, "times of batches: 100ms (5ms to max.poll.interval.ms); no line shows them"
+    mean_ms = max(10, round(2 * mean(waits)))
+    low, high = format_duration(min(waits)), format_duration(max(10, 2 * max(waits)))
+    return mean_ms, f"times of batches: {format_duration(mean_ms)}, from {len(waits)} waits ({low} to {high})"
+
+
+# --- events
+
+
+def _events(diagnosis: Diagnosis) -> Iterator[dict[str, Any]]:
+    """Yield the events that were seen, with times in milliseconds since the beginning of the trace."""
+    group, base_ms = diagnosis.group, diagnosis.base_ms
+    started: set[str] = set()
+    for this, of_round in zip(group.rounds, diagnosis.triggers, strict=True):
+        if this is group.rounds[0] and this.was_empty:
+            started.update(name for trigger in of_round for name in trigger.members)
+            continue
+        for trigger in of_round:
+            yield from _event(diagnosis, trigger, max(0, trigger.at_ms - base_ms), started)
+    for found in diagnosis.causes:
+        for trigger in found.triggers:
+            if not any(trigger in of_round for of_round in diagnosis.triggers) and trigger.restarted:
+                yield from _restart(diagnosis, trigger)
+
+
+def _event(diagnosis: Diagnosis, trigger: Trigger, at_ms: int, started: set[str]) -> Iterator[dict[str, Any]]:
+    if trigger.is_follow_up or trigger.returns:
+        return
+    for name in trigger.members:
+        member = diagnosis.group.members.get(name)
+        if trigger.cause is Cause.POLL_INTERVAL:
+            interval_ms = (member.setting_ms("max.poll.interval.ms") if member else None) or 300_000
+            back = member.between(trigger.at_ms, diagnosis.group.until_ms, Kind.JOINING) if member else []
+            late_ms = back[0].at_ms - trigger.at_ms if back else 1_000
+            yield {"at": max(0, at_ms - interval_ms), "pause": name, "for": interval_ms + late_ms}
+        elif trigger.cause is Cause.STOOD_STILL:
+            since_ms = _stopped_ms(diagnosis, name, trigger)
+            awake = (
+                member.between(trigger.at_ms, diagnosis.group.until_ms, Kind.UNKNOWN_MEMBER, Kind.LOST)
+                if member
+                else []
+            )
+            until_ms = awake[0].at_ms - diagnosis.base_ms if awake else at_ms + 5_000
+            yield {"at": since_ms, "freeze": name, "for": max(1_000, until_ms - since_ms)}
+        elif trigger.cause in (Cause.SESSION_EXPIRED, Cause.MANY_FAILED):
+            yield {"at": _stopped_ms(diagnosis, name, trigger), "crash": name}
+            if trigger.restarted:
+                yield from _back(diagnosis, name, trigger)
+        elif _has_ended(diagnosis, name, trigger):
+            yield {"at": at_ms, "leave": name}
+            if trigger.restarted:
+                yield from _back(diagnosis, name, trigger)
+        elif trigger.cause in _COMES and not trigger.restarted:
+            known = name in started or any(
+                name in r.members for r in diagnosis.group.rounds if r.known_ms < trigger.at_ms
+            )
+            yield {"at": at_ms, "restart": name} if known else {"at": at_ms, "join": {"id": name}}
+        started.add(name)
+    if trigger.cause is Cause.FAILOVER:
+        yield {"at": at_ms, "coordinator_failover": {"down": "1s"}}
+
+
+def _has_ended(diagnosis: Diagnosis, name: str, trigger: Trigger) -> bool:
+    """Return whether a trigger is the end of a member: a deployment has those and the starts."""
+    if trigger.cause is Cause.MEMBER_LEFT:
+        return True
+    member = diagnosis.group.members.get(name)
+    if trigger.cause not in (Cause.ROLLING_RESTART, Cause.AUTOSCALING) or member is None:
+        return False
+    near = member.between(trigger.at_ms - 5, trigger.at_ms + 5, Kind.LEAVES, Kind.CLOSED, Kind.REVOKED)
+    left = [f for f in diagnosis.group.facts if f.kind is Kind.LEFT and diagnosis.group.name_of(f) == name]
+    return bool(near) or any(abs(f.at_ms - trigger.at_ms) <= 5 for f in left)
+
+
+def _stopped_ms(diagnosis: Diagnosis, name: str, trigger: Trigger) -> int:
+    """Return since when a member was gone, since the beginning of the trace."""
+    ends = [
+        stop.from_ms
+        for stop in diagnosis.stops
+        if stop.owner == name and stop.from_ms <= trigger.at_ms + 1_000
+    ]
+    return max(0, (ends[-1] if ends else trigger.at_ms) - diagnosis.base_ms)
+
+
+def _back(diagnosis: Diagnosis, name: str, trigger: Trigger) -> Iterator[dict[str, Any]]:
+    member = diagnosis.group.members[name]
+    started = member.starts(trigger.at_ms - QUIET_MS, diagnosis.group.until_ms)
+    if started:
+        yield {"at": max(0, started[-1].at_ms - diagnosis.base_ms), "restart": name}
+
+
+def _restart(diagnosis: Diagnosis, trigger: Trigger) -> Iterator[dict[str, Any]]:
+    (name,) = trigger.members
+    member = diagnosis.group.members[name]
+    yield {"at": trigger.at_ms - diagnosis.base_ms, "leave": name}
+    started = member.starts(trigger.at_ms, diagnosis.group.until_ms)
+    if started:
+        yield {"at": started[0].at_ms - diagnosis.base_ms, "restart": name}
+
+
+def _readable(event: dict[str, Any], topics: Mapping[str, int], batch_ms: int) -> dict[str, Any]:
+    if "join" in event:
+        event["join"] = {
+            "id": event["join"]["id"],
+            "topics": list(topics),
+            "batch": format_duration(batch_ms),
+        }
+    return {name: format_duration(value) if name in ("at", "for") else value for name, value in event.items()}

@@ -1,0 +1,40 @@
+"""A diagnosis as one page of HTML that needs nothing else: answer, rounds, and who owned what when."""
+
+from collections.abc import Iterator, Sequence
+from datetime import tzinfo
+from html import escape
+
+from rebalance_lab.verdicts.picture import trace_svg
+from rebalance_logs.causes import Diagnosis
+from rebalance_logs.reading import Logs
+from rebalance_logs.report import file_line, places_of, round_lines, sentences
+
+MOST_LANES = 40
+
+_STYLE = (
+    "body{font:15px/1.5 system-ui,sans-serif;max-width:72em;margin:2em auto;padding:0 1em}"
+    "pre{white-space:pre-wrap}"
+)
+
+
+def as_html(logs: Logs, shifts: Sequence[int], diagnoses: Sequence[Diagnosis], zone: tzinfo) -> str:
+    """Return the page."""
+    body = "".join(_group(diagnosis, places_of(logs), zone) for diagnosis in diagnoses)
+    files = "\n".join(file_line(file, shift) for file, shift in zip(logs.files, shifts, strict=True))
+    return (
+        '<!doctype html><html lang="en"><meta charset="utf-8"><title>What happened to the group</title>'
+        f"<style>{_STYLE}</style>{body or '<p>No line of these logs is about a group that rebalances.</p>'}"
+        f"<h2>Files</h2><pre>{escape(files)}</pre></html>\n"
+    )
+
+
+def _group(diagnosis: Diagnosis, places: Sequence[str], zone: tzinfo) -> str:
+    return "".join(_parts(diagnosis, places, zone))
+
+
+def _parts(diagnosis: Diagnosis, places: Sequence[str], zone: tzinfo) -> Iterator[str]:
+    yield f"<h1>{escape(diagnosis.group.group)}</h1>"
+    yield f"<pre>{escape(chr(10).join(sentences(diagnosis, places, zone)))}</pre>"
+    if diagnosis.trace.started.topics:
+        yield trace_svg(diagnosis.trace, most_lanes=MOST_LANES)
+    yield f"<h2>Rounds</h2><pre>{escape(chr(10).join(round_lines(diagnosis, zone)))}</pre>"

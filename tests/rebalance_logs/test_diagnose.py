@@ -1,0 +1,127 @@
+"""The command: what was done to real Java clients is the cause that it names; wrong input is one sentence."""
+
+import json
+
+import pytest
+
+from coordinator_core.registry.registry import default_registry
+from rebalance_lab.scenarios.files import load_scenario
+from rebalance_lab.simulation.run import simulate
+from rebalance_lab.traces.trace import read_trace
+from tests.places import DATA
+from tests.rebalance_lab.cli.commands import in_a_process
+
+LOGS = DATA / "logs"
+
+DONE = {
+    "java-killed": ("session-expired", ["c-1"], [2]),
+    "java-leave-join": ("member-left", ["c-1"], [2]),
+    "java-poll-exceeded": ("poll-interval-exceeded", ["c-1"], [2, 3, 4, 5]),
+    "java-rolling-static": ("rolling-restart", ["c-0", "c-1", "c-2"], []),
+}
+
+
+def document(*arguments):
+    answer = in_a_process("diagnose", *arguments, "--format", "json")
+    assert answer.returncode == 0, answer.stderr
+    return json.loads(answer.stdout)
+
+
+@pytest.mark.parametrize("name", DONE)
+def test_the_first_cause_is_what_was_done_to_the_clients(name):
+    found = document(LOGS / name)
+    (group,) = found["groups"]
+    cause, members, generations = DONE[name]
+    first = group["causes"][0]
+    assert (group["group"], group["protocol"]) == ("payments", "classic")
+    assert (first["cause"], first["members"], first["generations"]) == (cause, members, generations)
+    assert first["confidence"] == "high"
+    assert 0 < len(first["evidence"]) <= 3
+    assert first["stopped_partition_seconds"] > 1
+    assert {file["format"] for file in found["files"]} == {"java consumer", None}
+
+
+def test_a_round_says_when_it_began_how_long_it_took_and_for_whom_it_waited():
+    rounds = document(LOGS / "java-killed")["groups"][0]["rounds"]
+    assert [(r["generation"], r["began"]) for r in rounds] == [
+        (1, "2026-11-23T21:23:18.081"),
+        (2, "2026-11-23T21:23:36.294"),
+    ]
+    assert rounds[1]["seconds"] == pytest.approx(1.27, abs=0.01)
+    assert rounds[1]["waited_for"] == [{"member": "c-2", "seconds": 0.769, "why": "batch"}]
+    assert rounds[1]["reason"].startswith("c-1 ended without leaving")
+
+
+def test_a_killed_member_costs_what_its_partitions_missed():
+    """It was killed at 21:23:31.186, and its four partitions had new owners at 37.712 and 37.990."""
+    (first, *_) = document(LOGS / "java-killed")["groups"][0]["causes"]
+    assert first["stopped_partition_seconds"] == pytest.approx(26.7, rel=0.1)
+
+
+def test_remedies_are_settings_of_the_client_in_question():
+    (first, *_) = document(LOGS / "java-poll-exceeded")["groups"][0]["causes"]
+    assert [(r["setting"], r["of"]) for r in first["remedies"]][:2] == [
+        ("max.poll.interval.ms", "java"),
+        ("max.poll.records", "java"),
+    ]
+    assert int(first["remedies"][0]["value"]) > 12_200  # the batches took 8 s and up to 4.1 s more
+
+
+def test_the_answer_comes_first_in_words():
+    answer = in_a_process("diagnose", LOGS / "java-killed")
+    lines = answer.stdout.decode().splitlines()
+    assert lines[0] == "payments, classic protocol"
+    assert "1. session-expired: c-1 ended without leaving" in answer.stdout.decode()
+    assert any(line.strip().startswith("Sure: c-1.log:118") for line in lines)
+
+
+def test_one_page_has_the_answer_and_a_picture():
+    page = in_a_process("diagnose", LOGS / "java-killed", "--format", "html").stdout.decode()
+    assert "<svg" in page
+    assert "session-expired: c-1" in page
+    assert "http" not in page.replace("http://www.w3.org", "")
+
+
+def test_a_trace_and_a_scenario_are_written_and_can_be_used(tmp_path):
+    trace, incident = tmp_path / "t.jsonl", tmp_path / "incident.yaml"
+    answer = in_a_process("diagnose", LOGS / "java-killed", "--trace", trace, "-o", incident)
+    assert answer.returncode == 0
+    assert read_trace(trace).scenario == "payments"
+    scenario = load_scenario(incident)
+    assert len(scenario.events) == 1
+    assert simulate(scenario, "cooperative-sticky", default_registry()).ended.generation >= 2
+    assert "# These are guesses:" in incident.read_text()
+
+
+def test_only_what_lies_between_two_times_is_read():
+    found = document(LOGS / "java-poll-exceeded", "--from", "21:24:20", "--to", "2026-11-23T21:24:30")
+    assert [r["generation"] for r in found["groups"][0]["rounds"]] == [4, 5]
+
+
+def test_nothing_found_is_an_answer(tmp_path):
+    (tmp_path / "x.log").write_text("nothing of interest\n" * 3)
+    answer = in_a_process("diagnose", tmp_path)
+    assert answer.returncode == 1
+    assert b"No line of these logs is about a group" in answer.stdout
+    assert b"3 lines, none about a group" in b" ".join(answer.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "found"),
+    [
+        (["nowhere"], "nowhere: found no such file or folder"),
+        (
+            [LOGS / "java-killed", "--group", "other"],
+            "--group: found 'other', expected a group of these logs: payments",
+        ),
+        ([LOGS / "java-killed", "--timezone", "Mars"], "--timezone: found 'Mars'"),
+        ([LOGS / "java-killed", "--from", "noon"], "--from: found 'noon'"),
+        ([LOGS / "java-killed", "--shift", "x=2s"], "--shift: found 'x=2s'"),
+    ],
+)
+def test_wrong_use_is_one_error(arguments, found):
+    answer = in_a_process("diagnose", *arguments)
+    assert answer.returncode == 2
+    assert answer.stdout == b""
+    (line,) = answer.stderr.decode().splitlines()
+    assert line.startswith(f"error: {found}")
