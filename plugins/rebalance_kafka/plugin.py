@@ -16,4 +16,7 @@ def commands() -> Iterable[CommandSpec]:
             "A member of a group on any broker, with any strategy.",
         ),
         CommandSpec("snapshot", "rebalance_kafka.commands.snapshot:snapshot", "A live group as a scenario."),
+        CommandSpec(
+            "watch", "rebalance_kafka.commands.watch:watch", "The rounds of live groups as they happen."
+        ),
     ]

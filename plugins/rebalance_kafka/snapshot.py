@@ -72,8 +72,11 @@ class Snapshot:
 
 
 @dataclass(frozen=True)
-class _Member:
+class Member:
+    """A member as the coordinator describes it. ``client``: the library, if its client id tells."""
+
     name: str
+    member_id: str
     client: str | None
     instance_id: str | None
     subscription: Subscription
@@ -108,7 +111,8 @@ async def snapshot(
         InputError: if the group has no members, has another type, or does not become Stable.
         ProtocolError: if a broker sends an error.
     """
-    members, left_out, strategy = await _settled(admin, group_id)
+    group = await _settled(admin, group_id)
+    members, left_out = group.members, group.left_out
     if not members:
         raise InputError(
             f"group {group_id}", "; ".join(left_out), "a member whose subscription can be decoded"
@@ -128,27 +132,47 @@ async def snapshot(
     described = {topic.name: _topic(topic, before, after, window_seconds) for topic in topics}
     listed = [_member(member, described, before, after, window_seconds) for member in members]
     document = _document(group_id, described, listed, ask)
-    return Snapshot(group_id, strategy, document, left_out, list(_unseen(described, listed)))
+    return Snapshot(group_id, group.strategy, document, left_out, list(_unseen(described, listed)))
 
 
-async def _settled(admin: AdminClient, group_id: str) -> tuple[list[_Member], list[str], str]:
-    """Return members, messages about those left out, and the strategy. Wait for the end of a rebalance."""
+@dataclass(frozen=True)
+class Described:
+    """A group at one moment: its state, its members, messages about those left out, and the strategy."""
+
+    state: str
+    members: list[Member]
+    left_out: list[str]
+    strategy: str
+
+
+async def describe(admin: AdminClient, group_id: str) -> Described:
+    """Return a group of either protocol as its coordinator has it.
+
+    Raises:
+        InputError: if it is not a group of consumers.
+        ProtocolError: if a broker sends an error.
+    """
+    group = await admin.describe(group_id)
+    if group.error is not ErrorCode.NONE:
+        raise ProtocolError("broker", f"group {group_id}: {group.error.name}")
+    if group.protocol_type not in ("", PROTOCOL_TYPE):
+        raise InputError(f"group {group_id}", f"one of type {group.protocol_type!r}", "a consumer group")
+    if group.state == DEAD and await _is_reconciled(admin, group_id):
+        reconciled = await admin.describe_consumer_group(group_id)
+        assignor = OWN_NAMES.get(reconciled.assignor, reconciled.assignor)
+        return Described(reconciled.state, _reconciled(reconciled), [], f"{assignor}+{RECONCILE.name}")
+    members, left_out = _members(group)
+    return Described(group.state, members, left_out, group.protocol_name)
+
+
+async def _settled(admin: AdminClient, group_id: str) -> Described:
+    """Return a group when it is stable. Wait for the end of a rebalance."""
     loop = asyncio.get_running_loop()
     until = loop.time() + SETTLE_SECONDS
-    group: m.DescribedGroup | ConsumerGroupDescribeResponse
     while True:
-        group = await admin.describe(group_id)
-        if group.error is not ErrorCode.NONE:
-            raise ProtocolError("broker", f"group {group_id}: {group.error.name}")
-        if group.protocol_type not in ("", PROTOCOL_TYPE):
-            raise InputError(f"group {group_id}", f"one of type {group.protocol_type!r}", "a consumer group")
-        if group.state == DEAD and await _is_reconciled(admin, group_id):
-            group = await admin.describe_consumer_group(group_id)
-        if group.state == STABLE and group.members:
-            if isinstance(group, ConsumerGroupDescribeResponse):
-                assignor = OWN_NAMES.get(group.assignor, group.assignor)
-                return _reconciled(group), [], f"{assignor}+{RECONCILE.name}"
-            return *_members(group), group.protocol_name
+        group = await describe(admin, group_id)
+        if group.state == STABLE and (group.members or group.left_out):
+            return group
         if group.state in ("", *WITHOUT_MEMBERS) or loop.time() >= until:
             raise InputError(f"group {group_id}", f"state {group.state or 'unknown'}", "a group with members")
         await asyncio.sleep(LOOK_AGAIN_SECONDS)
@@ -160,7 +184,7 @@ async def _is_reconciled(admin: AdminClient, group_id: str) -> bool:
     return types.get(group_id) == RECONCILED
 
 
-def _reconciled(group: ConsumerGroupDescribeResponse) -> list[_Member]:
+def _reconciled(group: ConsumerGroupDescribeResponse) -> list[Member]:
     """Return the members of a group of the consumer protocol. One with a pattern lists the topics it has."""
     members = []
     wanted = [member.instance_id or member.client_id or member.member_id for member in group.members]
@@ -171,24 +195,29 @@ def _reconciled(group: ConsumerGroupDescribeResponse) -> list[_Member]:
         subscription = Subscription(tuple(topics), rack=member.rack_id or None)
         client = client_of(member.client_id)
         owned = Partitions.of(member.assignment)
-        members.append(_Member(name, client, member.instance_id, subscription, owned))
+        members.append(Member(name, member.member_id, client, member.instance_id, subscription, owned))
     return members
 
 
-def _members(group: m.DescribedGroup) -> tuple[list[_Member], list[str]]:
-    """Return the members, and the errors of those whose subscription or assignment cannot be decoded."""
+def _members(group: m.DescribedGroup) -> tuple[list[Member], list[str]]:
+    """Return the members, and the errors of those whose subscription or assignment cannot be decoded.
+
+    During a rebalance a coordinator tells neither.
+    """
     members, left_out = [], []
     wanted = [member.group_instance_id or member.client_id or member.member_id for member in group.members]
     for name, member in zip(_names(wanted), group.members, strict=True):
         try:
-            subscription = decode_subscription(member.metadata, instance_id=member.group_instance_id)
+            subscription = Subscription(())
+            if member.metadata or group.state == STABLE:
+                subscription = decode_subscription(member.metadata, instance_id=member.group_instance_id)
             # a leader may leave out a member, whose assignment is then empty
             owned = decode_assignment(member.assignment)[0] if member.assignment else NO_PARTITIONS
         except ProtocolError as error:
             left_out.append(f"member {member.member_id} is left out: {error}")
             continue
         client = client_of(member.client_id)
-        members.append(_Member(name, client, member.group_instance_id, subscription, owned))
+        members.append(Member(name, member.member_id, client, member.group_instance_id, subscription, owned))
     return members, left_out
 
 
@@ -269,7 +298,7 @@ def _topic(topic: m.TopicMetadata, before: _Offsets, after: _Offsets, seconds: f
 
 
 def _member(
-    member: _Member, topics: Mapping[str, Any], before: _Offsets, after: _Offsets, seconds: float
+    member: Member, topics: Mapping[str, Any], before: _Offsets, after: _Offsets, seconds: float
 ) -> dict[str, Any]:
     described: dict[str, Any] = {
         "id": member.name,

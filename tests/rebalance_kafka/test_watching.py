@@ -1,0 +1,107 @@
+"""``watch``: what the looks at a group show, and the trace of them."""
+
+from coordinator_core.model import Partitions, Subscription, TopicPartition
+from rebalance_kafka.addresses import places_of
+from rebalance_kafka.commands.watch import _look
+from rebalance_kafka.consumer.admin_client import AdminClient
+from rebalance_kafka.snapshot import Described, Member
+from rebalance_kafka.watching import Watch
+from rebalance_lab.traces.history import History
+from tests.rebalance_kafka.live import broker, member, run, settled
+
+
+def group(state, **owned):
+    """The look at a group: the number of each member's process, and the partitions that it owns."""
+    members = [
+        Member(
+            name,
+            f"{name}-{process}",
+            None,
+            None,
+            Subscription(("t",)),
+            Partitions.of([TopicPartition("t", number) for number in numbers]),
+        )
+        for name, (process, numbers) in owned.items()
+    ]
+    return Described(state, members, [], "range")
+
+
+def seen(*looks):
+    """A look every second: the lines, and the trace."""
+    watch, lines = Watch("g"), []
+    for number, look in enumerate(looks):
+        lines.append(watch.see(look, {}, now_ms=1_000_000 + 1_000 * number))
+    return lines, watch.trace()
+
+
+def test_a_round_is_a_line_with_its_length_and_who_came_and_went():
+    lines, _ = seen(
+        group("Stable", a=(1, [0]), b=(1, [1])),
+        group("Stable", a=(1, [0]), b=(1, [1])),
+        group("PreparingRebalance", a=(1, []), b=(1, [])),
+        group("CompletingRebalance", a=(1, [])),
+        group("Stable", a=(1, [0, 1])),
+    )
+    assert lines == [
+        ["Stable: a and b joined, 2 members with 1 partition each"],
+        [],
+        ["PreparingRebalance: 2 members"],
+        ["CompletingRebalance: 1 member"],
+        ["Stable after 2.0 s: b gone, a has other partitions, 1 member with 2 partitions each"],
+    ]
+
+
+def test_a_round_between_two_looks_shows_by_its_result():
+    lines, trace = seen(group("Stable", a=(1, [0]), b=(1, [1])), group("Stable", a=(1, [0, 1])))
+    assert lines[1] == ["Stable after 1.0 s: b gone, a has other partitions, 1 member with 2 partitions each"]
+    assert History(trace).rounds == 2
+
+
+def test_a_member_that_was_restarted_is_another_one():
+    lines, _ = seen(group("Stable", a=(1, [0])), group("Stable", a=(2, [0])))
+    assert lines[1] == ["Stable after 1.0 s: a joined, 1 member with 1 partition each"]
+
+
+def test_the_trace_has_who_owned_what():
+    _, trace = seen(group("Stable", a=(1, [0]), b=(1, [1])), group("Stable", a=(1, [0, 1])))
+    spans = History(trace).spans
+    assert [(s.client, s.from_ms) for s in spans[TopicPartition("t", 1)]] == [("b", 0), ("a", 1_000)]
+
+
+def test_a_live_group_is_watched(capsys):
+    async def watched():
+        found = {}
+
+        async def look():
+            async with AdminClient(places_of(kafka.address, "here")) as admin:
+                await _look(admin, "g", found, several=False)
+
+        async with broker() as kafka, member(kafka) as a:
+            await settled(a)
+            await look()
+            async with member(kafka, seed=2) as b:
+                await settled(a, b)
+                await look()
+                assert len(found["g"].members) == 2
+        assert found["g"].trace().started.topics == {"t": 4}
+
+    run(watched())
+    first, second = capsys.readouterr().out.splitlines()
+    assert "1 member with 4 partitions each" in first
+    assert "2 members with 2 partitions each" in second
+
+
+def test_a_command_that_watches_nothing_is_refused(lab):
+    answer = lab("watch", "--bootstrap-server", "localhost:1")
+    assert answer.status == 2
+    assert "--group, --all-groups: found neither, expected one of them" in answer.err
+
+
+def test_brokers_that_are_gone_are_waited_for(lab, tmp_path):
+    trace = tmp_path / "t.jsonl"
+    answer = lab(
+        "watch", "--bootstrap-server", "127.0.0.1:1", "--group", "g", "--for", "200ms", "--every", "100ms"
+    )
+    assert (answer.status, answer.out) == (0, "")
+    assert "trying again" in answer.err
+    assert not trace.exists()
