@@ -12,13 +12,13 @@ from coordinator_core.model import TopicPartition
 from rebalance_lab.traces.history import History
 from rebalance_lab.traces.trace import Trace
 from rebalance_logs.facts import Kind, Source
-from rebalance_logs.groups import GroupLog, Round, Wait, waits_of
+from rebalance_logs.groups import BARRIER_MS, GroupLog, Round, Wait, waits_of
 from rebalance_logs.recording import base_of_trace, trace_of
 from rebalance_logs.remedies import Remedy, remedies_of
 from rebalance_logs.triggers import RANK, Cause, Confidence, Trigger, triggers_of
 
-SLOW_MS = 1_000
-"""A round that waits so long for the batch of one member is told as such."""
+SLOW_MS = 3_000
+"""A round that waits longer for the batch of one member than an interval of heartbeats is told as such."""
 
 AT_ONCE, AT_ONCE_MS = 3, 2_000
 """So many members whose sessions expire within this time have one cause."""
@@ -119,7 +119,7 @@ def _restarts_without_a_round(group: GroupLog) -> Iterator[Trigger]:
             last = member.last_before(fact.at_ms - 1)
             joined = member.between(fact.at_ms, group.until_ms, Kind.JOINED)
             if joined and any(
-                r.known_ms + SLOW_MS < joined[0].at_ms and r.generation == joined[0].generation
+                r.known_ms + BARRIER_MS < joined[0].at_ms and r.generation == joined[0].generation
                 for r in group.rounds
             ):
                 gone = member.between(began_ms, fact.at_ms - 1, Kind.REVOKED, Kind.CLOSED, Kind.LEAVES)

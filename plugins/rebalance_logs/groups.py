@@ -229,12 +229,14 @@ def _names(facts: Sequence[Fact], paths: Sequence[str]) -> dict[str, str]:
     for fact in facts:
         if fact.library:
             lives.setdefault((fact.client, fact.source.file), []).append(fact.at_ms)
-    stems = [PurePath(path).name.removesuffix(".gz").removesuffix(".log") or path for path in paths]
+    stems = [PurePath(path.removesuffix(".gz")).stem or path for path in paths]
+    wanted = {place: place[0] or _in_ids(facts, place[1]) for place in lives}
     names: dict[str, str] = {}
     for (client, file), times in lives.items():
-        others = [o for (name, number), o in lives.items() if name == client and number != file]
+        name = wanted[client, file]
+        others = [o for place, o in lives.items() if wanted[place] == name and place[1] != file]
         shared = any(o[0] < times[-1] and times[0] < o[-1] for o in others)
-        names[f"{file} {client}"] = stems[file] if shared or not client else client
+        names[f"{file} {client}"] = stems[file] if shared or not name else name
     for fact in facts:
         if fact.library:
             given = _GIVEN.search(fact.text)
@@ -242,6 +244,12 @@ def _names(facts: Sequence[Fact], paths: Sequence[str]) -> dict[str, str]:
                 if member_id:
                     names[member_id] = names[f"{fact.source.file} {fact.client}"]
     return names | _names_of_others(facts, names)
+
+
+def _in_ids(facts: Sequence[Fact], file: int) -> str:
+    """Return the client id in the member ids of a file whose lines do not name it."""
+    found = {base_of(f.member_id) for f in facts if f.source.file == file and f.member_id and not f.client}
+    return found.pop() if len(found) == 1 else ""
 
 
 def _names_of_others(facts: Sequence[Fact], known: dict[str, str]) -> dict[str, str]:
@@ -387,7 +395,7 @@ def _complete(group: GroupLog, before: Round | None, this: Round) -> None:
         and fact.at_ms - this.known_ms <= SILENT_MS
         and _is_first(this.own, fact, group)
     ]
-    ends = [fact.at_ms for fact in (*received[:1], *synced)]
+    ends = [fact.at_ms for fact in (*received[:1], *synced)] or _taken_over(group, this)
     this.ended_ms = max(ends, default=None)
     this.was_empty = _was_empty(before, this)
     this.began_ms = _began(this)
@@ -395,8 +403,23 @@ def _complete(group: GroupLog, before: Round | None, this: Round) -> None:
         _complete_epoch(group, before, this)
 
 
+def _taken_over(group: GroupLog, this: Round) -> list[int]:
+    """Return when members took their assignments over, of clients that do not say when they had them."""
+    found = []
+    for name in this.members:
+        member = group.members[name]
+        owns = member.between(
+            this.known_ms - 1, this.known_ms + SILENT_MS, Kind.OWNS, Kind.ADDED, Kind.JOINING
+        )
+        if owns and owns[0].kind is not Kind.JOINING:
+            found.append(owns[0].at_ms)
+    return found
+
+
 def _carried(group: GroupLog, before: Round | None, this: Round, until_ms: int) -> dict[str, str]:
     """Return the members of a round as the coordinator's lines add and remove them."""
+    if not group.has_broker:
+        return {}
     members = dict(before.members) if before is not None else {}
     for fact in this.facts:
         if fact.library or fact.at_ms > until_ms:

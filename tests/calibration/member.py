@@ -407,8 +407,8 @@ def _end_with_parent() -> None:
 if __name__ == "__main__":
     _given = msgspec.json.decode(sys.argv[1], type=Options)
     logging.basicConfig(
-        level=logging.DEBUG if _given.verbose else logging.WARNING,
-        format="%(relativeCreated)d %(message)s",
+        level=logging.INFO if _given.verbose else logging.WARNING,
+        format="%(asctime)s %(levelname)s %(name)s %(message)s",
     )
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(Application(_given).run())

@@ -1,0 +1,66 @@
+"""What `diagnose` says of the logs of real clients: ``python -m tests.calibration.diagnosed``.
+
+Each scenario is run with the clients' own logs, and the first cause that is named is held against what was
+done. The stopped time is held against that of the members' own lines.
+"""
+
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from coordinator_core.registry.registry import default_registry
+from rebalance_logs.causes import Diagnosis, diagnosed
+from rebalance_logs.clocks import shifts_of
+from rebalance_logs.groups import groups_of
+from rebalance_logs.reading import read_logs
+from rebalance_logs.triggers import Cause
+from tests.calibration.cells import document_of
+from tests.calibration.figures import stops_of
+from tests.calibration.observed import trace_of
+from tests.calibration.real import run
+
+DONE = {
+    "leave": {Cause.MEMBER_LEFT},
+    "crash": {Cause.SESSION_EXPIRED},
+    "freeze": {Cause.STOOD_STILL},
+    "rolling": {Cause.ROLLING_RESTART},
+    "join": {Cause.MEMBER_JOINED},
+    "comeback": {Cause.SESSION_EXPIRED},
+}
+CLIENTS = ("kafka-python", "aiokafka", "librdkafka")
+
+
+def of_logs(folder: Path) -> Diagnosis:
+    """Return the diagnosis of the clients' own logs in a folder."""
+    logs = read_logs(sorted(map(str, folder.glob("*.stderr"))))
+    (group,) = groups_of(logs, shifts_of(logs))
+    return diagnosed(group)
+
+
+def line(scenario: str, client: str, strategy: str = "range") -> str:
+    """Run a scenario on a client, and return what was done, what was found, and the stopped times."""
+    with TemporaryDirectory() as folder:
+        observed = run(document_of(scenario), client, strategy, Path(folder), verbose=True)
+        found = of_logs(Path(folder))
+        true_s = sum(
+            stop.seconds for stop in stops_of(trace_of(observed, scenario, strategy), after_start=True)
+        )
+    causes = [
+        f"{c.cause} {','.join(c.members)} ({c.confidence})" for c in found.causes if c.stopped_ms is not None
+    ]
+    is_right = bool(found.causes) and found.causes[0].cause in DONE[scenario]
+    stopped_s = sum(stop.until_ms - stop.from_ms for stop in found.stops) / 1_000
+    verdict = "right" if is_right else "wrong"
+    return f"{verdict:5} {scenario:9} {client:15} {stopped_s:6.1f} of {true_s:6.1f} s  {'; '.join(causes)}"
+
+
+def main(arguments: list[str]) -> None:
+    """Print a line for each scenario and client."""
+    default_registry()
+    for client in arguments or CLIENTS:
+        for scenario in DONE:
+            print(line(scenario, client), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
