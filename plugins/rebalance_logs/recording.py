@@ -21,6 +21,9 @@ _OWNERSHIP = frozenset((Kind.OWNS, Kind.ADDED, Kind.REVOKED, Kind.LOST))
 SESSION_MS, HEARTBEAT_MS = 45_000, 3_000
 """The settings of clients whose logs do not show them: Kafka's defaults."""
 
+LEAST_SESSION_MS = 6_000
+"""What brokers accept as the shortest session: group.min.session.timeout.ms."""
+
 SETTLED_MS = 5_000
 """In the first round, members take over their partitions within this time."""
 
@@ -41,20 +44,22 @@ def last_sign_ms(group: GroupLog, trigger: Trigger, name: str, this: Round) -> i
     Its last heartbeat was a session before the expiry, and it ended within an interval after that.
     """
     member = group.members[name]
-    session_ms = (
-        member.setting_ms("session.timeout.ms") or _of_others(group, "session.timeout.ms") or SESSION_MS
-    )
-    beat_ms = (
-        member.setting_ms("heartbeat.interval.ms")
-        or _of_others(group, "heartbeat.interval.ms")
-        or HEARTBEAT_MS
-    )
+    last = member.last_before(trigger.at_ms)
+    session_ms = _setting(group, member, "session.timeout.ms")
+    beat_ms = _setting(group, member, "heartbeat.interval.ms") or HEARTBEAT_MS
+    if session_ms is None:
+        since_ms = trigger.at_ms - (last.at_ms if last is not None else group.from_ms)
+        # a session that would have begun before the member's last line was shorter than the default
+        session_ms = SESSION_MS if since_ms >= SESSION_MS else LEAST_SESSION_MS
     at_ms = trigger.at_ms
     if not group.has_broker:  # the others learnt of it with their next heartbeats
         at_ms -= beat_ms // (len(this.members) + 1)
     ended_ms = at_ms - session_ms + beat_ms // 2
-    last = member.last_before(trigger.at_ms)
     return max(ended_ms, last.at_ms if last is not None else group.from_ms)
+
+
+def _setting(group: GroupLog, member: Member, name: str) -> int | None:
+    return member.setting_ms(name) or _of_others(group, name)
 
 
 def _of_others(group: GroupLog, name: str) -> int | None:
@@ -78,7 +83,7 @@ def trace_of(group: GroupLog, triggers: list[list[Trigger]]) -> Trace:
         seed=0,
         duration_ms=until_ms - base_ms,
         topics=topics,
-        measure_from_ms=0 if group.rounds and not group.rounds[0].was_empty else None,
+        measure_from_ms=_measured_from_ms(group) - base_ms,
     )
     ended = ev.RunEnded(group_state="Stable", generation=last.generation if last else 0, messages={})
     return Trace(
@@ -88,6 +93,20 @@ def trace_of(group: GroupLog, triggers: list[list[Trigger]]) -> Trace:
             ev.TraceEvent(until_ms - base_ms, ended),
         )
     )
+
+
+def _measured_from_ms(group: GroupLog) -> int:
+    """Return when the group had started: its start is not measured. Logs that begin later count whole."""
+    if not group.rounds or not group.rounds[0].was_empty:
+        return group.from_ms
+    first = group.rounds[0]
+    end_ms = min(_until(group, first), first.until_ms + SETTLED_MS)
+    taken = [
+        fact.at_ms
+        for member in group.members.values()
+        for fact in member.between(first.known_ms - 1, end_ms, Kind.OWNS, Kind.ADDED)
+    ]
+    return max([first.until_ms, *taken])
 
 
 def _topics(

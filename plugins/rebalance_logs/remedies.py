@@ -5,12 +5,10 @@ from typing import NamedTuple
 
 from rebalance_logs.facts import Kind
 from rebalance_logs.groups import GroupLog, Member
+from rebalance_logs.recording import LEAST_SESSION_MS, SESSION_MS
 from rebalance_logs.triggers import Cause, Trigger
 
-LEAST_SESSION_MS = 6_000
-"""What brokers accept as the shortest session: group.min.session.timeout.ms."""
-
-POLL_INTERVAL_MS, POLL_RECORDS, SESSION_MS = 300_000, 500, 45_000
+POLL_INTERVAL_MS, POLL_RECORDS = 300_000, 500
 """Defaults of the Java client."""
 
 EAGER = ("range", "roundrobin", "sticky")

@@ -59,7 +59,8 @@ def main(arguments: list[str]) -> None:
     default_registry()
     for client in arguments or CLIENTS:
         for scenario in DONE:
-            print(line(scenario, client), flush=True)
+            sys.stdout.write(f"{line(scenario, client)}\n")
+            sys.stdout.flush()
 
 
 if __name__ == "__main__":
