@@ -20,8 +20,8 @@ from rebalance_logs.triggers import RANK, Cause, Confidence, Trigger, triggers_o
 SLOW_MS = 3_000
 """A round that waits longer for the batch of one member than an interval of heartbeats is told as such."""
 
-AT_ONCE, AT_ONCE_MS = 3, 2_000
-"""So many members whose sessions expire within this time have one cause."""
+AT_ONCE, AT_ONCE_MS = 3, 3_000
+"""So many members whose sessions expire within an interval of heartbeats have one cause."""
 
 NEXT_MS = 600_000
 """Restarts one after another follow within this time."""
@@ -139,10 +139,15 @@ def _recognise(group: GroupLog, triggers: list[list[Trigger]], loose: list[Trigg
 
 
 def _many_at_once(expired: Sequence[Trigger]) -> None:
-    for first in expired:
-        together = [t for t in expired if 0 <= t.at_ms - first.at_ms <= AT_ONCE_MS]
-        if len({name for t in together for name in t.members}) >= AT_ONCE:
-            for trigger in together:
+    runs: list[list[Trigger]] = []
+    for trigger in sorted(expired, key=lambda t: t.at_ms):
+        if runs and trigger.at_ms - runs[-1][-1].at_ms <= AT_ONCE_MS:
+            runs[-1].append(trigger)
+        else:
+            runs.append([trigger])
+    for run in runs:
+        if len({name for trigger in run for name in trigger.members}) >= AT_ONCE:
+            for trigger in run:
                 trigger.cause = Cause.MANY_FAILED
 
 
@@ -188,7 +193,8 @@ def _replacements(group: GroupLog, triggers: list[list[Trigger]]) -> None:
     ]
     joined = [(t, r) for t, r in joined if not r.was_empty]
     left = [t for ts in triggers for t in ts if t.cause in (Cause.MEMBER_LEFT, Cause.SESSION_EXPIRED)]
-    left = [t for t in left if not t.restarted and len(t.members) == 1]
+    came = {name for t, _ in joined for name in t.members}
+    left = [t for t in left if not t.restarted and len(t.members) == 1 and came.isdisjoint(t.members)]
     pairs: list[tuple[Trigger, Trigger]] = []
     free = list(left)
     for new, _ in joined:

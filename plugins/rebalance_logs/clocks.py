@@ -6,6 +6,7 @@ say so differ by their clocks alone, up to the latency of the network.
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from statistics import median_low
 from typing import TypeAlias
 
 from rebalance_logs.facts import Kind
@@ -28,13 +29,26 @@ def shifts_of(logs: Logs, given: Mapping[int, int] | None = None) -> list[int]:
     """
     anchors = [_anchors(logs, number) for number in range(len(logs.files))]
     brokers = {fact.source.file for fact in logs.facts if not fact.library}
-    shifts: list[int | None] = [None] * len(logs.files)
+    found = _from(anchors, brokers, given or {})
+    if not brokers and not given:
+        # the first one may be late itself: most files are right
+        shown = [shift for shift, own in zip(found, anchors, strict=True) if own]
+        if shown and (most := median_low(shown)):
+            found = _from(anchors, {found.index(most)}, {})
+    return found
+
+
+def _from(
+    anchors: Sequence[Mapping[_Key, int]], first: AbstractSet[int], given: Mapping[int, int]
+) -> list[int]:
+    """Return the shifts from files that are right, or have those that are given."""
+    shifts: list[int | None] = [None] * len(anchors)
     known: dict[_Key, int] = {}
-    for number, shift in (given or {}).items():
+    for number, shift in given.items():
         shifts[number] = shift
         _learn(known, anchors[number], shift)
     while None in shifts:
-        number = _next(anchors, shifts, known, brokers)
+        number = _next(anchors, shifts, known, first)
         shift = _shift(anchors[number], known)
         shifts[number] = shift
         _learn(known, anchors[number], shift)
@@ -72,17 +86,17 @@ def _next(
     anchors: Sequence[Mapping[_Key, int]],
     shifts: Sequence[int | None],
     known: Mapping[_Key, int],
-    brokers: AbstractSet[int],
+    right: AbstractSet[int],
 ) -> int:
     """Return the file whose shift is found next: it shares most generations with those that are known.
 
-    The first one is that of a coordinator, or else shares most generations with all others.
+    The first one is one that is right, or else shares most generations with all others.
     """
 
     def weight(number: int) -> tuple[int, bool, int, int]:
         others = [other for n, other in enumerate(anchors) if n != number]
         shared = sum(key in other for key in anchors[number] for other in others)
-        return len(anchors[number].keys() & known.keys()), number in brokers, shared, -number
+        return len(anchors[number].keys() & known.keys()), number in right, shared, -number
 
     return max((n for n, shift in enumerate(shifts) if shift is None), key=weight)
 

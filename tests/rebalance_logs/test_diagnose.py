@@ -58,6 +58,11 @@ def test_a_killed_member_costs_what_its_partitions_missed():
     assert first["stopped_partition_seconds"] == pytest.approx(26.7, rel=0.1)
 
 
+def test_a_member_that_exceeds_its_poll_interval_costs_its_partitions_from_then_on():
+    (first, *_) = document(LOGS / "java-poll-exceeded")["groups"][0]["causes"]
+    assert first["stopped_partition_seconds"] == pytest.approx(9.37, rel=0.01)
+
+
 def test_remedies_are_settings_of_the_client_in_question():
     (first, *_) = document(LOGS / "java-poll-exceeded")["groups"][0]["causes"]
     assert [(r["setting"], r["of"]) for r in first["remedies"]][:2] == [

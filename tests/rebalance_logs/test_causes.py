@@ -1,0 +1,98 @@
+"""What belongs to which cause."""
+
+import pytest
+
+from coordinator_core.registry.registry import default_registry
+from rebalance_lab.scenarios.scenario import parse_scenario
+from rebalance_logs.triggers import Cause
+from tests.rebalance_logs.kafka_lines import logs_of
+from tests.rebalance_logs.test_round_trip import causes_of, diagnosis
+
+MEMBER = {"topics": ["t"], "batch": "2s", "start_up": "0s"}
+DOCUMENT = {
+    "name": "g",
+    "duration": "120s",
+    "topics": {"t": {"partitions": 6, "rate": 600}},
+    "members": [{"id": "a", **MEMBER}, {"id": "b", **MEMBER}, {"id": "c", **MEMBER}],
+    "config": {"max.poll.records": 100, "session.timeout.ms": "10s"},
+}
+
+
+def found(tmp_path, *events, strategy="range", **changes):
+    scenario = parse_scenario(
+        DOCUMENT | {"events": list(events)} | changes, where="test", registry=default_registry()
+    )
+    return diagnosis(logs_of(scenario, strategy).write(tmp_path))
+
+
+def cost(diagnosis, cause):
+    return next(
+        each.stopped_ms for each in diagnosis.causes if each.cause is cause and each.stopped_ms is not None
+    )
+
+
+def test_partitions_of_who_left_belong_to_its_leaving_though_another_joined_before(tmp_path):
+    join = {"at": "60s", "join": {"id": "d", **MEMBER}}
+    both = found(
+        tmp_path, join, {"at": "60500ms", "leave": "a"}, topics={"t": {"partitions": 60, "rate": 600}}
+    )
+    assert causes_of(both) == {Cause.MEMBER_JOINED: {"d"}, Cause.MEMBER_LEFT: {"a"}}
+    assert cost(both, Cause.MEMBER_LEFT) > 0
+
+
+def test_a_round_that_waits_long_for_a_batch_has_two_causes(tmp_path):
+    slow = [{"id": "a", **MEMBER, "batch": "20s"}, *DOCUMENT["members"][1:]]
+    both = found(tmp_path, {"at": "65s", "leave": "c"}, members=slow)
+    assert causes_of(both)[Cause.MEMBER_LEFT] == {"c"}
+    assert causes_of(both)[Cause.SLOW_BATCH] == {"a"}
+    assert cost(both, Cause.SLOW_BATCH) > cost(both, Cause.MEMBER_LEFT)
+    (round_of_c,) = [waits for waits in both.waits if waits]
+    assert [(wait.member, wait.why) for wait in round_of_c] == [("a", "batch")]
+
+
+def test_many_that_fail_at_once_have_one_cause(tmp_path):
+    members = [{"id": f"m-{number}", **MEMBER} for number in range(6)]
+    many = found(tmp_path, {"at": "60s", "crash": ["m-1", "m-2", "m-3", "m-4"]}, members=members)
+    assert causes_of(many) == {Cause.MANY_FAILED: {"m-1", "m-2", "m-3", "m-4"}}
+
+
+def test_who_stood_still_and_came_back_did_not_end(tmp_path):
+    still = found(tmp_path, {"at": "40s", "freeze": "b", "for": "30s"})
+    assert causes_of(still) == {Cause.STOOD_STILL: {"b"}}
+    (only,) = [each for each in still.causes if each.stopped_ms is not None]
+    assert {(r.setting, r.of) for r in only.remedies} >= {("session.timeout.ms", "java")}
+
+
+def test_members_that_come_and_go_for_good_are_scaling(tmp_path):
+    joins = [{"at": f"{40 + 10 * n}s", "join": {"id": f"new-{n}", **MEMBER}} for n in range(3)]
+    leaves = [{"at": f"{80 + 10 * n}s", "leave": f"new-{n}"} for n in range(3)]
+    scaled = causes_of(found(tmp_path, *joins, *leaves))
+    assert set(scaled) - {Cause.SLOW_BATCH} == {Cause.AUTOSCALING}
+
+
+def test_a_coordinator_that_fails_over_is_named(tmp_path):
+    moved = found(
+        tmp_path, {"at": "60s", "leave": "a"}, {"at": "70s", "coordinator_failover": {"down": "2s"}}
+    )
+    assert Cause.MEMBER_LEFT in causes_of(moved)
+
+
+@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+def test_partitions_that_are_added_are_a_change_of_metadata(strategy, tmp_path):
+    config = DOCUMENT["config"] | {"metadata.max.age.ms": "5s"}
+    more = found(tmp_path, {"at": "60s", "add_partitions": {"t": 9}}, strategy=strategy, config=config)
+    assert set(causes_of(more)) - {Cause.SLOW_BATCH} == {Cause.METADATA}
+
+
+def test_a_changed_subscription_is_named(tmp_path):
+    topics = {"t": {"partitions": 6, "rate": 600}, "u": {"partitions": 3, "rate": 30}}
+    changed = found(tmp_path, {"at": "60s", "subscribe": "b", "topics": ["t", "u"]}, topics=topics)
+    assert causes_of(changed) == {Cause.SUBSCRIPTION: {"b"}}
+
+
+def test_static_members_that_are_restarted_need_no_round(tmp_path):
+    rolling = found(
+        tmp_path, {"at": "40s", "rolling_restart": {"every": "15s", "down": "3s"}}, strategy="range+static"
+    )
+    assert causes_of(rolling) == {Cause.ROLLING_RESTART: {"a", "b", "c"}}
+    assert len(rolling.group.rounds) == 1
