@@ -59,7 +59,7 @@ def scenario_of(diagnosis: Diagnosis) -> tuple[Mapping[str, Any], list[str]]:
         shown,
     ]
     members = [
-        _member(member, topics, batch_ms)
+        _member(member, topics, batch_ms, config)
         for member in group.members.values()
         if member.name not in joining and _was_in(group, member)
     ]
@@ -85,7 +85,9 @@ def _was_in(group: GroupLog, member: Member) -> bool:
     return any(member.name in r.members for r in group.rounds) or member.is_logged
 
 
-def _member(member: Member, topics: Mapping[str, int], batch_ms: int) -> dict[str, Any]:
+def _member(
+    member: Member, topics: Mapping[str, int], batch_ms: int, config: Mapping[str, Any]
+) -> dict[str, Any]:
     wanted = sorted({topic for fact in member.facts for topic in fact.partitions} & set(topics)) or list(
         topics
     )
@@ -94,17 +96,36 @@ def _member(member: Member, topics: Mapping[str, int], batch_ms: int) -> dict[st
         entry["instance_id"] = member.instance_id
     if member.library in LIBRARIES:
         entry["client"] = LIBRARIES[member.library]
+    starts = [
+        joined[0].at_ms - start.at_ms
+        for start in member.starts(-1, member.facts[-1].at_ms if member.facts else 0)
+        if (joined := member.between(start.at_ms, start.at_ms + QUIET_MS, Kind.JOINING))
+    ]
+    if starts:
+        entry["start_up"] = [format_duration(min(starts)), format_duration(max(starts))]
+    own = {n: v for n, v in _settings(member).items() if config.get(n) != v}
+    if own:
+        entry["config"] = own
     return entry
+
+
+def _settings(member: Member) -> dict[str, Any]:
+    """Return the settings of a member that scenarios have, as they have them."""
+    return {
+        name: int(value) if name.endswith("records") else format_duration(int(value))
+        for name in SETTINGS
+        if (value := member.settings.get(name, "")).isdecimal()
+    }
 
 
 def _config(group: GroupLog) -> dict[str, Any]:
     """Return the settings that all members whose logs show them have in common."""
-    config: dict[str, Any] = {}
-    for name in SETTINGS:
-        values = {member.settings[name] for member in group.members.values() if name in member.settings}
-        if len(values) == 1 and (value := values.pop()).isdecimal():
-            config[name] = int(value) if name.endswith("records") else format_duration(int(value))
-    return config
+    shown = [own for member in group.members.values() if (own := _settings(member))]
+    return {
+        name: value
+        for name, value in (shown[0] if shown else {}).items()
+        if all(own.get(name) == value for own in shown)
+    }
 
 
 def _rate(members: int, batch_ms: int, config: Mapping[str, Any], partitions: int) -> float:

@@ -139,10 +139,24 @@ LIBRDKAFKA = LogFormat(
         ),
         wording(
             Kind.JOINING,
-            "joining group with",
-            r'roup "(?P<group>[^"]*)".*joining group with',
-            '%7|1700000000.5|JOIN|c-1#consumer-1| [thrd:main]: Group "pay": joining group with 1 subscribed'
-            " topic(s)",
+            "oining group ",
+            r'oining group "(?P<group>[^"]*)" with \d+ subscribed topic',
+            '%7|1700000000.5|JOIN|c-1#consumer-1| [thrd:main]: b-1:9092/1: Joining group "pay" with 1'
+            ' subscribed topic(s) and member id "c-1-a"',
+        ),
+        wording(
+            Kind.ADDED,
+            "received op PARTITION_JOIN",
+            r'roup "(?P<group>[^"]*)" received op PARTITION_JOIN .*? for (?P<partitions>.*)',
+            '%7|1700000000.5|CGRPOP|c-1#consumer-1| [thrd:main]: Group "pay" received op PARTITION_JOIN in'
+            " state up (join-state steady) for orders [2]",
+        ),
+        wording(
+            Kind.REVOKED,
+            "received op PARTITION_LEAVE",
+            r'roup "(?P<group>[^"]*)" received op PARTITION_LEAVE .*? for (?P<partitions>.*)',
+            '%7|1700000000.5|CGRPOP|c-1#consumer-1| [thrd:main]: Group "pay" received op PARTITION_LEAVE in'
+            " state up (join-state wait-unassign-to-complete) for orders [2]",
         ),
         wording(
             Kind.JOINED,
@@ -154,10 +168,18 @@ LIBRDKAFKA = LogFormat(
         ),
         wording(
             Kind.LEARNED,
-            "group is rebalancing",
-            r'roup "(?P<group>[^"]*)".*group is rebalancing',
+            "is rebalancing (",
+            r'roup "(?P<group>[^"]*)" is rebalancing \(',
             '%7|1700000000.5|REBALANCE|c-1#consumer-1| [thrd:main]: Group "pay" is rebalancing (EAGER) in'
-            " state up (join-state steady) with 4 assigned partition(s): group is rebalancing",
+            " state up (join-state steady) with 3 assigned partition(s): rebalance in progress",
+        ),
+        wording(
+            Kind.LEAVES,
+            "leave group=true, has joined=true",
+            r'roup "(?P<group>[^"]*)": unsubscribe from .*leave group=true, has joined=true,'
+            rf" (?P<member>{NAME})",
+            '%7|1700000000.5|UNSUBSCRIBE|c-1#consumer-1| [thrd:main]: Group "pay": unsubscribe from current'
+            " subscription of size 1 (leave group=true, has joined=true, c-1-a, join-state steady)",
         ),
         wording(
             Kind.CLIENT_FENCED,

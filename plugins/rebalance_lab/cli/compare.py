@@ -29,8 +29,10 @@ from rebalance_lab.cli.running import Task, run_grid
 from rebalance_lab.scenarios.scenario import Scenario
 from rebalance_lab.scenarios.settings import setting_in
 from rebalance_lab.scenarios.variants import Variant, expanded, variants
+from rebalance_lab.traces.trace import Trace, read_trace
 from rebalance_lab.verdicts import comparison_tables
 from rebalance_lab.verdicts.answers import answers
+from rebalance_lab.verdicts.as_seen import held_against
 from rebalance_lab.verdicts.calibrated import worth
 from rebalance_lab.verdicts.comparison import Comparison
 from rebalance_lab.verdicts.comparison_formats import as_csv, as_html, as_json
@@ -98,6 +100,16 @@ def compare(
         Path | None,
         typer.Option(metavar="DIR", help="Keep each run's trace here, as JSON Lines.", file_okay=False),
     ] = None,
+    as_seen: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="TRACE",
+            help="The trace of the real group (diagnose or watch --trace): the strategy that it ran is"
+            " simulated, too, and held against what was seen.",
+            exists=True,
+            dir_okay=False,
+        ),
+    ] = None,
     jobs: Annotated[
         int | None, options.jobs_option("none for little work, else as many as there are cores")
     ] = None,
@@ -135,12 +147,16 @@ def compare(
     if seeds is None and seed is None and (count := _affordable_seeds([own[first] for own in runs])) > 1:
         more = run(range(first + 1, first + count), numbered=True)
         runs = [{**own, **others} for own, others in zip(runs, more, strict=True)]
+    real = None if as_seen is None else _real(as_seen)
+    today = () if real is None else _today(opened, real, runs[0], jobs=jobs, timeout=timeout)
     entries = list(zip(found, runs, strict=True))
     failures = [*_failed_runs(entries), *_failed_metrics(entries)]
     succeeded = [
         (entry, own) for entry, own in entries if any(run.figures is not None for run in own.values())
     ]
     comparison = _comparison(opened, entries, succeeded, failures)
+    if real is not None and today:
+        comparison = replace(comparison, seen=held_against(real, today, default_registry()))
     compared = [(each.strategy, _scenarios(opened, each, own)) for each, own in succeeded]
     comparison = with_remedies(comparison, compared, jobs=jobs, timeout=timeout)
     if comparison.candidates and output == "table":
@@ -151,6 +167,31 @@ def compare(
         complain(failure.text, traceback=failure.traceback)
     if failures or comparison_tables.faults(comparison):
         raise typer.Exit(int(ExitStatus.SOME_INPUTS_FAILED))
+
+
+def _real(path: Path) -> Trace:
+    """Read the trace of a real group.
+
+    Raises:
+        InputError: if it is none, or does not tell the strategy.
+    """
+    trace = read_trace(path)
+    try:
+        default_registry().strategy(trace.strategy)
+    except InputError as error:
+        raise InputError(
+            f"{path}: strategy", error.found, "the trace of a group whose assignor is known"
+        ) from None
+    return trace
+
+
+def _today(
+    scenario: Scenario, real: Trace, seeds: Iterable[int], *, jobs: int | None, timeout: float
+) -> list[Mapping[str, float]]:
+    """Return the figures of the strategy that a real group ran, simulated with the seeds of the others."""
+    tasks = [Task(replace(scenario, seed=seed), real.strategy, None, False) for seed in seeds]
+    (done,) = run_grid([tasks], jobs=jobs, timeout=timeout)
+    return [run.figures for run in done if run.figures is not None]
 
 
 def _named(variant: Variant) -> str:

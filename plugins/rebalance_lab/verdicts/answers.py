@@ -5,6 +5,7 @@ from itertools import combinations
 from math import isnan
 
 from coordinator_core.registry.registry import Registry
+from rebalance_lab.verdicts import as_seen
 from rebalance_lab.verdicts.choice import choice, range_of
 from rebalance_lab.verdicts.comparison import Comparison
 from rebalance_lab.verdicts.dimensions import LAG, LEFT, LOADED, STOPS, TWICE
@@ -27,10 +28,12 @@ _LEAST_SHARE = 0.0001
 def answers(comparison: Comparison) -> list[str]:
     """Return sentences: which candidate stops partitions least, and why the first and the best stop them.
 
-    Before them stands a load that no assignor can carry. So does what is left of the lag, if a large part of
-    it is left under all candidates; it stands after them if it is left under some.
+    Before them stands what was seen of a real group, and a load that no assignor can carry. So does what is
+    left of the lag, if a large part of it is left under all candidates; it stands after them if it is left
+    under some.
     """
-    return [*comparison.load, *_answers(comparison)]
+    seen = [] if comparison.seen is None else as_seen.sentences(comparison.seen)
+    return [*seen, *comparison.load, *_answers(comparison)]
 
 
 def _answers(comparison: Comparison) -> list[str]:

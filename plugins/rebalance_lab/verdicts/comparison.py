@@ -9,6 +9,7 @@ from functools import cached_property
 from math import isnan
 
 from coordinator_core.registry.hookspecs import MetricSpec
+from rebalance_lab.verdicts.as_seen import Seen
 from rebalance_lab.verdicts.dimensions import Dimension, dimension_of, dominates
 from rebalance_lab.verdicts.grid import Candidate, Figure
 from rebalance_lab.verdicts.rule import FEWEST_PAIRS, Order
@@ -43,7 +44,8 @@ class Comparison:
 
     ``remedies`` has those that were tried, by the labels of candidates. ``load`` are the sentences about a
     load that no candidate can carry. ``now`` is the position of the candidate that the others are to replace.
-    ``worth`` says how near predictions came to real runs, "" if nobody asked.
+    ``worth`` says how near predictions came to real runs, "" if nobody asked. ``seen``: a real group, held
+    against the simulation of the strategy that it ran.
     """
 
     scenario: str
@@ -55,6 +57,7 @@ class Comparison:
     load: Sequence[str] = ()
     now: int = 0
     worth: str = ""
+    seen: Seen | None = None
 
     @cached_property
     def varied(self) -> list[str]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from coordinator_core.registry.hookspecs import MetricSpec
 from rebalance_lab.verdicts.answers import answers
+from rebalance_lab.verdicts.as_seen import as_document
 from rebalance_lab.verdicts.comparison import Comparison
 from rebalance_lab.verdicts.comparison_tables import (
     definitions,
@@ -39,6 +40,7 @@ def as_json(comparison: Comparison) -> str:
             "seed": comparison.seeds[0],
             "seeds": list(comparison.seeds),
             "answers": answers(comparison),
+            **({} if comparison.seen is None else {"as_seen": as_document(comparison.seen)}),
             "front_of": [metric.name for metric in comparison.front_metrics],
             "strategies": [_object(comparison, i) for i in range(len(comparison.candidates))],
             "worth": comparison.worth,
