@@ -34,6 +34,13 @@ WAVE_MS = 5_000
 
 MOST_EVIDENCE = 3
 
+_ENDS = {
+    Kind.FAILED: Cause.SESSION_EXPIRED,
+    Kind.LEFT: Cause.MEMBER_LEFT,
+    Kind.LEAVES: Cause.MEMBER_LEFT,
+    Kind.POLL_EXCEEDED: Cause.POLL_INTERVAL,
+}
+
 _EVENTS = frozenset((Cause.MEMBER_JOINED, Cause.MEMBER_LEFT))
 
 
@@ -84,7 +91,7 @@ def diagnosed(group: GroupLog) -> Diagnosis:
     trace = trace_of(group, triggers)
     base_ms = base_of_trace(group, triggers)
     stops = list(_stops(trace, base_ms))
-    loose = list(_restarts_without_a_round(group))
+    loose = [*_restarts_without_a_round(group), *_after_the_last_round(group)]
     _recognise(group, triggers, loose)
     causes = _causes(group, triggers, waits, loose, stops)
     return Diagnosis(group, triggers, waits, causes, stops, trace, base_ms)
@@ -126,6 +133,27 @@ def _restarts_without_a_round(group: GroupLog) -> Iterator[Trigger]:
                 away_ms = gone[0].at_ms if gone else (last.at_ms if last else fact.at_ms)
                 sources = [f.source for f in gone[:1]] + [fact.source]
                 yield Trigger(Cause.MEMBER_LEFT, away_ms, [member.name], sources, restarted=True)
+
+
+def _after_the_last_round(group: GroupLog) -> list[Trigger]:
+    """Return what happened when no round follows any more, unless the whole group was shut down."""
+    last = group.rounds[-1] if group.rounds else None
+    found: list[Trigger] = []
+    for fact in group.between(last.known_ms if last else group.from_ms - 1, group.until_ms):
+        cause = _ENDS.get(fact.kind)
+        name = group.name_of(fact)
+        if cause is None or not name or (last and fact.at_ms < last.until_ms and fact.library):
+            continue
+        if "poll timeout" in f"{fact.text} {fact.cause}":
+            cause = Cause.POLL_INTERVAL
+        same = next((t for t in found if t.members == [name]), None)
+        if same is None:
+            found.append(Trigger(cause, fact.at_ms, [name], [fact.source]))
+        else:
+            same.evidence.append(fact.source)
+    left = {name for trigger in found for name in trigger.members}
+    ends = all(trigger.cause is Cause.MEMBER_LEFT for trigger in found)
+    return [] if last is not None and ends and left.issuperset(last.members) else found
 
 
 def _recognise(group: GroupLog, triggers: list[list[Trigger]], loose: list[Trigger]) -> None:
@@ -257,7 +285,15 @@ def _causes(
     every = [*found.values(), *([start] if start.triggers else [])]
     for cause in every:
         cause.evidence = list(_best(cause.triggers))[:MOST_EVIDENCE]
-    return sorted(every, key=lambda c: -1 if c.stopped_ms is None else c.stopped_ms, reverse=True)
+    lengths = {r.generation: r.until_ms - r.began_ms for r in group.rounds}
+
+    def cost(cause: Found) -> tuple[int, int]:
+        """The stopped time; where it is not known, the time of rounds. The start of the group is last."""
+        if cause.stopped_ms is not None:
+            return cause.stopped_ms, 0
+        return -1, -1 if cause is start else sum(lengths[number] for number in cause.generations)
+
+    return sorted(every, key=cost, reverse=True)
 
 
 def _sorted_by_cause(
@@ -342,6 +378,9 @@ def _count(
         bisect_right(group.rounds, at_ms, key=lambda r: r.known_ms)
         for at_ms in (stop.from_ms, stop.until_ms + NEAR_MS)
     )
+    if group.is_consumer_protocol:  # members take partitions over while the round goes on
+        first = bisect_right(group.rounds, stop.from_ms, key=lambda r: r.until_ms)
+        end = bisect_right(group.rounds, stop.until_ms, key=lambda r: r.began_ms)
     starts = bool(group.rounds) and group.rounds[0].was_empty
     positions = range(max(first, 1) if starts else first, end)
     rest_ms = stop.until_ms - stop.from_ms

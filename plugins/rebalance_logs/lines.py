@@ -26,7 +26,7 @@ _SYSLOG = (
 _EPOCH = r"(?<![\d.\w-])(?P<epoch>1\d{9})(?:\.(?P<part3>\d{1,9})|(?P<milli>\d{3}))?(?![\d\w-])"
 _CLOCK = r"(?<![\d:])(?P<clock4>\d\d:\d\d:\d\d)[.,](?P<part4>\d{1,9})"
 _TIME = re.compile(f"{_ISO}|{_SYSLOG}|{_EPOCH}|{_CLOCK}")
-_LOGGER = re.compile(r"\s*\((?:org|kafka|io|com)\.[\w.$]+\)(?: ?\[[^\]]*\])?\s*$")
+_LOGGER = re.compile(r"\s*\((?:org|kafka|io|com)[\w.$]*\)(?: ?\[[^\]]*\])?\s*$")
 _PAIR = re.compile(r'(\w+)=("(?:[^"\\]|\\.)*"|\S*)')
 
 

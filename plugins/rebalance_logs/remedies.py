@@ -33,6 +33,12 @@ _OTHERS = {
         "max.poll.records": "PollRecords",
     },
 }
+_OF_BROKERS = {
+    "session.timeout.ms": "consumer.session.timeout.ms",
+    "heartbeat.interval.ms": "consumer.heartbeat.interval.ms",
+}
+"""Settings of clients that those of the group replace under the consumer protocol."""
+
 _LACKS = {"librdkafka": {"max.poll.records"}, "kafkajs": {"group.instance.id", "max.poll.records"}}
 
 
@@ -53,6 +59,11 @@ def remedies_of(
     library = library or next((m.library for m in group.members.values() if m.library), "java")
     settings = list(_settings(group, cause, known, triggers))
     last = next((r.protocol for r in reversed(group.rounds) if r.protocol), "")
+    if group.is_consumer_protocol:
+        return [
+            Remedy(_OF_BROKERS[n], "broker", value) if n in _OF_BROKERS else Remedy(n, library, value)
+            for n, value in settings
+        ]
     if last in EAGER and cause in _MOVES and not (cause is Cause.ROLLING_RESTART and _are_static(known)):
         settings.append(("partition.assignment.strategy", "cooperative-sticky"))
     remedies = []

@@ -160,7 +160,12 @@ def not_shown(diagnosis: Diagnosis) -> Iterator[str]:
     group = diagnosis.group
     logged = [member.name for member in group.members.values() if member.is_logged]
     missing = [member.name for member in group.members.values() if not member.is_logged]
-    if not logged:
+    if not logged and diagnosis.stops:
+        yield (
+            "no log of a member: whose batch a round waited for; the INFO lines of the consumers would show"
+            " it"
+        )
+    elif not logged:
         yield (
             "no log of a member: whose batch a round waited for and how long partitions stood still; the INFO"
             " lines of the consumers would show it"

@@ -48,7 +48,7 @@ RETURN_MS = 600_000
 FOLLOWS_MS = 10_000
 """The second round of a cooperative rebalance begins within this time after the first."""
 
-_MEMBER = re.compile(r"[Mm]ember(?: id)? ([^\s;,]+)")
+_MEMBER = re.compile(r"[Mm]ember(?: id)? ([^\s;,)]+)")
 _MEMBERS = re.compile(r"[Rr]emoving \[?(?:Set\()?([^\])]+)[\])]? on pending sync")
 _UNREACHABLE = re.compile(
     r"session timed out without|NodeNotReady|[Tt]ransport|[Dd]isconnect|Connection|\d ms$"
