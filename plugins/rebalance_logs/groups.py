@@ -405,7 +405,7 @@ def _complete(group: GroupLog, before: Round | None, this: Round) -> None:
 
 def _taken_over(group: GroupLog, this: Round) -> list[int]:
     """Return when members took their assignments over, of clients that do not say when they had them."""
-    found = []
+    found = [fact.at_ms for fact in this.own if fact.kind is Kind.JOINED and fact.partitions]
     for name in this.members:
         member = group.members[name]
         owns = member.between(

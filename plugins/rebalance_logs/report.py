@@ -195,7 +195,7 @@ def sentences(diagnosis: Diagnosis, places: Sequence[str], zone: tzinfo) -> Iter
         stopped = sum(stop.until_ms - stop.from_ms for stop in diagnosis.stops)
         cost = (
             f"{as_text(_seconds(stopped))} partition seconds stood still"
-            if diagnosis.stops
+            if diagnosis.stops or any(member.is_logged for member in group.members.values())
             else "how long partitions stood still is not shown"
         )
         yield f"{counted(len(group.rounds), 'round')} from {first} to {last}; {cost}."

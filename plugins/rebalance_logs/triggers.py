@@ -281,12 +281,12 @@ def _of_known(group: GroupLog, this: Round, name: str, member_id: str) -> list[T
     after = this.members.get(name)
     is_same = after is not None and (after == member_id or not after or not member_id)
     if is_same or (after is None and not this.is_whole and _stays(member, member_id, this)):
-        own = member.between(this.since_ms, this.known_ms, Kind.LEAVES, Kind.POLL_EXCEEDED) if member else []
+        own = _left(member, this) if member else []
         if is_same or not own:
             return []
     if member is None:
         return []
-    left = member.between(this.since_ms, this.known_ms, Kind.LEAVES, Kind.POLL_EXCEEDED)
+    left = _left(member, this)
     if left:
         exceeded = [f for f in left if f.kind is Kind.POLL_EXCEEDED or "poll timeout" in f.text]
         cause = Cause.POLL_INTERVAL if exceeded else Cause.MEMBER_LEFT
@@ -306,6 +306,13 @@ def _of_known(group: GroupLog, this: Round, name: str, member_id: str) -> list[T
         sources = [f.source for f in (*replaced, *started)]
         return [Trigger(Cause.MEMBER_JOINED, (replaced or started)[0].at_ms, [name], sources, restarted=True)]
     return [_silent_end(group, this, member)]
+
+
+def _left(member: Member, this: Round) -> list[Fact]:
+    """Return the lines with which a member leaves. A static one that is closed does not leave."""
+    kinds = (Kind.LEAVES, Kind.POLL_EXCEEDED)
+    found = member.between(this.since_ms, this.known_ms, *kinds)
+    return found or ([] if member.instance_id else member.between(this.since_ms, this.known_ms, Kind.CLOSED))
 
 
 def _stays(member: Member | None, member_id: str, this: Round) -> bool:
