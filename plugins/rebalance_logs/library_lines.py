@@ -174,6 +174,13 @@ LIBRDKAFKA = LogFormat(
             " state up (join-state steady) with 3 assigned partition(s): rebalance in progress",
         ),
         wording(
+            Kind.UNKNOWN_MEMBER,
+            "Broker: Unknown member",
+            r'roup "(?P<group>[^"]*)" heartbeat error response .*Broker: Unknown member',
+            '%7|1700000000.5|HEARTBEAT|c-1#consumer-1| [thrd:main]: Group "pay" heartbeat error response in'
+            " state up (join-state steady, 3 partition(s) assigned): Broker: Unknown member",
+        ),
+        wording(
             Kind.LEAVES,
             "leave group=true, has joined=true",
             r'roup "(?P<group>[^"]*)": unsubscribe from .*leave group=true, has joined=true,'
