@@ -80,7 +80,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 ON_SPARK = (
     ("assigning", "chunks", "data_source", "job", "lease"),
-    ("commands", "documents", "groups", "scoring", "sources", "summaries"),
+    ("commands", "documents", "groups", "logs", "scoring", "sources", "summaries"),
 )
 SPARK = [tuple(f"tests/rebalance_spark/test_{name}.py" for name in names) for names in ON_SPARK]
 """Files that share a Spark session. One session for all of them would outlast all other tests."""

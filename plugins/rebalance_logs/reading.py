@@ -36,6 +36,8 @@ NEEDLES = (
 )
 """Words of which each line about a group has one."""
 
+_WORDS = tuple(needle.decode() for needle in NEEDLES)
+
 _SETTINGS = "ConsumerConfig values"
 _MOST_SETTINGS = 400
 _SETTING = re.compile(r"(?:^|[\s>])([a-z][a-z]+(?:\.[a-z]+)+) = ?(.*)$")
@@ -91,6 +93,16 @@ def read_logs(
     return logs
 
 
+def facts_of(
+    lines: Iterable[str | None], zone: tzinfo = UTC, formats: Sequence[LogFormat] = FORMATS
+) -> Iterator[Fact]:
+    """Yield what lines without a file say, in any order. Their source is file 0, and their number."""
+    reader = _Reader(LogFile("lines"), 0, zone, formats)
+    for number, line in enumerate(lines, start=1):
+        if line and any(word in line for word in _WORDS):
+            yield from reader.facts(line, number)
+
+
 def files_of(paths: Sequence[str]) -> list[str]:
     """Return the files of paths, those of folders in order of their names; hidden ones are left out.
 
@@ -138,13 +150,14 @@ class _Reader:
         try:
             with _opened(path) as stream:
                 for number, data in _candidates(stream, self._file, progress):
-                    facts.extend(self._facts(data.decode("utf-8", "replace"), number))
+                    facts.extend(self.facts(data.decode("utf-8", "replace"), number))
         except (OSError, EOFError, zlib.error) as error:
             self._file.problem = f"cannot be read ({getattr(error, 'strerror', None) or error})"
         facts.extend(self._end_of_settings())
         self._file.facts = len(facts) - first
 
-    def _facts(self, line: str, number: int) -> Iterator[Fact]:
+    def facts(self, line: str, number: int) -> Iterator[Fact]:
+        """Yield what the next line says."""
         if self._settings_left and number > self._settings_line:
             setting = _SETTING.search(line)
             if setting is not None:
