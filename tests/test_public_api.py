@@ -15,7 +15,14 @@ from coordinator_core.registry.hookspecs import Hooks
 from tests import documents
 from tests.places import ROOT
 
-LAZY = ("coordinator_core", "rebalance_conformance", "rebalance_kafka", "rebalance_lab", "rebalance_spark")
+LAZY = (
+    "coordinator_core",
+    "rebalance_conformance",
+    "rebalance_kafka",
+    "rebalance_lab",
+    "rebalance_logs",
+    "rebalance_spark",
+)
 PACKAGES = (*LAZY, "rebalance_jupyter")
 FOLDERS = [ROOT / "assignors", ROOT / "coordinator_core", *sorted((ROOT / "plugins").glob("rebalance_*"))]
 TEMPLATES = ROOT / "plugins" / "rebalance_conformance" / "commands" / "templates"

@@ -1,1 +1,31 @@
-"""Real groups from their logs: what happened, what caused it, what it cost."""
+"""Real groups from their logs: what happened, what caused it, what it cost.
+
+    from rebalance_logs import diagnose
+
+    (found,) = diagnose("logs/")
+    found.causes[0].cause, found.causes[0].members
+    found.trace  # for views and metrics
+
+A name is imported from its module when it is first used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rebalance_logs.causes import diagnose as diagnose
+    from rebalance_logs.on_spark import rounds_from_logs as rounds_from_logs
+
+_NAMES = {
+    "causes": ("diagnose",),
+    "on_spark": ("rounds_from_logs",),
+}
+_MODULES = {name: f"{__name__}.{module}" for module, names in _NAMES.items() for name in names}
+__all__ = sorted(_MODULES)
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name from its module."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_MODULES[name]), name)

@@ -3,7 +3,9 @@
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, tzinfo
 from itertools import pairwise, zip_longest
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -11,8 +13,10 @@ import numpy as np
 from coordinator_core.model import TopicPartition
 from rebalance_lab.traces.history import History
 from rebalance_lab.traces.trace import Trace
+from rebalance_logs.clocks import shifts_of
 from rebalance_logs.facts import Kind, Source
-from rebalance_logs.groups import BARRIER_MS, GroupLog, Round, Wait, waits_of
+from rebalance_logs.groups import BARRIER_MS, GroupLog, Round, Wait, groups_of, waits_of
+from rebalance_logs.reading import read_logs
 from rebalance_logs.recording import base_of_trace, trace_of
 from rebalance_logs.remedies import Remedy, remedies_of
 from rebalance_logs.triggers import RANK, Cause, Confidence, Trigger, triggers_of
@@ -82,6 +86,18 @@ class Diagnosis:
     stops: list[Stop]
     trace: Trace
     base_ms: int
+
+
+def diagnose(*paths: str | Path, zone: tzinfo = UTC) -> list[Diagnosis]:
+    """Return what happened to each group in logs: files and folders, as the command of this name reads them.
+
+    ``zone``: of times without one.
+
+    Raises:
+        InputError: if a path does not exist, or a folder has no files.
+    """
+    logs = read_logs([str(path) for path in paths], zone=zone)
+    return [diagnosed(group) for group in groups_of(logs, shifts_of(logs))]
 
 
 def diagnosed(group: GroupLog) -> Diagnosis:

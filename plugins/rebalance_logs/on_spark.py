@@ -1,6 +1,6 @@
 """Logs of a cluster's coordinators on Spark: a row for each round of each group. Needs the extra ``spark``.
 
-    from rebalance_logs.on_spark import rounds_from_logs
+    from rebalance_logs import rounds_from_logs
 
     rounds = rounds_from_logs(spark.read.text("s3://logs/kafka/"))
     rounds.groupBy("group", "cause").agg(count("*"), sum("seconds"))

@@ -8,6 +8,7 @@ from coordinator_core.registry.registry import default_registry
 from rebalance_lab.scenarios.files import load_scenario
 from rebalance_lab.simulation.run import simulate
 from rebalance_lab.traces.trace import read_trace
+from rebalance_logs import diagnose
 from tests.places import DATA
 from tests.rebalance_lab.cli.commands import in_a_process
 
@@ -130,3 +131,9 @@ def test_wrong_use_is_one_error(arguments, found):
     assert answer.stdout == b""
     (line,) = answer.stderr.decode().splitlines()
     assert line.startswith(f"error: {found}")
+
+
+def test_a_program_gets_the_same_answer():
+    (found,) = diagnose(LOGS / "java-killed")
+    assert (str(found.causes[0].cause), found.causes[0].members) == ("session-expired", ["c-1"])
+    assert found.trace.scenario == "payments"
