@@ -4,12 +4,13 @@ What logs do not show is guessed, and the comments at the top of the file say so
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import mean
 from typing import Any
 
 import yaml
 
+from coordinator_core.errors import InputError
 from coordinator_core.reading.durations import format_duration, parse_duration
 from rebalance_logs.causes import Diagnosis
 from rebalance_logs.facts import Kind
@@ -44,12 +45,23 @@ def as_yaml(diagnosis: Diagnosis) -> str:
 
 
 def scenario_of(diagnosis: Diagnosis) -> tuple[Mapping[str, Any], list[str]]:
-    """Return the document of a scenario, and what in it is guessed."""
+    """Return the document of a scenario, and what in it is guessed.
+
+    Raises:
+        InputError: if no line shows a partition.
+    """
     group = diagnosis.group
     guesses: list[str] = []
-    events = sorted(_events(diagnosis), key=lambda event: event["at"])
-    joining = {event["join"]["id"] for event in events if "join" in event}
+    seen = sorted(_events(diagnosis), key=lambda event: event["at"])
+    joining = {event["join"]["id"] for event in seen if "join" in event}
+    listed = [m for m in group.members.values() if m.name not in joining and _was_in(group, m)]
+    events = _possible(seen, {member.name for member in listed})
+    if len(events) < len(seen):
+        guesses.append(f"{len(seen) - len(events)} events are left out, of members that did not run then")
     topics = dict(diagnosis.trace.started.topics)
+    if not topics:
+        found = f"no line that shows a partition of {group.group}"
+        raise InputError("-o", found, "logs of members, for a scenario")
     batch_ms, shown = _batch_ms(diagnosis)
     config = _config(group)
     rate = _rate(len(group.members), batch_ms, config, sum(topics.values()))
@@ -58,11 +70,12 @@ def scenario_of(diagnosis: Diagnosis) -> tuple[Mapping[str, Any], list[str]]:
         f" {2 * rate:g}); logs do not show them",
         shown,
     ]
-    members = [
-        _member(member, topics, batch_ms, config)
-        for member in group.members.values()
-        if member.name not in joining and _was_in(group, member)
-    ]
+    members = [_member(member, topics, batch_ms, config) for member in listed]
+    instances: set[str] = set()
+    for entry in members:  # two processes with one instance id cannot start together
+        if entry.get("instance_id") in instances:
+            del entry["instance_id"]
+        instances.add(entry.get("instance_id", ""))
     last_ms = max((event["at"] for event in events), default=0)
     if not config:
         guesses.append("settings of the members: the defaults of the Java client")
@@ -79,6 +92,23 @@ def scenario_of(diagnosis: Diagnosis) -> tuple[Mapping[str, Any], list[str]]:
     if any("crash" in event for event in events):
         guesses.append("when members were killed: within a heartbeat interval, from the time of their expiry")
     return document, guesses
+
+
+def _possible(events: Sequence[dict[str, Any]], running: set[str]) -> list[dict[str, Any]]:
+    """Return the events whose members run at that time: lines that are missing make others impossible."""
+    known, kept = set(running), []
+    for event in events:
+        name = next((event[kind] for kind in ("crash", "leave", "pause", "freeze") if kind in event), None)
+        new = event.get("join", {}).get("id")
+        back = event.get("restart")
+        if (name and name not in running) or (new and new in known) or (back and back not in known):
+            continue
+        if "crash" in event or "leave" in event:
+            running.discard(name)
+        running.update(each for each in (new, back) if each)
+        known.update(running)
+        kept.append(event)
+    return kept
 
 
 def _was_in(group: GroupLog, member: Member) -> bool:
