@@ -377,7 +377,7 @@ def _slow_wait(this: Round, waits: Sequence[Wait]) -> Wait | None:
 def _of_wait(group: GroupLog, this: Round, wait: Wait) -> Trigger:
     member = group.members[wait.member]
     lines = member.between(this.began_ms - 1, wait.until_ms, Kind.LEARNED, Kind.ASKED_TO_REJOIN, Kind.JOINING)
-    sources = [fact.source for fact in (*lines[:1], *lines[-1:])]
+    sources = [fact.source for fact in (*lines[:1], *lines[-1:])] or [this.own[0].source]
     return Trigger(Cause.SLOW_BATCH, wait.from_ms, [wait.member], list(dict.fromkeys(sources)))
 
 

@@ -94,6 +94,8 @@ def triggers_of(group: GroupLog) -> list[list[Trigger]]:
         merged = _merged(said, seen)
         if not any(t for t in merged if not t.is_follow_up):
             merged += _of_environment(group, this)
+        for trigger in merged:
+            trigger.evidence = trigger.evidence or [this.own[0].source]
         found.append(sorted(merged, key=lambda t: t.at_ms))
     _find_returns(group, found)
     return found
