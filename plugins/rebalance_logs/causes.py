@@ -294,8 +294,9 @@ def _causes(
     if stops or any(member.is_logged for member in group.members.values()):
         for cause in found.values():
             cause.stopped_ms = 0
+        measured = [[] if start.triggers else of_round for of_round in resolved[:1]] + resolved[1:]
         for stop in stops:
-            _count(group, resolved, loose, slow, found, stop)
+            _count(group, measured, loose, slow, found, stop)
     for cause in found.values():
         cause.remedies = remedies_of(group, cause.cause, cause.members, cause.triggers)
     every = [*found.values(), *([start] if start.triggers else [])]
