@@ -54,8 +54,11 @@ LONG = (
 )
 """Parts of the commands that take long."""
 
-LONGEST = "-s optimal -s optimal+strict"
-"""The end of a command that differs from another one of its document in its strategies only."""
+LONGEST = (
+    "-s optimal -s optimal+strict",
+    "compare killed-pods -s range -s cooperative-sticky -s range+static",
+)
+"""Parts of commands that differ from another one of the documents in strategies and seeds only."""
 
 PLACE = re.compile(r"`((?:assignors|coordinator_core|notebooks|plugins|tests)/[\w./-]*)`")
 
@@ -69,9 +72,11 @@ def cases():
             continue
         for command in commands(path):
             marks = [pytest.mark.slow] if any(name in command.line for name in LONG) else []
-            yield pytest.param(
-                command, id=str(command), marks=WEEKLY if command.line.endswith(LONGEST) else marks
-            )
+            yield pytest.param(command, id=str(command), marks=WEEKLY if _is_longest(command.line) else marks)
+
+
+def _is_longest(line):
+    return any(part in line for part in LONGEST)
 
 
 def first_column(path, head):

@@ -187,6 +187,7 @@ def test_workers_without_the_package_are_named_before_anything_is_computed(drive
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.weekly
 def test_scores_are_those_of_one_machine_although_driver_and_executor_are_killed(cluster, driver, tmp_path):
     source, out = write_parquet(tmp_path / "workload.parquet", TEXTS), tmp_path / "out"
     (tmp_path / "hold").touch()

@@ -17,6 +17,7 @@ from rebalance_spark.findings import Findings
 from rebalance_spark.page import as_page
 from rebalance_spark.rows import Job, Scorer, registry_with
 from rebalance_spark.schema import arrow_schema, score_columns
+from tests.examples import rest_weekly
 from tests.rebalance_spark.workloads import comparable, read_scores, scenario, scored_here, write_parquet
 
 PLUGIN = """
@@ -54,7 +55,7 @@ def scores(tmp_path_factory):
 # --- one after the other
 
 
-@pytest.mark.parametrize("form", ["parquet", "jsonl"])
+@pytest.mark.parametrize("form", rest_weekly(["jsonl", "parquet"]))
 def test_a_workload_is_generated_and_scored_once(lab, tmp_path, form):
     groups, out = tmp_path / "groups", tmp_path / "scores"
     generate = ("generate", "--profile", "microservices", "--rows", 3, "--seed", 5, "--out", groups)

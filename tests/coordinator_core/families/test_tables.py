@@ -130,9 +130,10 @@ def test_the_group_rests_after_every_event_that_has_a_meaning(kind, column):
 
 
 def comparisons():
-    """The commands of the comparison. That on a rolling deployment takes longest and shows nothing new."""
+    """The commands of the comparison. Those on the longest scenarios show nothing new."""
     for command in commands(COMPARISON):
-        marks = WEEKLY if "rolling-deploy" in command.line else [pytest.mark.slow]
+        is_long = any(name in command.line for name in ("rolling-deploy", "mentions-day"))
+        marks = WEEKLY if is_long else [pytest.mark.slow]
         yield pytest.param(command, id=str(command), marks=marks)
 
 
