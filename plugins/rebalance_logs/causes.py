@@ -19,7 +19,7 @@ from rebalance_logs.groups import BARRIER_MS, GroupLog, Round, Wait, groups_of, 
 from rebalance_logs.reading import read_logs
 from rebalance_logs.recording import base_of_trace, trace_of
 from rebalance_logs.remedies import Remedy, remedies_of
-from rebalance_logs.triggers import RANK, Cause, Confidence, Trigger, triggers_of
+from rebalance_logs.triggers import RANK, Cause, Confidence, Trigger, fenced, triggers_of
 
 SLOW_MS = 3_000
 """A round that waits longer for the batch of one member than an interval of heartbeats is told as such."""
@@ -108,6 +108,7 @@ def diagnosed(group: GroupLog) -> Diagnosis:
     base_ms = base_of_trace(group, triggers)
     stops = list(_stops(trace, base_ms))
     loose = [*_restarts_without_a_round(group), *_after_the_last_round(group)]
+    loose += [fenced(group, fact) for fact in group.facts if fact.kind in (Kind.FENCED, Kind.CLIENT_FENCED)]
     _recognise(group, triggers, loose)
     causes = _causes(group, triggers, waits, loose, stops)
     return Diagnosis(group, triggers, waits, causes, stops, trace, base_ms)

@@ -166,7 +166,7 @@ def _said(group: GroupLog, this: Round, before: Round | None) -> list[Trigger]:
             names = [group.names.get(member_id, member_id) for member_id in fact.others]
             found.append(Trigger(Cause.SESSION_EXPIRED, fact.at_ms, names, [fact.source]))
         elif fact.kind is Kind.FENCED:
-            found.append(Trigger(Cause.INSTANCE_SHARED, fact.at_ms, [fact.instance_id], [fact.source]))
+            found.append(fenced(group, fact))
         elif fact.kind in _OF_GROUP and before is not None:
             found.append(Trigger(_OF_GROUP[fact.kind], fact.at_ms, [], [fact.source]))
     return _put_together(found)
@@ -188,6 +188,14 @@ def _put_together(found: list[Trigger]) -> list[Trigger]:
 def _about(group: GroupLog, fact: Fact, cause: Cause) -> Trigger:
     name = group.names.get(fact.member_id, fact.member_id)
     return Trigger(cause, fact.at_ms, [name] if name else [], [fact.source], text=fact.cause)
+
+
+def fenced(group: GroupLog, fact: Fact) -> Trigger:
+    """Return what a line says of processes that have one instance id."""
+    name = group.name_of(fact)
+    instance = fact.instance_id or (group.members[name].instance_id if name else "")
+    names = [n for n, member in group.members.items() if instance and member.instance_id == instance]
+    return Trigger(Cause.INSTANCE_SHARED, fact.at_ms, names or [name or instance], [fact.source])
 
 
 def _of_leave(reason: str) -> Cause:
@@ -260,7 +268,7 @@ def _seen(group: GroupLog, this: Round, before: Round | None) -> list[Trigger]:
         if name not in known:
             found.append(_arrival(group, this, name))
     for name, member in group.members.items():
-        found += _asked(this, name, member)
+        found += _asked(group, this, name, member)
     return found
 
 
@@ -352,12 +360,12 @@ def _arrival(group: GroupLog, this: Round, name: str) -> Trigger:
     return Trigger(Cause.MEMBER_JOINED, at_ms, [name], evidence)
 
 
-def _asked(this: Round, name: str, member: Member) -> list[Trigger]:
+def _asked(group: GroupLog, this: Round, name: str, member: Member) -> list[Trigger]:
     """Return the rounds that a member asked for, and the troubles that it reports."""
     found = []
     for fact in member.between(this.since_ms, this.known_ms, Kind.ASKED_TO_REJOIN, Kind.CLIENT_FENCED):
         if fact.kind is Kind.CLIENT_FENCED:
-            found.append(Trigger(Cause.INSTANCE_SHARED, fact.at_ms, [name], [fact.source]))
+            found.append(fenced(group, fact))
             continue
         for words, cause, follows in _REASONS:
             if words.search(fact.text):

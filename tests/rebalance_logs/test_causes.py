@@ -96,3 +96,16 @@ def test_static_members_that_are_restarted_need_no_round(tmp_path):
     )
     assert causes_of(rolling) == {Cause.ROLLING_RESTART: {"a", "b", "c"}}
     assert len(rolling.group.rounds) == 1
+
+
+def test_two_processes_with_one_instance_id_are_named_without_a_round(tmp_path):
+    run = logs_of(
+        parse_scenario(DOCUMENT | {"events": []}, where="test", registry=default_registry()), "range+static"
+    )
+    (name, line) = next(
+        (file, text) for file, lines in run.lines.items() for _, text in lines if "instanceId=" in text
+    )
+    where = line[: line.index("]") + 1]
+    fenced = f"{where} The group instance id Optional[x] has been fenced by another instance"
+    run.lines[name].append((60_000, fenced))
+    assert causes_of(diagnosis(run.write(tmp_path))) == {Cause.INSTANCE_SHARED: {name}}
