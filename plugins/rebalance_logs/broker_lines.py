@@ -82,8 +82,8 @@ BROKER = LogFormat(
             Kind.STATIC_WITHOUT_ROUND,
             "will not trigger rebalance",
             r"tatic member which joins during \w+ stage and doesn't affect .* will not trigger rebalance",
-            "Static member which joins during Stable stage and doesn't affect selectProtocol will not trigger"
-            " rebalance.",
+            "[GroupCoordinator 3]: Static member which joins during Stable stage and doesn't affect"
+            " selectProtocol will not trigger rebalance.",
         ),
         wording(
             Kind.JOINS_NEW,
@@ -119,7 +119,7 @@ BROKER = LogFormat(
             "etting empty assignments for members",
             rf"etting empty assignments for members (?P<others>.*?) of (?P<group>{NAME}) for generation"
             r" (?P<generation>\d+)",
-            "Setting empty assignments for members Set(c-2-z) of pay for generation 4",
+            "[GroupCoordinator 3]: Setting empty assignments for members Set(c-2-z) of pay for generation 4",
         ),
         wording(
             Kind.NOBODY_REJOINED,

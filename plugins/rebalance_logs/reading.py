@@ -30,10 +30,7 @@ BLOCK = 1 << 22
 LONGEST = 1 << 20
 """Bytes of a line. What a longer line has beyond them is not read."""
 
-NEEDLES = (
-    *(b"roup", b"oordinator", b"poll timeout", b"member_id", b"ConsumerConfig", b"kafka.consumer for"),
-    *(b"tatic member", b"synced", b"tatic consumer fenced", b"empty assignments"),
-)
+NEEDLES = (b"roup", b"oordinator", b"poll timeout", b"member_id", b"ConsumerConfig", b"kafka.consumer for")
 """Words of which each line about a group has one."""
 
 _WORDS = tuple(needle.decode() for needle in NEEDLES)
