@@ -1,7 +1,7 @@
 """The causes of a group's rebalances in order of what they cost, with evidence and how sure each is."""
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from itertools import pairwise, zip_longest
@@ -17,7 +17,7 @@ from rebalance_logs.clocks import shifts_of
 from rebalance_logs.facts import Kind, Source
 from rebalance_logs.groups import BARRIER_MS, GroupLog, Round, Wait, groups_of, waits_of
 from rebalance_logs.reading import read_logs
-from rebalance_logs.recording import base_of_trace, trace_of
+from rebalance_logs.recording import trace_of
 from rebalance_logs.remedies import Remedy, remedies_of
 from rebalance_logs.triggers import RANK, Cause, Confidence, Trigger, fenced, triggers_of
 
@@ -49,7 +49,7 @@ _EVENTS = frozenset((Cause.MEMBER_JOINED, Cause.MEMBER_LEFT))
 
 
 class Stop(NamedTuple):
-    """A partition that nobody worked on, since whose time it was, in milliseconds since 1970."""
+    """A time in which nobody worked on a partition, in milliseconds since 1970. ``owner``: the last one."""
 
     partition: TopicPartition
     owner: str
@@ -87,6 +87,11 @@ class Diagnosis:
     trace: Trace
     base_ms: int
 
+    @property
+    def stopped_ms(self) -> int:
+        """The partition time of all stops."""
+        return sum(stop.until_ms - stop.from_ms for stop in self.stops)
+
 
 def diagnose(*paths: str | Path, zone: tzinfo = UTC) -> list[Diagnosis]:
     """Return what happened to each group in logs: files and folders, as the command of this name reads them.
@@ -104,8 +109,7 @@ def diagnosed(group: GroupLog) -> Diagnosis:
     """Find the causes of what happened to a group."""
     triggers = triggers_of(group)
     waits = [waits_of(group, this) for this in group.rounds]
-    trace = trace_of(group, triggers)
-    base_ms = base_of_trace(group, triggers)
+    trace, base_ms = trace_of(group, triggers)
     stops = list(_stops(trace, base_ms))
     loose = [*_restarts_without_a_round(group), *_after_the_last_round(group)]
     loose += [fenced(group, fact) for fact in group.facts if fact.kind in (Kind.FENCED, Kind.CLIENT_FENCED)]
@@ -176,50 +180,43 @@ def _after_the_last_round(group: GroupLog) -> list[Trigger]:
 def _recognise(group: GroupLog, triggers: list[list[Trigger]], loose: list[Trigger]) -> None:
     """Put single events together as what people do: deployments, scaling, one failure of many."""
     every = [trigger for of_round in triggers for trigger in of_round] + loose
-    _shared_instances(group, triggers)
+    _shared_instances(triggers)
     _restarts(group, every)
     _many_at_once([t for t in every if t.cause is Cause.SESSION_EXPIRED])
     _replacements(group, triggers)
     _scaling(group, triggers)
 
 
-def _many_at_once(expired: Sequence[Trigger]) -> None:
+def _runs(triggers: Iterable[Trigger], within_ms: int) -> list[list[Trigger]]:
+    """Return triggers in the order of time, divided where more than a time lies between two."""
     runs: list[list[Trigger]] = []
-    for trigger in sorted(expired, key=lambda t: t.at_ms):
-        if runs and trigger.at_ms - runs[-1][-1].at_ms <= AT_ONCE_MS:
+    for trigger in sorted(triggers, key=lambda t: t.at_ms):
+        if runs and trigger.at_ms - runs[-1][-1].at_ms <= within_ms:
             runs[-1].append(trigger)
         else:
             runs.append([trigger])
-    for run in runs:
+    return runs
+
+
+def _many_at_once(expired: Sequence[Trigger]) -> None:
+    for run in _runs(expired, AT_ONCE_MS):
         if len({name for trigger in run for name in trigger.members}) >= AT_ONCE:
             for trigger in run:
                 trigger.cause = Cause.MANY_FAILED
 
 
-def _shared_instances(group: GroupLog, triggers: list[list[Trigger]]) -> None:
+def _shared_instances(triggers: list[list[Trigger]]) -> None:
     """Tell the joining and leaving of members with one instance id as what it is."""
     for of_round in triggers:
-        shared = [t for t in of_round if t.cause is Cause.INSTANCE_SHARED]
+        shared = {name for t in of_round if t.cause is Cause.INSTANCE_SHARED for name in t.members}
         for trigger in of_round:
-            if shared and trigger not in shared:
-                instances = {group.members[n].instance_id for n in trigger.members if n in group.members}
-                if instances & {name for t in shared for name in t.members} or trigger.cause in _EVENTS:
-                    trigger.cause = Cause.INSTANCE_SHARED
+            if not shared.isdisjoint(trigger.members):
+                trigger.cause = Cause.INSTANCE_SHARED
 
 
 def _restarts(group: GroupLog, every: Sequence[Trigger]) -> None:
     """Recognise members that were restarted one after another."""
-    restarted = sorted(
-        (t for t in every if t.restarted and len(t.members) == 1),
-        key=lambda t: t.at_ms,
-    )
-    runs: list[list[Trigger]] = []
-    for trigger in restarted:
-        if runs and trigger.at_ms - runs[-1][-1].at_ms <= NEXT_MS:
-            runs[-1].append(trigger)
-        else:
-            runs.append([trigger])
-    for run in runs:
+    for run in _runs((t for t in every if t.restarted and len(t.members) == 1), NEXT_MS):
         names = {name for trigger in run for name in trigger.members}
         ends = [t.at_ms for t in run if t.cause is not Cause.MEMBER_JOINED] or [t.at_ms for t in run]
         waves = 1 + sum(after - before > WAVE_MS for before, after in pairwise(ends))
@@ -231,18 +228,17 @@ def _restarts(group: GroupLog, every: Sequence[Trigger]) -> None:
 def _replacements(group: GroupLog, triggers: list[list[Trigger]]) -> None:
     """Recognise deployments in which each new process has a new name: joined and left by turns, in pairs."""
     joined = [
-        (t, r)
-        for r, ts in zip(group.rounds, triggers, strict=True)
-        for t in ts
-        if _is(t, Cause.MEMBER_JOINED)
+        trigger
+        for this, of_round in zip(group.rounds, triggers, strict=True)
+        for trigger in of_round
+        if _is(trigger, Cause.MEMBER_JOINED) and not this.was_empty
     ]
-    joined = [(t, r) for t, r in joined if not r.was_empty]
     left = [t for ts in triggers for t in ts if t.cause in (Cause.MEMBER_LEFT, Cause.SESSION_EXPIRED)]
-    came = {name for t, _ in joined for name in t.members}
+    came = {name for t in joined for name in t.members}
     left = [t for t in left if not t.restarted and len(t.members) == 1 and came.isdisjoint(t.members)]
     pairs: list[tuple[Trigger, Trigger]] = []
     free = list(left)
-    for new, _ in joined:
+    for new in joined:
         near = [t for t in free if abs(t.at_ms - new.at_ms) <= 120_000]
         if near:
             old = min(near, key=lambda t: abs(t.at_ms - new.at_ms))
@@ -250,9 +246,7 @@ def _replacements(group: GroupLog, triggers: list[list[Trigger]]) -> None:
             pairs.append((old, new))
     sizes = [len(r.members) for r in group.rounds if r.members]
     size = max(sizes, default=0)
-    close = all(
-        b[0].at_ms - a[0].at_ms <= NEXT_MS for a, b in pairwise(sorted(pairs, key=lambda p: p[0].at_ms))
-    )
+    close = len(_runs((old for old, _ in pairs), NEXT_MS)) == 1
     if len(pairs) >= 2 and 2 * len(pairs) >= size - 1 and close:
         for old, new in pairs:
             old.cause = new.cause = Cause.ROLLING_RESTART

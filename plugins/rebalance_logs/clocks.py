@@ -22,10 +22,10 @@ SURE = 0.8
 
 
 def shifts_of(logs: Logs, given: Mapping[int, int] | None = None) -> list[int]:
-    """Return by how many milliseconds the clock of each file is ahead of the first one's that it shares with.
+    """Return by how many milliseconds the clock of each file is ahead of the clock that counts.
 
-    The file of a coordinator is right, or else the one that shares most generations. ``given``: shifts that
-    the caller knows, by the number of the file.
+    That is the clock of a coordinator's file, or else of the file that shares most generations with others.
+    ``given``: shifts that the caller knows, by the number of the file.
     """
     anchors = [_anchors(logs, number) for number in range(len(logs.files))]
     brokers = {fact.source.file for fact in logs.facts if not fact.library}
@@ -64,7 +64,7 @@ def _learn(known: dict[_Key, int], anchors: Mapping[_Key, int], shift: int) -> N
 def _anchors(logs: Logs, file: int) -> dict[_Key, int]:
     """Return when a file first says that a generation has begun, and that members have left."""
     found: dict[_Key, int] = {}
-    fenced: set[_Key] = set()
+    returned: set[_Key] = set()
     joined: dict[str, int] = {}
     for fact in logs.facts:
         if fact.source.file != file:
@@ -76,10 +76,10 @@ def _anchors(logs: Logs, file: int) -> dict[_Key, int]:
         key = (fact.group, fact.generation)
         if fact.kind is Kind.GENERATION or fact.kind is Kind.JOINED:
             if fact.instance_id and fact.kind is Kind.JOINED and not joined.get(fact.client):
-                fenced.add(key)  # a static member may have returned to a generation that began long before
+                returned.add(key)  # a static member may have returned to a generation that began long before
             joined[fact.client] = fact.generation
             found.setdefault(key, fact.at_ms)
-    return {key: at_ms for key, at_ms in found.items() if key not in fenced or len(found) == len(fenced)}
+    return {key: at_ms for key, at_ms in found.items() if key not in returned or len(found) == len(returned)}
 
 
 def _next(

@@ -51,7 +51,6 @@ class Kind(StrEnum):
     UNKNOWN_MEMBER = "unknown member"
     POLL_EXCEEDED = "poll exceeded"
     LEAVES = "leaves"
-    COMMIT_FAILED = "commit failed"
     CLIENT_FENCED = "client fenced"
     CLOSED = "closed"
     SETTINGS = "settings"

@@ -19,6 +19,7 @@ BARRIER_MS = 2_000
 """Clients that joined one generation say so within this time. One that says so later has returned to it."""
 
 SILENT_MS = 60_000
+"""What is said of a generation that began longer ago is of another one, or of a member that returns to it."""
 
 LONGEST_SESSION_MS = 120_000
 """For so long a process that was killed stays a member beside the one that replaces it."""
@@ -34,12 +35,11 @@ _ASKING = frozenset((Kind.LEARNED, Kind.ASKED_TO_REJOIN, Kind.LEAVES, Kind.JOINI
 
 @dataclass(slots=True)
 class Member:
-    """A consumer. ``facts``: what its own logs say, in order. ``ids``: its member ids, in order."""
+    """A consumer. ``facts``: what its own logs say, in order. ``settings``: those that they show."""
 
     name: str
     library: str = ""
     instance_id: str = ""
-    ids: list[str] = field(default_factory=list)
     facts: list[Fact] = field(default_factory=list)
     settings: dict[str, str] = field(default_factory=dict)
 
@@ -103,7 +103,8 @@ class Round:
 
     ``began_ms``: the first sign of the round. ``joined_ms``: when all had joined; ``ended_ms``: when the last
     member had its assignment, None if no line shows it. ``members``: the id of each member. ``is_whole``:
-    whether all members are known. ``facts``: those since the round before.
+    whether all members are known. ``facts``: those since the round before; ``own``: those that name the
+    generation. ``since_ms``: when the members of the round before were known.
     """
 
     generation: int
@@ -129,10 +130,6 @@ class Round:
     def until_ms(self) -> int:
         """When it ended, as far as lines show."""
         return self.ended_ms if self.ended_ms is not None else self.known_ms
-
-    def of(self, *kinds: Kind) -> list[Fact]:
-        """Return the facts of some kinds."""
-        return [fact for fact in self.facts if fact.kind in kinds]
 
 
 @dataclass(slots=True)
@@ -206,8 +203,6 @@ def _group(name: str, facts: list[Fact], paths: Sequence[str]) -> GroupLog:
             continue
         member = group.members.setdefault(member_name, Member(member_name))
         member.instance_id = fact.instance_id or member.instance_id
-        if fact.member_id and fact.member_id not in member.ids and names.get(fact.member_id) == member_name:
-            member.ids.append(fact.member_id)
         if fact.library:
             member.library = fact.library
             member.facts.append(fact)

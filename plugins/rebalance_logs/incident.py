@@ -18,7 +18,9 @@ from rebalance_logs.groups import GroupLog, Member
 from rebalance_logs.remedies import POLL_RECORDS
 from rebalance_logs.triggers import Cause, Trigger
 
-LIBRARIES = {"java": "java", "librdkafka": "librdkafka", "kafka-python": "kafka-python"}
+LIBRARIES = ("java", "librdkafka", "kafka-python", "franz-go")
+"""The libraries that scenarios know by the same names."""
+
 SETTINGS = (
     "session.timeout.ms",
     "heartbeat.interval.ms",
@@ -125,7 +127,7 @@ def _member(
     if member.instance_id:
         entry["instance_id"] = member.instance_id
     if member.library in LIBRARIES:
-        entry["client"] = LIBRARIES[member.library]
+        entry["client"] = member.library
     starts = [
         joined[0].at_ms - start.at_ms
         for start in member.starts(-1, member.facts[-1].at_ms if member.facts else 0)

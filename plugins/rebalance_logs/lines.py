@@ -7,7 +7,7 @@ zone are in the zone that the caller names.
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import Any
@@ -27,7 +27,6 @@ _EPOCH = r"(?<![\d.\w-])(?P<epoch>1\d{9})(?:\.(?P<part3>\d{1,9})|(?P<milli>\d{3}
 _CLOCK = r"(?<![\d:])(?P<clock4>\d\d:\d\d:\d\d)[.,](?P<part4>\d{1,9})"
 _TIME = re.compile(f"{_ISO}|{_SYSLOG}|{_EPOCH}|{_CLOCK}")
 _LOGGER = re.compile(r"\s*\((?:org|kafka|io|com)[\w.$]*\)(?: ?\[[^\]]*\])?\s*$")
-_PAIR = re.compile(r'(\w+)=("(?:[^"\\]|\\.)*"|\S*)')
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +40,7 @@ class Clock:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message out of its wrapping. ``time``: the text before it, in which its time is looked for last."""
+    """A message out of its wrapping. ``outer_time``: the times of the wrapping, if the message has none."""
 
     text: str
     outer_time: str = ""
@@ -97,14 +96,6 @@ def time_of(message: Message, until: int, clock: Clock) -> int | None:
         if last is not None:
             return _milliseconds(last, clock)
     return None
-
-
-def times_in(text: str, clock: Clock) -> Iterator[int]:
-    """Yield the times in a text."""
-    for found in _TIME.finditer(text):
-        at_ms = _milliseconds(found, clock)
-        if at_ms is not None:
-            yield at_ms
 
 
 def _milliseconds(found: re.Match[str], clock: Clock) -> int | None:

@@ -43,14 +43,15 @@ _BROKER_REASON = "; client reason: "
 
 @dataclass(slots=True)
 class LogFile:
-    """A file that was read. ``lines``: how many; ``facts``: how many of them said something about a group."""
+    """A file that was read. ``lines``: how many; ``facts``: how many of them said something about a group.
+
+    ``formats``: how many of those each program wrote. ``last_ms``: the latest time among them.
+    """
 
     path: str
     lines: int = 0
     facts: int = 0
     formats: dict[str, int] = field(default_factory=dict)
-    without_time: int = 0
-    first_ms: int | None = None
     last_ms: int | None = None
     problem: str = ""
 
@@ -205,7 +206,7 @@ class _Reader:
         return None
 
     def _stated(
-        self, of: LogFormat, wording: Wording, found: "Any", message: Message, number: int
+        self, of: LogFormat, wording: Wording, found: re.Match[str], message: Message, number: int
     ) -> Fact | None:
         names = _context(of, message.text)
         names.update({name: value for name, value in found.groupdict().items() if value})
@@ -213,11 +214,9 @@ class _Reader:
         if at_ms is None:
             at_ms = self._last_ms
         if at_ms is None:
-            self._file.without_time += 1
             return None
         self._last_ms = at_ms
         file = self._file
-        file.first_ms = at_ms if file.first_ms is None else min(file.first_ms, at_ms)
         file.last_ms = at_ms if file.last_ms is None else max(file.last_ms, at_ms)
         file.formats[of.name] = file.formats.get(of.name, 0) + 1
         group = _clean(names.get("group") or names.get("group2") or "")

@@ -68,14 +68,14 @@ def _of_others(group: GroupLog, name: str) -> int | None:
     return values.pop() if len(values) == 1 else None
 
 
-def trace_of(group: GroupLog, triggers: list[list[Trigger]]) -> Trace:
-    """Return the trace of a group."""
-    events = sorted(_events(group, triggers), key=lambda pair: (pair[0], _RANKS.get(type(pair[1]), 5)))
+def trace_of(group: GroupLog, triggers: list[list[Trigger]]) -> tuple[Trace, int]:
+    """Return the trace of a group, and the time at which it begins, in milliseconds since 1970."""
+    events = sorted(_events(group, triggers), key=_in_order)
     base_ms = min((at_ms for at_ms, _ in events), default=group.from_ms)
     until_ms = max(group.until_ms, *(at_ms for at_ms, _ in events)) if events else group.until_ms
     topics, added = _topics(group, events)
     if added:
-        events = sorted([*events, *added], key=lambda pair: (pair[0], _RANKS.get(type(pair[1]), 5)))
+        events = sorted([*events, *added], key=_in_order)
     last = group.rounds[-1] if group.rounds else None
     started = ev.RunStarted(
         scenario=group.group,
@@ -86,13 +86,20 @@ def trace_of(group: GroupLog, triggers: list[list[Trigger]]) -> Trace:
         measure_from_ms=_measured_from_ms(group) - base_ms,
     )
     ended = ev.RunEnded(group_state="Stable", generation=last.generation if last else 0, messages={})
-    return Trace(
+    trace = Trace(
         (
             ev.TraceEvent(0, started),
             *(ev.TraceEvent(at_ms - base_ms, event) for at_ms, event in events),
             ev.TraceEvent(until_ms - base_ms, ended),
         )
     )
+    return trace, base_ms
+
+
+def _in_order(event: tuple[int, ev.Event]) -> tuple[int, int]:
+    """Return the place of an event: of those of one time, starts come first and ends before assignments."""
+    at_ms, what = event
+    return at_ms, _RANKS.get(type(what), 5)
 
 
 def _measured_from_ms(group: GroupLog) -> int:
@@ -132,11 +139,6 @@ def _topics(
                 began_ms = max((r.began_ms for r in group.rounds if r.known_ms <= at_ms), default=at_ms)
                 added.append((began_ms, ev.PartitionsAdded(topic=topic, partitions=size)))
     return topics, added
-
-
-def base_of_trace(group: GroupLog, triggers: list[list[Trigger]]) -> int:
-    """Return the time of the first event of a group's trace, in milliseconds since 1970."""
-    return min((at_ms for at_ms, _ in _events(group, triggers)), default=group.from_ms)
 
 
 def _events(group: GroupLog, triggers: list[list[Trigger]]) -> Iterator[tuple[int, ev.Event]]:

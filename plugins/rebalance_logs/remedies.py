@@ -13,16 +13,13 @@ POLL_INTERVAL_MS, POLL_RECORDS = 300_000, 500
 
 EAGER = ("range", "roundrobin", "sticky")
 
-_NAMES = {
-    "kafka-python": str.maketrans(".", "_"),
-}
+_NAMES = {"kafka-python": str.maketrans(".", "_")}
 _OTHERS = {
     "kafkajs": {
         "session.timeout.ms": "sessionTimeout",
         "max.poll.interval.ms": "rebalanceTimeout",
         "heartbeat.interval.ms": "heartbeatInterval",
         "partition.assignment.strategy": "partitionAssigners",
-        "max.poll.records": "maxBytesPerPartition",
     },
     "franz-go": {
         "session.timeout.ms": "kgo.SessionTimeout",

@@ -88,7 +88,7 @@ def _group(diagnosis: Diagnosis, places: Sequence[str], zone: tzinfo) -> dict[st
                 "waited_for": [
                     {
                         "member": wait.member,
-                        "seconds": _seconds(wait.until_ms - wait.from_ms),
+                        "seconds": wait.seconds,
                         "why": wait.why,
                     }
                     for wait in waits
@@ -192,9 +192,8 @@ def sentences(diagnosis: Diagnosis, places: Sequence[str], zone: tzinfo) -> Iter
         yield "No round of this group is in these logs."
     else:
         first, last = written(group.from_ms, zone), written(group.until_ms, zone)
-        stopped = sum(stop.until_ms - stop.from_ms for stop in diagnosis.stops)
         cost = (
-            f"{as_text(_seconds(stopped))} partition seconds stood still"
+            f"{as_text(_seconds(diagnosis.stopped_ms))} partition seconds stood still"
             if diagnosis.stops or any(member.is_logged for member in group.members.values())
             else "how long partitions stood still is not shown"
         )
@@ -217,7 +216,7 @@ def _headline(found: Found, diagnosis: Diagnosis) -> str:
     text = f"{found.cause}: {_told(found.cause, found.members)}{where}"
     if found.stopped_ms is None:
         return f"{text}; what it cost is not shown"
-    total = sum(stop.until_ms - stop.from_ms for stop in diagnosis.stops)
+    total = diagnosis.stopped_ms
     share = f", {100 * found.stopped_ms / total:.0f} %" if total else ""
     return f"{text}: {as_text(_seconds(found.stopped_ms))} partition seconds{share}"
 
@@ -252,7 +251,7 @@ def _waited(wait: Wait) -> str:
         "start": "its start",
         "unknown": "a reason that no line shows",
     }
-    return f"waited {as_text(_seconds(wait.until_ms - wait.from_ms))} s for {wait.member}: {words[wait.why]}"
+    return f"waited {as_text(wait.seconds)} s for {wait.member}: {words[wait.why]}"
 
 
 def file_line(file: LogFile, shift_ms: int) -> str:

@@ -81,7 +81,6 @@ class Trigger:
     is_follow_up: bool = False
     returns: bool = False
     restarted: bool = False
-    text: str = ""
 
 
 def triggers_of(group: GroupLog) -> list[list[Trigger]]:
@@ -187,7 +186,7 @@ def _put_together(found: list[Trigger]) -> list[Trigger]:
 
 def _about(group: GroupLog, fact: Fact, cause: Cause) -> Trigger:
     name = group.names.get(fact.member_id, fact.member_id)
-    return Trigger(cause, fact.at_ms, [name] if name else [], [fact.source], text=fact.cause)
+    return Trigger(cause, fact.at_ms, [name] if name else [], [fact.source])
 
 
 def fenced(group: GroupLog, fact: Fact) -> Trigger:
@@ -227,9 +226,7 @@ def _of_reason(group: GroupLog, fact: Fact, this: Round, before: Round | None) -
     cause, confidence, follows = found
     written = _MEMBER.search(fact.text)
     names = [group.names.get(written[1], written[1])] if written else []
-    return [
-        Trigger(cause, fact.at_ms, names, [fact.source], confidence, is_follow_up=follows, text=fact.cause)
-    ]
+    return [Trigger(cause, fact.at_ms, names, [fact.source], confidence, is_follow_up=follows)]
 
 
 def _meaning(fact: Fact, this: Round, before: Round | None) -> tuple[Cause, Confidence, bool] | None:

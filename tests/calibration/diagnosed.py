@@ -49,9 +49,9 @@ def line(scenario: str, client: str, strategy: str = "range") -> str:
         f"{c.cause} {','.join(c.members)} ({c.confidence})" for c in found.causes if c.stopped_ms is not None
     ]
     is_right = bool(found.causes) and found.causes[0].cause in DONE[scenario]
-    stopped_s = sum(stop.until_ms - stop.from_ms for stop in found.stops) / 1_000
     verdict = "right" if is_right else "wrong"
-    return f"{verdict:5} {scenario:9} {client:15} {stopped_s:6.1f} of {true_s:6.1f} s  {'; '.join(causes)}"
+    stopped = f"{found.stopped_ms / 1_000:6.1f} of {true_s:6.1f} s"
+    return f"{verdict:5} {scenario:9} {client:15} {stopped}  {'; '.join(causes)}"
 
 
 def main(arguments: list[str]) -> None:

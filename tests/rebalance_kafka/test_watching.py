@@ -100,8 +100,28 @@ def test_a_command_that_watches_nothing_is_refused(lab):
 def test_brokers_that_are_gone_are_waited_for(lab, tmp_path):
     trace = tmp_path / "t.jsonl"
     answer = lab(
-        "watch", "--bootstrap-server", "127.0.0.1:1", "--group", "g", "--for", "200ms", "--every", "100ms"
+        "watch",
+        "--bootstrap-server",
+        "127.0.0.1:1",
+        "--group",
+        "g",
+        "--for",
+        "200ms",
+        "--every",
+        "100ms",
+        "--trace",
+        trace,
     )
     assert (answer.status, answer.out) == (0, "")
     assert "trying again" in answer.err
     assert not trace.exists()
+
+
+def test_requests_are_counted_for_the_pause_between_groups():
+    async def counted():
+        async with broker() as kafka, AdminClient(places_of(kafka.address, "here")) as admin:
+            assert admin.sent == 0
+            await admin.groups()
+            assert admin.sent == 2  # the brokers, and the groups of the one
+
+    run(counted())

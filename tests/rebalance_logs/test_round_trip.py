@@ -36,10 +36,6 @@ def causes_of(found):
     return {each.cause: set(each.members) for each in found.causes if each.stopped_ms is not None}
 
 
-def stopped(found):
-    return sum(stop.until_ms - stop.from_ms for stop in found.stops)
-
-
 @pytest.fixture(scope="module")
 def run_of():
     runs = {}
@@ -62,7 +58,7 @@ def test_causes_and_stopped_time_are_those_of_the_run(name, strategy, without, r
     true_ms = History(run.trace).stops.stopped_ms
     # when a process was killed is known to a heartbeat interval of three seconds
     killed = Cause.SESSION_EXPIRED in TRUTH[name]
-    assert stopped(found) == pytest.approx(true_ms, rel=0.01, abs=3_000 * 4 if killed else 100)
+    assert found.stopped_ms == pytest.approx(true_ms, rel=0.01, abs=3_000 * 4 if killed else 100)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

@@ -86,9 +86,10 @@ async def _watch(
             try:
                 names = await _names(admin) if groups is None else groups
                 for name in names:
+                    before = admin.sent
                     await _look(admin, name, watched, several=len(names) > 1)
                     if len(names) > 1:
-                        await asyncio.sleep(3 / MOST_REQUESTS)
+                        await asyncio.sleep((admin.sent - before) / MOST_REQUESTS)
                 is_lost = False
             except ProtocolError as error:
                 if not is_lost:

@@ -51,6 +51,11 @@ class AdminClient:
     async def __aexit__(self, *error: object) -> None:
         await self._links.close()
 
+    @property
+    def sent(self) -> int:
+        """The number of requests that were sent so far."""
+        return self._last_id
+
     # --- requests
 
     async def metadata(self, topics: Sequence[str] | None = None) -> m.MetadataResponse:

@@ -499,4 +499,5 @@ def _elected(node: int, coordinator: Coordinator, group_id: str) -> ev.Coordinat
 
 
 def _kind_of_commits(client: str) -> str:
+    """Return the kind of a client's commits in the log. Their latencies follow from it."""
     return f"commits of {client}"
