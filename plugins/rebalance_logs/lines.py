@@ -123,10 +123,13 @@ def _of_calendar(found: re.Match[str], clock: Clock) -> int:
 
 
 def _zone(text: str | None, default: tzinfo) -> tzinfo:
+    text = (text or "").strip()
     if not text:
         return default
-    text = text.strip()
-    if text in ("Z", "UTC"):
-        return UTC
-    hours, minutes = int(text[1:3]), int(text[-2:])
-    return timezone((-1 if text[0] == "-" else 1) * timedelta(hours=hours, minutes=minutes))
+    return UTC if text in ("Z", "UTC") else offset(text)
+
+
+def offset(text: str) -> tzinfo:
+    """Return the zone of a distance from UTC: ``+02:00`` or ``+0200``."""
+    minutes = int(text[1:3]) * 60 + int(text[-2:])
+    return timezone(timedelta(minutes=-minutes if text[0] == "-" else minutes))

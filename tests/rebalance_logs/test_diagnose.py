@@ -121,6 +121,7 @@ def test_nothing_found_is_an_answer(tmp_path):
             "--group: found 'other', expected a group of these logs: payments",
         ),
         ([LOGS / "java-killed", "--timezone", "Mars"], "--timezone: found 'Mars'"),
+        ([LOGS / "java-killed", "--timezone", "+99:00"], "--timezone: found '+99:00'"),
         ([LOGS / "java-killed", "--from", "noon"], "--from: found 'noon'"),
         ([LOGS / "java-killed", "--shift", "x=2s"], "--shift: found 'x=2s'"),
     ],

@@ -1,7 +1,7 @@
 """``rebalance-lab diagnose``: what happened to a group, from logs."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -110,13 +110,13 @@ def zone_of(text: str, where: str) -> tzinfo:
     import re
     from zoneinfo import ZoneInfo
 
+    from rebalance_logs.lines import offset
+
     if text.upper() in ("UTC", "Z"):
         return UTC
-    distance = re.fullmatch(r"([+-])(\d\d):?(\d\d)", text)
-    if distance is not None:
-        minutes = int(distance[2]) * 60 + int(distance[3])
-        return timezone(timedelta(minutes=-minutes if distance[1] == "-" else minutes))
     try:
+        if re.fullmatch(r"[+-]\d\d:?\d\d", text):
+            return offset(text)
         return ZoneInfo(text)
     except (ValueError, OSError, KeyError):
         raise InputError(where, repr(text), "UTC, a name such as Europe/Berlin, or +02:00") from None
