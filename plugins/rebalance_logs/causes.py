@@ -1,7 +1,7 @@
 """The causes of a group's rebalances in order of what they cost, with evidence and how sure each is."""
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from itertools import pairwise, zip_longest
@@ -23,6 +23,9 @@ from rebalance_logs.triggers import RANK, Cause, Confidence, Trigger, fenced, tr
 
 SLOW_MS = 3_000
 """A round that waits longer for the batch of one member than an interval of heartbeats is told as such."""
+
+DELAY_MS = 1_000
+"""An empty group in which the first round takes longer than this waits for more members."""
 
 AT_ONCE, AT_ONCE_MS = 3, 3_000
 """So many members whose sessions expire within an interval of heartbeats have one cause."""
@@ -53,6 +56,14 @@ class Stop(NamedTuple):
 
     partition: TopicPartition
     owner: str
+    from_ms: int
+    until_ms: int
+
+
+class Held(NamedTuple):
+    """A part of a round in which it waited for one thing, which is a cause by itself."""
+
+    trigger: Trigger
     from_ms: int
     until_ms: int
 
@@ -284,26 +295,27 @@ def _causes(
     stops: list[Stop],
 ) -> list[Found]:
     resolved = _resolved(triggers)
-    slow = {id(r): _slow_wait(r, ws) for r, ws in zip(group.rounds, waits, strict=True)}
-    start, found = _sorted_by_cause(group, resolved, loose, slow)
+    held = [_held(group, this, of_round) for this, of_round in zip(group.rounds, waits, strict=True)]
+    start, found = _sorted_by_cause(group, resolved, loose, held)
     if stops or any(member.is_logged for member in group.members.values()):
         for cause in found.values():
             cause.stopped_ms = 0
-        measured = [[] if start.triggers else of_round for of_round in resolved[:1]] + resolved[1:]
+        measured = [[] if start else of_round for of_round in resolved[:1]] + resolved[1:]
         for stop in stops:
-            _count(group, measured, loose, slow, found, stop)
-    for cause in found.values():
-        cause.remedies = remedies_of(group, cause.cause, cause.members, cause.triggers)
-    every = [*found.values(), *([start] if start.triggers else [])]
+            _count(group, measured, loose, held, found, stop)
+    every = [*found.values(), *start.values()]
     for cause in every:
         cause.evidence = list(_best(cause.triggers))[:MOST_EVIDENCE]
+        if cause is not start.get(Cause.MEMBER_JOINED):
+            cause.remedies = remedies_of(group, cause.cause, cause.members, cause.triggers)
     lengths = {r.generation: r.until_ms - r.began_ms for r in group.rounds}
 
     def cost(cause: Found) -> tuple[int, int]:
         """The stopped time; where it is not known, the time of rounds. The start of the group is last."""
         if cause.stopped_ms is not None:
             return cause.stopped_ms, 0
-        return -1, -1 if cause is start else sum(lengths[number] for number in cause.generations)
+        started = any(cause is each for each in start.values())
+        return -1, -1 if started else sum(lengths[number] for number in cause.generations)
 
     return sorted(every, key=cost, reverse=True)
 
@@ -312,18 +324,19 @@ def _sorted_by_cause(
     group: GroupLog,
     resolved: list[list[Trigger]],
     loose: Sequence[Trigger],
-    slow: Mapping[int, Wait | None],
-) -> tuple[Found, dict[Cause, Found]]:
-    """Return the start of the group, which is not measured, and all other triggers by their causes."""
-    start = Found(Cause.MEMBER_JOINED)
+    held: Sequence[Held | None],
+) -> tuple[dict[Cause, Found], dict[Cause, Found]]:
+    """Return the causes of the start of the group, which is not measured, and all others."""
+    start: dict[Cause, Found] = {}
     found: dict[Cause, Found] = {}
     for position, (this, of_round) in enumerate(zip(group.rounds, resolved, strict=True)):
         starts = position == 0 and this.was_empty and all(t.cause is Cause.MEMBER_JOINED for t in of_round)
+        of_this = start if starts and of_round else found
         for trigger in of_round:
-            _add(start if starts else _of(found, trigger.cause), trigger, this.generation)
-        wait = slow[id(this)]
+            _add(_of(of_this, trigger.cause), trigger, this.generation)
+        wait = held[position]
         if wait is not None:
-            _add(_of(found, Cause.SLOW_BATCH), _of_wait(group, this, wait), this.generation)
+            _add(_of(of_this, wait.trigger.cause), wait.trigger, this.generation)
     for trigger in loose:
         _add(_of(found, trigger.cause), trigger, None)
     return start, found
@@ -359,15 +372,48 @@ def _add(found: Found, trigger: Trigger, generation: int | None) -> None:
         found.triggers.append(trigger)
 
 
-def _slow_wait(this: Round, waits: Sequence[Wait]) -> Wait | None:
+def _held(group: GroupLog, this: Round, waits: Sequence[Wait]) -> Held | None:
+    """Return what held a round up: a slow batch, a member that never came back, or the initial delay."""
+    if this.was_empty:
+        return _initial_delay(group, this)
+    expired = [
+        fact for fact in this.facts if fact.kind is Kind.PENDING_EXPIRED and fact.at_ms > this.began_ms
+    ]
     for wait in waits:
-        if (
-            wait.why in ("batch", "callback")
-            and wait.until_ms - wait.from_ms >= SLOW_MS
-            and not this.was_empty
-        ):
-            return wait
+        if wait.why in ("batch", "callback") and wait.until_ms - wait.from_ms >= SLOW_MS:
+            learned_ms = wait.from_ms + min(SLOW_MS, wait.until_ms - wait.from_ms)
+            return Held(_of_wait(group, this, wait), learned_ms, wait.until_ms)
+        if expired and wait.until_ms == expired[-1].at_ms:
+            sources = [fact.source for fact in expired]
+            trigger = Trigger(Cause.NO_HEARTBEAT, wait.from_ms, [wait.member], sources)
+            return Held(trigger, wait.from_ms, wait.until_ms)
     return None
+
+
+def _initial_delay(group: GroupLog, this: Round) -> Held | None:
+    """Return the wait of a coordinator for more members of an empty group. Nothing else delays its round.
+
+    Without lines of the coordinator, the group was empty if it is its first generation.
+    """
+    if this.joined_ms is None or group.is_consumer_protocol:
+        return None
+    joined_ms = this.joined_ms
+    empty = [fact for fact in this.facts if fact.kind is Kind.EMPTY]
+    began = [
+        fact
+        for fact in this.facts
+        if fact.kind is Kind.ROUND_BEGAN
+        and (fact.at_ms >= empty[-1].at_ms if empty else fact.generation == 0)
+    ]
+    if not began and (group.has_broker or this.generation != 1):
+        return None
+    first = (began or [f for f in this.facts if f.kind is Kind.JOINING])[:1]
+    from_ms = first[0].at_ms if first else this.began_ms
+    if joined_ms - from_ms < DELAY_MS:
+        return None
+    sources = [fact.source for fact in (*first, this.own[0])]
+    sure = Confidence.HIGH if began else Confidence.MEDIUM
+    return Held(Trigger(Cause.INITIAL_DELAY, from_ms, [], sources, sure), from_ms, joined_ms)
 
 
 def _of_wait(group: GroupLog, this: Round, wait: Wait) -> Trigger:
@@ -381,11 +427,11 @@ def _count(
     group: GroupLog,
     resolved: list[list[Trigger]],
     loose: Sequence[Trigger],
-    slow: Mapping[int, Wait | None],
+    held: Sequence[Held | None],
     found: dict[Cause, Found],
     stop: Stop,
 ) -> None:
-    """Add a stop to its cause; what a round waited for a slow batch to that."""
+    """Add a stop to its cause; the part in which a round was held up to what held it."""
     first, end = (
         bisect_right(group.rounds, at_ms, key=lambda r: r.known_ms)
         for at_ms in (stop.from_ms, stop.until_ms + NEAR_MS)
@@ -397,12 +443,11 @@ def _count(
     positions = range(max(first, 1) if starts else first, end)
     rest_ms = stop.until_ms - stop.from_ms
     for position in positions:
-        wait = slow[id(group.rounds[position])]
+        wait = held[position]
         if wait is not None:
-            learned_ms = max(stop.from_ms, wait.from_ms + min(SLOW_MS, wait.until_ms - wait.from_ms))
-            waited_ms = max(0, min(stop.until_ms, wait.until_ms) - learned_ms)
-            if waited_ms:
-                _pay(_of(found, Cause.SLOW_BATCH), waited_ms)
+            waited_ms = min(stop.until_ms, wait.until_ms) - max(stop.from_ms, wait.from_ms)
+            if waited_ms > 0:
+                _pay(_of(found, wait.trigger.cause), waited_ms)
                 rest_ms -= waited_ms
     trigger = _responsible(group, resolved, loose, positions, stop)
     if trigger is not None:

@@ -30,6 +30,7 @@ _OF_GENERATIONS = frozenset(
     (Kind.JOINED, Kind.GENERATION, Kind.SYNCED, Kind.COMPUTED, Kind.ASSIGNED_BY_LEADER, Kind.EPOCH)
 )
 _REMOVALS = frozenset((Kind.FAILED, Kind.LEFT, Kind.TOO_SLOW, Kind.PENDING_EXPIRED))
+_WAITED_FOR = frozenset((Kind.FAILED, Kind.LEFT_BEHIND, Kind.TOO_SLOW, Kind.PENDING_EXPIRED))
 _ASKING = frozenset((Kind.LEARNED, Kind.ASKED_TO_REJOIN, Kind.LEAVES, Kind.JOINING, Kind.LEFT, Kind.FAILED))
 
 
@@ -512,7 +513,7 @@ def waits_of(group: GroupLog, this: Round) -> list[Wait]:
         if member is not None and asked:
             at_ms = asked[-1].at_ms
             joins.append(Wait(name, this.began_ms, at_ms, _why(member, this, at_ms)))
-    removed = [fact for fact in this.facts if fact.kind in (Kind.FAILED, Kind.LEFT_BEHIND, Kind.TOO_SLOW)]
+    removed = [fact for fact in this.facts if fact.kind in _WAITED_FOR]
     late = [fact for fact in removed if fact.at_ms > this.began_ms]
     if late and late[-1].at_ms >= max((wait.until_ms for wait in joins), default=this.began_ms):
         names = (

@@ -109,8 +109,22 @@ def _settings(
     if cause is Cause.INSTANCE_SHARED:
         return [("group.instance.id", "another one for each process")]
     if cause is Cause.INITIAL_DELAY:
-        return [("group.initial.rebalance.delay.ms", "0")]
+        return [("group.initial.rebalance.delay.ms", str(_apart_ms(group, triggers)))]
     return []
+
+
+def _apart_ms(group: GroupLog, triggers: Sequence[Trigger]) -> int:
+    """Return the delay in which all members would have come that came in the delay that was."""
+    found = [0]
+    for trigger in triggers:
+        this = next(r for r in group.rounds if trigger.at_ms <= r.known_ms)
+        came = [
+            fact.at_ms
+            for fact in this.facts
+            if fact.kind in (Kind.JOINS_NEW, Kind.JOINS_KNOWN, Kind.JOINING) and fact.at_ms >= trigger.at_ms
+        ]
+        found.append(max(came, default=trigger.at_ms) - trigger.at_ms)
+    return -(-max(found) // 500) * 500
 
 
 def _of_batches(

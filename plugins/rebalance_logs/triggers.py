@@ -45,6 +45,17 @@ RANK = {Confidence.LOW: 0, Confidence.MEDIUM: 1, Confidence.HIGH: 2}
 RETURN_MS = 600_000
 """A member that was removed and joins again within this time has come back."""
 
+SESSIONS_MS = (45_000, 10_000, 30_000)
+"""Sessions of clients whose settings are not known: the defaults of libraries, the most frequent first."""
+
+NEW_MEMBER_MS = 300_000
+"""A new member that waits in a round has no session yet. The coordinator gives it up after this time."""
+
+REAPED_MS = 500
+"""Coordinators look so often for what has expired, and a little less."""
+
+_ARRIVALS = frozenset((Kind.JOINS_KNOWN, Kind.JOINS_NEW, Kind.REPLACED, Kind.ROUND_BEGAN))
+
 FOLLOWS_MS = 10_000
 """The second round of a cooperative rebalance begins within this time after the first."""
 
@@ -135,7 +146,6 @@ _ENDS = {Cause.MEMBER_LEFT, Cause.SESSION_EXPIRED, Cause.POLL_INTERVAL, Cause.ST
 
 
 _SAID = {
-    Kind.FAILED: Cause.SESSION_EXPIRED,
     Kind.TOO_SLOW: Cause.SLOW_BATCH,
     Kind.RESUBSCRIBED: Cause.SUBSCRIPTION,
     Kind.JOINS_KNOWN: Cause.MEMBER_JOINED,
@@ -157,6 +167,8 @@ def _said(group: GroupLog, this: Round, before: Round | None) -> list[Trigger]:
             continue
         if fact.kind is Kind.ROUND_BEGAN:
             found += _of_reason(group, fact, this, before)
+        elif fact.kind is Kind.FAILED:
+            found.append(_about(group, fact, _of_failure(group, fact, before)))
         elif fact.kind in _SAID or (fact.kind is Kind.JOINS_NEW and fact.instance_id):
             found.append(_about(group, fact, _SAID.get(fact.kind, Cause.MEMBER_JOINED)))
         elif fact.kind is Kind.LEFT:
@@ -187,6 +199,32 @@ def _put_together(found: list[Trigger]) -> list[Trigger]:
 def _about(group: GroupLog, fact: Fact, cause: Cause) -> Trigger:
     name = group.names.get(fact.member_id, fact.member_id)
     return Trigger(cause, fact.at_ms, [name] if name else [], [fact.source])
+
+
+def _of_failure(group: GroupLog, fact: Fact, before: Round | None) -> Cause:
+    """Return how a member ended that a coordinator removed: its session began with its join, or later.
+
+    It never sent a heartbeat if it was removed a session after the only round in which it was, or after
+    the time for new members.
+    """
+    name = group.names.get(fact.member_id, "")
+    own = [
+        other
+        for other in group.between(group.from_ms - 1, fact.at_ms - 1)
+        if fact.member_id
+        and (other.member_id == fact.member_id or f"dding new member {fact.member_id}" in other.text)
+    ]
+    if not any(f.kind in _ARRIVALS for f in own):
+        return Cause.SESSION_EXPIRED
+    rounds = [r for r in group.rounds if own[0].at_ms <= r.known_ms < fact.at_ms]
+    if not rounds:
+        waited_ms = fact.at_ms - own[-1].at_ms
+        return Cause.NO_HEARTBEAT if 0 <= waited_ms - NEW_MEMBER_MS <= REAPED_MS else Cause.SESSION_EXPIRED
+    last_ms = max(rounds[0].until_ms, own[-1].at_ms)
+    known_ms = group.members[name].setting_ms("session.timeout.ms") if name in group.members else None
+    sessions_ms = SESSIONS_MS if known_ms is None else (known_ms,)
+    is_silent = any(0 <= fact.at_ms - last_ms - session_ms <= REAPED_MS for session_ms in sessions_ms)
+    return Cause.NO_HEARTBEAT if rounds == [before] and is_silent else Cause.SESSION_EXPIRED
 
 
 def fenced(group: GroupLog, fact: Fact) -> Trigger:

@@ -126,6 +126,9 @@ def _of_broker(trace: Trace) -> Iterator[tuple[str, int, str]]:
                     f"{prefix} Assignment received from leader x for group {event.group} for generation"
                     f" {event.generation}. The group has 3 members, 0 of which are static.",
                 )
+            if event.after == "Empty":
+                empty = f"{prefix} Group {event.group} with generation {event.generation} is now empty."
+                yield "broker", at_ms, empty
         elif isinstance(event, ev.GenerationStarted):
             leader = event.leader
             yield (

@@ -8,6 +8,46 @@ from tests.rebalance_logs.test_round_trip import diagnosis
 
 LOGS = DATA / "logs"
 
+IDS = {name: f"{name}-{number}aaaaaaa-1111-2222-3333-444444444444" for number, name in enumerate("abc")}
+
+
+def written(tmp_path, *lines):
+    """Write the log of a broker: seconds and messages, in which ``{a}`` is the id of the member ``a``."""
+    path = tmp_path / "server.log"
+    texts = [
+        f"[2026-03-01 10:{int(at // 60):02}:{at % 60:06.3f}] INFO [GroupCoordinator 3]: {text.format(**IDS)}"
+        for at, text in lines
+    ]
+    path.write_text("".join(line.replace(".", ",", 1) + "\n" for line in texts))
+    return tmp_path
+
+
+PREPARING = "Preparing to rebalance group pay in state PreparingRebalance with old generation {} (reason: {})"
+
+
+def round_of(old, reason, began, joined):
+    """Return the lines of a round of the group."""
+    number = old + 1
+    return [
+        (began, PREPARING.format(old, reason)),
+        (joined, f"Stabilized group pay generation {number} with 2 members"),
+        (joined + 0.05, f"Assignment received from leader {{a}} for group pay for generation {number}."),
+    ]
+
+
+def adding(name):
+    return f"Adding new member {{{name}}} with group instance id null; client reason: not provided"
+
+
+def joins(name):
+    return (
+        f"Pending dynamic member with id {{{name}}} joins group pay in Stable state. Adding to the group now."
+    )
+
+
+FAILED = "Member {{{}}} in group pay has failed, removing it from the group"
+START = round_of(0, adding("a"), 0, 3.0)
+
 
 def lengths(found):
     return [(each.generation, each.until_ms - each.began_ms) for each in found.group.rounds]
@@ -21,6 +61,7 @@ def test_old_brokers_give_rounds_and_reasons_and_no_stopped_time():
         (Cause.MEMBER_LEFT, ["c-2"], [3]),
         (Cause.SESSION_EXPIRED, ["c-1"], []),
         (Cause.MEMBER_JOINED, ["c-1"], [1]),
+        (Cause.INITIAL_DELAY, [], [1]),
     ]
     assert {each.stopped_ms for each in old.causes} == {None}
 
@@ -36,3 +77,64 @@ def test_epochs_of_the_consumer_protocol_are_rounds_with_owners():
     assert first.stopped_ms == pytest.approx(2 * (45_000 - 1_500 + 2_104), abs=10)
     assert second.stopped_ms == pytest.approx(8_000, abs=10)
     assert [(r.setting, r.of) for r in first.remedies] == [("consumer.session.timeout.ms", "broker")]
+
+
+def test_the_wait_for_more_members_of_an_empty_group_is_its_initial_delay(tmp_path):
+    first = [(0.0, joins("a")), *START, (1.2, joins("b"))]
+    found = diagnosis(written(tmp_path, *sorted(first)))
+    (delay,) = [each for each in found.causes if each.cause is Cause.INITIAL_DELAY]
+    assert (delay.members, delay.generations, delay.stopped_ms) == ([], [1], None)
+    assert [(r.setting, r.of, r.value) for r in delay.remedies] == [
+        ("group.initial.rebalance.delay.ms", "broker", "1500")
+    ]
+
+
+def test_a_round_that_waits_for_a_batch_has_no_initial_delay(tmp_path):
+    second = round_of(7, adding("b"), 60, 65)  # nobody says that the group was empty
+    assert Cause.INITIAL_DELAY not in {
+        each.cause for each in diagnosis(written(tmp_path, *second, (60, joins("b")))).causes
+    }
+
+
+@pytest.mark.parametrize(
+    ("session", "ends"),
+    [(45, Cause.NO_HEARTBEAT), (10, Cause.NO_HEARTBEAT), (27, Cause.SESSION_EXPIRED)],
+)
+def test_a_member_that_fails_a_session_after_its_join_never_sent_a_heartbeat(session, ends, tmp_path):
+    new = [(60.0, joins("b")), *round_of(1, adding("b"), 60.001, 62)]
+    failed = 62.05 + session + 0.2
+    removed = round_of(2, "removing member {b} on heartbeat expiration", failed, failed + 1)
+    found = diagnosis(
+        written(tmp_path, (0.0, joins("a")), *START, *new, (failed, FAILED.format("b")), *removed)
+    )
+    assert [each.cause for each in found.causes if 3 in each.generations] == [ends]
+    assert {tuple(each.members) for each in found.causes if each.cause is ends} == {("b",)}
+
+
+def test_a_member_that_was_in_two_rounds_has_sent_heartbeats(tmp_path):
+    new = [(60.0, joins("b")), *round_of(1, adding("b"), 60.001, 62)]
+    third = [(80.0, joins("c")), *round_of(2, adding("c"), 80.001, 82)]
+    failed = 62.05 + 45.2
+    removed = round_of(3, "removing member {b} on heartbeat expiration", failed, failed + 1)
+    lines = [(0.0, joins("a")), *START, *new, *third, (failed, FAILED.format("b")), *removed]
+    found = diagnosis(written(tmp_path, *lines))
+    assert [each.cause for each in found.causes if 4 in each.generations] == [Cause.SESSION_EXPIRED]
+
+
+def test_a_round_that_waits_for_a_member_that_never_came_back_with_its_id_says_so(tmp_path):
+    expired = "Pending member {c} in group pay has been removed after session timeout expiration."
+    second = round_of(1, adding("b"), 60.001, 105)
+    found = diagnosis(
+        written(
+            tmp_path,
+            (0.0, joins("a")),
+            *START,
+            (60.0, joins("b")),
+            second[0],
+            (104.999, expired),
+            *second[1:],
+        )
+    )
+    (silent,) = [each for each in found.causes if each.cause is Cause.NO_HEARTBEAT]
+    assert (silent.members, silent.generations) == (["c"], [2])
+    assert [[(wait.member, wait.why) for wait in waits] for waits in found.waits] == [[], [("c", "session")]]

@@ -109,3 +109,17 @@ def test_two_processes_with_one_instance_id_are_named_without_a_round(tmp_path):
     fenced = f"{where} The group instance id Optional[x] has been fenced by another instance"
     run.lines[name].append((60_000, fenced))
     assert causes_of(diagnosis(run.write(tmp_path))) == {Cause.INSTANCE_SHARED: {name}}
+
+
+def test_an_empty_group_that_starts_again_stands_still_for_its_initial_delay(tmp_path):
+    names = ["a", "b", "c"]
+    back = found(
+        tmp_path,
+        *({"at": "40s", "leave": name} for name in names),
+        *({"at": "50s", "restart": name} for name in names),
+        config=DOCUMENT["config"] | {"group.initial.rebalance.delay.ms": "3s"},
+    )
+    # six partitions wait for two delays: members that join in the first make the coordinator wait once more
+    assert cost(back, Cause.INITIAL_DELAY) == pytest.approx(6 * 2 * 3_000, abs=200)
+    (delay,) = [each for each in back.causes if each.cause is Cause.INITIAL_DELAY and each.stopped_ms]
+    assert {(r.setting, r.of) for r in delay.remedies} == {("group.initial.rebalance.delay.ms", "broker")}
