@@ -27,7 +27,7 @@ from rebalance_lab.verdicts.rule import (
     order,
 )
 from rebalance_lab.verdicts.words import listed_names
-from rebalance_spark.gains import Floats, Gains, Numbers, Typical, gains, typical
+from rebalance_spark.gains import Change, Floats, Gains, Numbers, gains, total, typical
 from rebalance_spark.groups import DRAW, REPAIRS
 from rebalance_spark.parts import Subjects
 from rebalance_spark.stored import NO_ROW, Figures2D, Scored, encoded
@@ -36,6 +36,17 @@ Pairs: TypeAlias = tuple[Floats, Floats, Numbers, int]
 """The figures of two strategies, the number of the subject of each pair, and the number of subjects."""
 
 BY_COUNT, BY_RATE = "imbalance", "weighted_imbalance"
+
+ADDITIVE = (
+    "stopped_partition_seconds",
+    "unowned_partition_seconds",
+    "moved_partitions",
+    "duplicate_records",
+    "lag_record_seconds",
+    "rounds",
+    "messages",
+)
+"""Metrics of which a day has the sum of its scenarios."""
 
 RULE = (
     "A {subject} switches to a strategy that is known to be better in {metrics} (signed-rank test of its"
@@ -70,7 +81,9 @@ class Advice:
     ``worse`` maps an advised strategy to the other metrics that are worse in the scenarios of the subjects
     that switch to it. ``counted`` are the subjects without rates: `BY_COUNT` decides about them in place of
     `BY_RATE`. ``holds`` says for each subject under which values of a column the same is advised, if it was
-    asked for.
+    asked for. ``second`` is the number of the strategy that is advised without the one that is: that of
+    today, unless several are known to be better. ``per_day`` has how often a day what happens in a scenario
+    happens to each subject, NaN where it is not known, if it was given.
     """
 
     baseline: str
@@ -86,7 +99,9 @@ class Advice:
     worse: Mapping[str, Sequence[str]]
     counted: Sequence[str]
     rate: float
+    second: npt.NDArray[np.int64]
     holds: Sequence[str] = ()
+    per_day: Floats | None = None
 
     @property
     def switches(self) -> list[tuple[str, int]]:
@@ -95,9 +110,19 @@ class Advice:
         found = [(name, int(count)) for name, count in zip(self.strategies, counts, strict=True) if count]
         return sorted((f for f in found if f[0] != self.baseline), key=lambda each: -each[1])
 
-    def change(self, strategy: str, metric: str) -> Typical:
+    def change(self, strategy: str, metric: str) -> Change:
         """Return the change over the subjects that switch to a strategy, NaN without figures."""
         return typical(self.changes[metric], self.chosen == self.strategies.index(strategy))
+
+    @property
+    def per_day_metrics(self) -> list[str]:
+        """The metrics that decide of which a day has the sum."""
+        return [metric for metric in self.metrics if metric in ADDITIVE and metric in self.changes]
+
+    def change_per_day(self, metric: str) -> Change:
+        """Return the change of a day over all subjects that switch."""
+        assert self.per_day is not None
+        return total(self.changes[metric], self.per_day, self.is_switching)
 
     @property
     def decisive(self) -> list[str]:
@@ -197,6 +222,8 @@ def advise(
     possible = discoveries(tests.chances, rate)
     chosen = _chosen(possible, middles, today)
     each_alone = [differences(costs[m], costs[m][:, [today]]) for m in deciding]
+    rest = possible.copy()
+    rest[np.arange(size), chosen] = False
     agree = rows & (_chosen(_dominates(each_alone), costs, today) == chosen[numbers])
     scenarios = np.bincount(numbers[rows], minlength=size)
     few = scenarios < FEWEST_PAIRS
@@ -232,6 +259,7 @@ def advise(
         worse,
         [name for name, is_counted in zip(subjects.names, counted, strict=True) if is_counted],
         rate,
+        _chosen(rest, middles, today),
     )
 
 
@@ -404,7 +432,7 @@ def advice_table(scored: Scored, advice: Advice) -> pa.Table:
 
     The columns that the scores have from the workload follow its name, if they have one value for each. The
     repaired rows of its scenarios are summed. Switches are first, those with the greatest gain in the first
-    metric that decides on top.
+    metric that decides on top: the gain of a day, if it is known how often its scenarios happen.
     """
     subjects = advice.subjects
     names = np.array(scored.strategies, dtype=object)
@@ -417,6 +445,10 @@ def advice_table(scored: Scored, advice: Advice) -> pa.Table:
         "today": [advice.baseline] * len(subjects.names),
         "strategy": names[advice.chosen].tolist(),
         "reason": advice.reasons,
+        "runner_up": [
+            scored.strategies[second] if switches else None
+            for second, switches in zip(advice.second.tolist(), advice.is_switching.tolist(), strict=True)
+        ],
         "p": pa.array(advice.chances, from_pandas=True),
         **({"holds": list(advice.holds)} if advice.holds else {}),
     }
@@ -424,7 +456,14 @@ def advice_table(scored: Scored, advice: Advice) -> pa.Table:
         ends = {"low": change.low, "high": change.high} if metric in advice.decisive else {}
         for name, values in {"change": change.means, **ends}.items():
             columns[f"{metric}_{name}"] = pa.array(values, from_pandas=True)
-    greatest = -np.abs(np.nan_to_num(advice.changes[advice.metrics[0]].means))
+    first = advice.changes[advice.metrics[0]].means
+    if advice.per_day is not None:
+        columns["times_per_day"] = pa.array(advice.per_day, from_pandas=True)
+        for metric in advice.per_day_metrics:
+            values = advice.changes[metric].means * advice.per_day
+            columns[f"{metric}_change_per_day"] = pa.array(values, from_pandas=True)
+        first = first * advice.per_day if advice.metrics[0] in ADDITIVE else first
+    greatest = -np.abs(np.nan_to_num(first))
     return pa.table(columns).take(pa.array(np.lexsort((greatest, ~advice.is_switching))))
 
 

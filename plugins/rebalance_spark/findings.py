@@ -26,7 +26,7 @@ from rebalance_spark.advising import (
 from rebalance_spark.choices import CHANCE, Status
 from rebalance_spark.groups import REPAIRED, REPAIRS
 from rebalance_spark.paired import Difference, comparable, completed_by_all, difference
-from rebalance_spark.parts import GROUP, Subjects, parts_of, subjects_of
+from rebalance_spark.parts import GROUP, Subjects, parts_of, subjects_of, times_per_day
 from rebalance_spark.starts import about_starts
 from rebalance_spark.stored import NO_ROW, Figures2D, Scored, check_paired
 
@@ -86,8 +86,9 @@ class Question:
     switches. ``per``: the column with the subjects of decisions, as for `parts.subjects_of`. ``by``: the
     name and the value of each scenario by which there are parts. ``rate``: the greatest expected share of
     switches that are due to chance. ``across``: a column with values under which decisions should hold, such
-    as the time of a batch. The defaults of ``balance`` and
-    ``deciding`` are those of `balance_of` and `deciding_of`.
+    as the time of a batch. ``per_day``: how often a day what happens in a scenario happens to its group, a
+    number or a column with it. The defaults of ``balance`` and ``deciding`` are those of `balance_of` and
+    `deciding_of`.
     """
 
     balance: str | None = None
@@ -97,6 +98,7 @@ class Question:
     by: tuple[str, Sequence[Any]] | None = None
     rate: float = CHANCE / 100
     across: str = ""
+    per_day: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -448,6 +450,8 @@ def _advice(
         return advise(scored, question.baseline, subjects, inside, deciding, higher, counted, question.rate)
 
     advice = made(np.ones(len(scored.scenarios), dtype=np.bool_))
+    if question.per_day:
+        advice = replace(advice, per_day=times_per_day(scored, question.per_day, subjects))
     if not question.across:
         return advice
     if question.across not in scored.others:

@@ -39,10 +39,10 @@ class Gains(NamedTuple):
         return self.means + HALF_WIDTH * self.deviations
 
 
-class Typical(NamedTuple):
-    """The median gain of several subjects with its interval of 95 %."""
+class Change(NamedTuple):
+    """What several subjects gain, with its interval of 95 %."""
 
-    median: float
+    value: float
     low: float
     high: float
 
@@ -97,17 +97,25 @@ def _kin(means: Floats, noise: Floats) -> tuple[float, float, float]:
     return float((weights * means).sum() / weights.sum()), float(between), float(weights.sum() ** -0.5)
 
 
-def typical(found: Gains, rows: npt.NDArray[np.bool_]) -> Typical:
+def typical(found: Gains, rows: npt.NDArray[np.bool_]) -> Change:
     """Return the median of the known gains of some subjects, NaN without any.
 
     The interval is of draws from all of them, or from `MOST_BLOCKS` of them.
     """
     means, deviations = (values[rows & ~np.isnan(found.means)] for values in found)
     if not len(means):
-        return Typical(np.nan, np.nan, np.nan)
+        return Change(np.nan, np.nan, np.nan)
     random = np.random.default_rng(SEED)
     places = random.permutation(len(means))[:MOST_BLOCKS]
     noise = random.standard_normal((RESAMPLES, len(places)))
     medians = np.median(means[places] + deviations[places] * noise, axis=1)
     low, high = np.percentile(medians, [2.5, 97.5])
-    return Typical(float(np.median(means)), float(low), float(high))
+    return Change(float(np.median(means)), float(low), float(high))
+
+
+def total(found: Gains, times: Floats, rows: npt.NDArray[np.bool_]) -> Change:
+    """Return the sum of the known gains of some subjects, each as often as ``times`` (float64[S]) says."""
+    known = rows & ~np.isnan(found.means * times)
+    gain = float((times * found.means)[known].sum())
+    half = HALF_WIDTH * float(np.sqrt(((times * found.deviations)[known] ** 2).sum()))
+    return Change(gain, gain - half, gain + half)

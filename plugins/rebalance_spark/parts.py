@@ -136,3 +136,35 @@ def _of_texts(texts: Sequence[str]) -> list[tuple[float, str]]:
     kept = {text for text, _ in sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))[:MOST_PARTS]}
     rest = f"{len(counted) - MOST_PARTS:,} others"
     return [(0, text) if text in kept else (1, rest) for text in texts]
+
+
+def times_per_day(scored: Scored, given: str, subjects: Subjects) -> npt.NDArray[np.float64]:
+    """Return how often a day the scenarios of each subject happen, NaN where the column has no number.
+
+    Raises:
+        InputError: if it is neither a number nor a column of numbers.
+    """
+    expected = "how often a day what happens in a scenario happens, or a column of the scores with it"
+    try:
+        times = float(given)
+    except ValueError:
+        if given not in scored.others:
+            raise InputError("--per-day", repr(given), one_of(given, scored.others)) from None
+    else:
+        if not 0 < times < np.inf:
+            raise InputError("--per-day", repr(given), expected)
+        return np.full(len(subjects.names), times)
+    values = scored.values(given)
+    strange = next((v for v in values if v is not None and (isinstance(v, bool) or not _is_number(v))), None)
+    if strange is not None:
+        raise InputError("--per-day", f"{strange!r} in {given}", expected)
+    found = np.array([np.nan if value is None else float(value) for value in values])
+    known = ~np.isnan(found)
+    size = len(subjects.names)
+    counts = np.bincount(subjects.numbers[known], minlength=size)
+    sums = np.bincount(subjects.numbers[known], found[known], size)
+    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and value >= 0

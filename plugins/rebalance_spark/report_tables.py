@@ -13,7 +13,7 @@ from rebalance_lab.verdicts.words import agreeing, listed_names
 from rebalance_spark.advising import BY_COUNT, BY_RATE, UNKNOWN, Advice
 from rebalance_spark.choices import Fidelity, Status
 from rebalance_spark.findings import MOVES, Figures, Findings, higher_is_better
-from rebalance_spark.gains import Typical
+from rebalance_spark.gains import Change
 from rebalance_spark.paired import LEVEL, Difference
 from rebalance_spark.sweeps import parted, swept
 
@@ -63,6 +63,7 @@ def verdict(findings: Findings) -> list[str]:
         lines.append(
             f"switch {sum(n for _, n in rest):,} {groups} to one of {len(rest)} others (--advice FILE)"
         )
+    lines += _per_day(findings, advice)
     unknown = int((advice.scenarios == 0).sum())
     few = int(advice.is_undecided.sum())
     staying = total - sum(count for _, count in switches)
@@ -74,6 +75,18 @@ def verdict(findings: Findings) -> list[str]:
         does = agreeing("does", few)
         lines.append(_EACH_ALONE if alone else f"{few:,} of {total:,} {groups} {does} {_FEW}")
     return lines
+
+
+def _per_day(findings: Findings, advice: Advice) -> list[str]:
+    """Return what all switches together change in a day, if it is known how often scenarios happen."""
+    if advice.per_day is None or not advice.switches or not advice.per_day_metrics:
+        return []
+    changes = ", ".join(
+        _change(findings, metric, advice.change_per_day(metric)) for metric in advice.per_day_metrics
+    )
+    unknown = int(np.isnan(advice.per_day[advice.is_switching]).sum())
+    without = f", without {unknown:,} of which it is not known how often" if unknown else ""
+    return [f"all switches together, in a day: {changes}{without}"]
 
 
 def notes(findings: Findings) -> list[str]:
@@ -131,18 +144,18 @@ def _price(findings: Findings, advice: Advice, strategy: str) -> str:
         ", ".join(
             _change(findings, metric, change)
             for metric in metrics
-            if not np.isnan((change := advice.change(strategy, metric)).median)
+            if not np.isnan((change := advice.change(strategy, metric)).value)
         )
         for metrics in (advice.decisive, advice.worse.get(strategy, ()))
     )
     return texts + (f"; but {worse}" if worse else "")
 
 
-def _change(findings: Findings, metric: str, change: Typical) -> str:
+def _change(findings: Findings, metric: str, change: Change) -> str:
     unit = findings.units.get(metric, "")
     shown = metric if unit in ("", "ratio") or unit.replace(" ", "_") in metric else f"{unit} {metric}"
     ends = f"[{_with_sign(change.low)}, {_with_sign(change.high)}]"
-    return f"{_with_sign(change.median)} {ends} {shown}"
+    return f"{_with_sign(change.value)} {ends} {shown}"
 
 
 def _with_sign(value: float) -> str:

@@ -121,5 +121,6 @@ ADVICE = Advice(
     {"sticky": ["rounds"]},
     (),
     0.05,
+    np.array([0, 0, 0]),
 )
 ADVISED = replace(TWO, figures=CHANGED, advice=ADVICE)

@@ -73,8 +73,8 @@ def test_a_group_switches_to_what_is_better_and_not_worse_in_anything_that_decid
         "failing": ("two", "switch"),
     }
     assert made.switches == [("one", 2), ("two", 2)]
-    assert made.change("two", "moved_partitions").median == pytest.approx(-1.5)
-    assert made.change("one", "rounds").median == pytest.approx(2.0)
+    assert made.change("two", "moved_partitions").value == pytest.approx(-1.5)
+    assert made.change("one", "rounds").value == pytest.approx(2.0)
     assert made.worse == {"one": ["rounds"], "two": []}
     changes = {r["group"]: r["moved_partitions_change"] for r in table.to_pylist()}
     assert (changes["fewer-moves"], changes["the-same"], changes["unknown"]) == (-2.0, 0.0, None)
@@ -243,6 +243,47 @@ def test_a_group_with_rates_is_not_counted_under_a_value_under_which_it_has_no_s
         "bare": "all",
         "rated": "5ms, (700ms)",
     }
+
+
+def test_gains_of_a_day_order_the_switches_and_are_summed(stored):
+    rows = [
+        {**row(f"hour={hour}/{name}", strategy, moves + 0.1 * (hour % 3)), "hour": hour, "deployments": times}
+        for name, gain, times in (("rarely", 4.0, 1), ("often", 1.0, 6), ("unknown", 2.0, None))
+        for hour in range(12)
+        for strategy, moves in (("today", 9.0), ("other", 9.0 - gain))
+    ]
+    scored = stored(rows, more=[HOUR, pa.field("deployments", pa.int32())])
+    made = found(scored, baseline="today", deciding=["moved_partitions"], per_day="deployments")
+    table = advice_table(scored, made.advice).to_pylist()
+    changes = {r["group"]: r["moved_partitions_change_per_day"] for r in table}
+    assert list(changes) == ["often", "rarely", "unknown"]
+    assert changes == {
+        "often": pytest.approx(-6.0, abs=0.01),
+        "rarely": pytest.approx(-4.0, abs=0.01),
+        "unknown": None,
+    }
+    each = found(scored, baseline="today", deciding=["moved_partitions"], per_day="2").advice
+    assert each.change_per_day("moved_partitions").value == pytest.approx(-2 * 7.0, abs=0.01)
+    (line,) = [line for line in verdict(made) if "in a day" in line]
+    assert line.startswith("all switches together, in a day: -10")
+    assert line.endswith("moved_partitions, without 1 of which it is not known how often")
+
+
+@pytest.mark.parametrize(("given", "wrong"), [("0", "'0'"), ("nothing", "'nothing'"), ("hour=x", "hour=x")])
+def test_how_often_a_day_is_a_number_or_a_column(given, wrong, stored):
+    scored = stored(hourly([row("x", "today", 5.0), row("x", "other", 1.0)]), more=[HOUR])
+    with pytest.raises(InputError, match=f"--per-day: found .*{wrong}"):
+        found(scored, baseline="today", per_day=given)
+
+
+def test_the_runner_up_is_the_next_best_of_those_that_are_better(stored):
+    figures = {"today": 9.0, "best": 1.0, "second": 2.0, "worse": 12.0}
+    scored = stored(hourly([row("x", name, moves) for name, moves in figures.items()]), more=[HOUR])
+    (only,) = advice_table(scored, found(scored, baseline="today").advice).to_pylist()
+    assert (only["strategy"], only["runner_up"]) == ("best", "second")
+    scored = scored.of(["today", "second", "worse"])
+    (only,) = advice_table(scored, found(scored, baseline="today").advice).to_pylist()
+    assert (only["strategy"], only["runner_up"]) == ("second", "today")
 
 
 def test_few_great_losses_outweigh_many_small_gains(stored):

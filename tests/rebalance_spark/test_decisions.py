@@ -74,6 +74,6 @@ def test_one_scenario_of_each_group_has_no_interval():
 def test_the_typical_change_is_the_median_and_one_great_group_does_not_move_it():
     found = Gains(np.array([-1.0, -2.0, -3.0, -9_000.0]), np.array([0.1, 0.1, 0.1, 50.0]))
     every = typical(found, np.ones(4, dtype=bool))
-    assert every.median == -2.5
+    assert every.value == -2.5
     assert -2.8 < every.low < -2.5 < every.high < -2.2
-    assert np.isnan(typical(found, np.zeros(4, dtype=bool)).median)
+    assert np.isnan(typical(found, np.zeros(4, dtype=bool)).value)

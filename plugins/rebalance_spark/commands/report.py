@@ -76,6 +76,14 @@ def report(
             " each group is the same.",
         ),
     ] = "",
+    per_day: Annotated[
+        str,
+        typer.Option(
+            metavar="NUMBER|COLUMN",
+            help="With --baseline: how often a day what happens in a scenario happens to its group, for gains"
+            " of a day: a number, or a column of the scores.",
+        ),
+    ] = "",
     advice: Annotated[
         Path | None,
         typer.Option(
@@ -143,7 +151,7 @@ def report(
     source = _workload(scored, workload, master, settings) if workload else None
     parts = (by, _column(scored, by, source)) if by else None
     deciding = [name for text in decide or () for name in names_in(text)]
-    question = Question(balance, baseline, deciding, per, parts, rate / 100, across)
+    question = Question(balance, baseline, deciding, per, parts, rate / 100, across, per_day)
     is_page = html is not None or output == "html"
     findings = found_in(scored, question, everything=is_page or everything or output == "csv", pairs=is_page)
     if advice is not None and findings.advice is not None:
