@@ -35,6 +35,7 @@ class Kind(StrEnum):
     TOPICS_CHANGED = "topics changed"
     RESUBSCRIBED = "resubscribed"
 
+    STARTED = "started"
     SUBSCRIBED = "subscribed"
     FOUND_COORDINATOR = "found coordinator"
     LOST_COORDINATOR = "lost coordinator"

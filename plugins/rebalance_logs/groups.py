@@ -6,7 +6,7 @@ id, which several processes may share. Times are milliseconds since 1970.
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import PurePath
@@ -59,15 +59,30 @@ class Member:
 
         Who subscribes again without new settings changes its topics, and does not start.
         """
-        settings = self.between(from_ms, until_ms, Kind.SETTINGS)
-        if settings or any(fact.kind is Kind.SETTINGS for fact in self.facts):
-            return settings
+        if any(fact.kind in (Kind.SETTINGS, Kind.STARTED) for fact in self.facts):
+            return self.between(from_ms, until_ms, Kind.SETTINGS, Kind.STARTED)
         subscribed = [fact for fact in self.facts if fact.kind is Kind.SUBSCRIBED]
+        if not subscribed:
+            return [fact for fact in self._first_found() if from_ms < fact.at_ms <= until_ms]
         return [
             fact
             for fact in subscribed
             if from_ms < fact.at_ms <= until_ms and (fact is subscribed[0] or fact.text == subscribed[0].text)
         ]
+
+    def _first_found(self) -> Iterator[Fact]:
+        """Yield the coordinators found and asked at once by who has not lost one: a process that starts."""
+        has_one = False
+        for fact, following in pairwise(self.facts):
+            if fact.kind is Kind.LOST_COORDINATOR:
+                has_one = False
+            elif fact.kind is Kind.FOUND_COORDINATOR:
+                is_new = following.kind is Kind.JOINING or (
+                    following.kind is Kind.REVOKED and not following.partitions
+                )
+                if is_new and (has_one or fact is self.facts[0]):
+                    yield fact
+                has_one = True
 
     def last_before(self, at_ms: int, kinds: Iterable[Kind] | None = None) -> Fact | None:
         """Return its last fact until a time, of some kinds."""

@@ -123,6 +123,13 @@ LIBRDKAFKA = LogFormat(
     "librdkafka",
     (
         wording(
+            Kind.STARTED,
+            "changed state init ",
+            r'roup "(?P<group>[^"]*)" changed state init -> ',
+            '%7|1700000000.5|CGRPSTATE|c-1#consumer-1| [thrd:main]: Group "pay" changed state init ->'
+            " query-coord (join-state init)",
+        ),
+        wording(
             Kind.POLL_EXCEEDED,
             "maximum poll interval",
             r"maximum poll interval \((?P<text>\d+)ms\) exceeded by",

@@ -41,20 +41,25 @@ _RANKS: dict[type[Any], int] = {
 def last_sign_ms(group: GroupLog, trigger: Trigger, name: str, this: Round) -> int:
     """Return when a member whose session expired was last alive, as well as its settings tell.
 
-    Its last heartbeat was a session before the expiry, and it ended within an interval after that.
+    Its last heartbeat was a session before the expiry, and it ended within an interval after that. If its
+    process was started again before the expiry, the round waited for that.
     """
     member = group.members[name]
-    last = member.last_before(trigger.at_ms)
+    started = [f for f in member.starts(this.since_ms, this.began_ms) if trigger.restarted]
+    last = member.last_before(started[0].at_ms - 1 if started else trigger.at_ms)
     session_ms = _setting(group, member, "session.timeout.ms")
-    beat_ms = _setting(group, member, "heartbeat.interval.ms") or HEARTBEAT_MS
     if session_ms is None:
         since_ms = trigger.at_ms - (last.at_ms if last is not None else group.from_ms)
         # a session that would have begun before the member's last line was shorter than the default
         session_ms = SESSION_MS if since_ms >= SESSION_MS else LEAST_SESSION_MS
+    beat_ms = _setting(group, member, "heartbeat.interval.ms") or min(HEARTBEAT_MS, session_ms // 3)
     at_ms = trigger.at_ms
-    if not group.has_broker:  # the others learnt of it with their next heartbeats
+    if started:
+        at_ms = max(at_ms, this.joined_ms or at_ms)
+    elif not group.has_broker:  # the others learnt of it with their next heartbeats
         at_ms -= beat_ms // (len(this.members) + 1)
     ended_ms = at_ms - session_ms + beat_ms // 2
+    ended_ms = min(ended_ms, started[0].at_ms - 1) if started else ended_ms
     return max(ended_ms, last.at_ms if last is not None else group.from_ms)
 
 

@@ -5,6 +5,7 @@ import pytest
 from coordinator_core.registry.registry import default_registry
 from rebalance_lab.scenarios.scenario import parse_scenario
 from rebalance_logs.triggers import Cause
+from tests.places import DATA
 from tests.rebalance_logs.kafka_lines import logs_of
 from tests.rebalance_logs.test_round_trip import causes_of, diagnosis
 
@@ -123,3 +124,12 @@ def test_an_empty_group_that_starts_again_stands_still_for_its_initial_delay(tmp
     assert cost(back, Cause.INITIAL_DELAY) == pytest.approx(6 * 2 * 3_000, abs=200)
     (delay,) = [each for each in back.causes if each.cause is Cause.INITIAL_DELAY and each.stopped_ms]
     assert {(r.setting, r.of) for r in delay.remedies} == {("group.initial.rebalance.delay.ms", "broker")}
+
+
+def test_a_killed_process_that_is_back_before_its_session_expires_was_dead_for_most_of_it():
+    back = diagnosis(DATA / "logs" / "kafka-python-comeback")
+    assert causes_of(back) == {Cause.SESSION_EXPIRED: {"c-1"}}
+    # what the members measured; the logs show neither the session nor the interval of heartbeats
+    assert back.stopped_ms == pytest.approx(36_201, rel=0.06)
+    (first, *_) = back.causes
+    assert [(r.setting, r.of) for r in first.remedies][:1] == [("group_instance_id", "kafka-python")]
