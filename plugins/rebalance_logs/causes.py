@@ -18,7 +18,7 @@ from rebalance_logs.facts import Kind, Source
 from rebalance_logs.groups import BARRIER_MS, GroupLog, Round, Wait, groups_of, waits_of
 from rebalance_logs.reading import read_logs
 from rebalance_logs.recording import trace_of
-from rebalance_logs.remedies import Remedy, remedies_of
+from rebalance_logs.remedies import Remedy, price_of, remedies_of
 from rebalance_logs.triggers import RANK, Cause, Confidence, Trigger, fenced, triggers_of
 
 SLOW_MS = 3_000
@@ -38,6 +38,9 @@ NEAR_MS = 5
 
 WAVE_MS = 5_000
 """Restarts that are closer are of one wave."""
+
+OTHERS_SHARE = 0.1
+"""A cooperative assignor helps against a cause if others lose more than this share of what it costs."""
 
 MOST_EVIDENCE = 3
 
@@ -70,7 +73,12 @@ class Held(NamedTuple):
 
 @dataclass(slots=True)
 class Found:
-    """A cause. ``stopped_ms``: the partition time that it cost, None if the logs do not show it."""
+    """A cause. ``stopped_ms``: the partition time that it cost, None if the logs do not show it.
+
+    ``is_start``: it is of the start of the group, which is not measured.
+    ``others_ms`` is the part of it of partitions whose last owners are others than ``members``. ``price``:
+    what the remedies cost.
+    """
 
     cause: Cause
     members: list[str] = field(default_factory=list)
@@ -80,6 +88,9 @@ class Found:
     evidence: list[Source] = field(default_factory=list)
     remedies: list[Remedy] = field(default_factory=list)
     triggers: list[Trigger] = field(default_factory=list)
+    is_start: bool = False
+    others_ms: int = 0
+    price: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,19 +314,23 @@ def _causes(
         measured = [[] if start else of_round for of_round in resolved[:1]] + resolved[1:]
         for stop in stops:
             _count(group, measured, loose, held, found, stop)
+    for cause in start.values():
+        cause.is_start = True
     every = [*found.values(), *start.values()]
     for cause in every:
         cause.evidence = list(_best(cause.triggers))[:MOST_EVIDENCE]
         if cause is not start.get(Cause.MEMBER_JOINED):
-            cause.remedies = remedies_of(group, cause.cause, cause.members, cause.triggers)
+            about = (group, cause.cause, cause.members, cause.triggers)
+            counts = cause.stopped_ms is None or cause.others_ms >= OTHERS_SHARE * cause.stopped_ms
+            cause.remedies = remedies_of(*about, others_stop=counts)
+            cause.price = price_of(*about) if cause.remedies else ""
     lengths = {r.generation: r.until_ms - r.began_ms for r in group.rounds}
 
     def cost(cause: Found) -> tuple[int, int]:
         """The stopped time; where it is not known, the time of rounds. The start of the group is last."""
         if cause.stopped_ms is not None:
             return cause.stopped_ms, 0
-        started = any(cause is each for each in start.values())
-        return -1, -1 if started else sum(lengths[number] for number in cause.generations)
+        return -1, -1 if cause.is_start else sum(lengths[number] for number in cause.generations)
 
     return sorted(every, key=cost, reverse=True)
 
@@ -381,8 +396,7 @@ def _held(group: GroupLog, this: Round, waits: Sequence[Wait]) -> Held | None:
     ]
     for wait in waits:
         if wait.why in ("batch", "callback") and wait.until_ms - wait.from_ms >= SLOW_MS:
-            learned_ms = wait.from_ms + min(SLOW_MS, wait.until_ms - wait.from_ms)
-            return Held(_of_wait(group, this, wait), learned_ms, wait.until_ms)
+            return Held(_of_wait(group, this, wait), wait.from_ms, wait.until_ms)
         if expired and wait.until_ms == expired[-1].at_ms:
             sources = [fact.source for fact in expired]
             trigger = Trigger(Cause.NO_HEARTBEAT, wait.from_ms, [wait.member], sources)
@@ -447,15 +461,16 @@ def _count(
         if wait is not None:
             waited_ms = min(stop.until_ms, wait.until_ms) - max(stop.from_ms, wait.from_ms)
             if waited_ms > 0:
-                _pay(_of(found, wait.trigger.cause), waited_ms)
+                _pay(_of(found, wait.trigger.cause), waited_ms, stop)
                 rest_ms -= waited_ms
     trigger = _responsible(group, resolved, loose, positions, stop)
     if trigger is not None:
-        _pay(_of(found, trigger.cause), max(0, rest_ms))
+        _pay(_of(found, trigger.cause), max(0, rest_ms), stop)
 
 
-def _pay(found: Found, stopped_ms: int) -> None:
+def _pay(found: Found, stopped_ms: int, stop: Stop) -> None:
     found.stopped_ms = (found.stopped_ms or 0) + stopped_ms
+    found.others_ms += 0 if stop.owner in found.members else stopped_ms
 
 
 def _responsible(

@@ -24,6 +24,9 @@ SILENT_MS = 60_000
 LONGEST_SESSION_MS = 120_000
 """For so long a process that was killed stays a member beside the one that replaces it."""
 
+SHORT_PART = 0.1
+"""Parts of a wait that are shorter than this share of it are not told."""
+
 _UUID = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$", re.IGNORECASE)
 _GIVEN = re.compile(r"given member-id: (\S+)")
 _OF_GENERATIONS = frozenset(
@@ -100,7 +103,10 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """A member that a round waited for. ``why``: batch, heartbeat, session, callback, start or unknown."""
+    """A member that a round waited for, and why: batch, heartbeat, session, callback, start or unknown.
+
+    A round that waited for one member has a wait for each thing that it was busy with.
+    """
 
     member: str
     from_ms: int
@@ -521,30 +527,28 @@ def waits_of(group: GroupLog, this: Round) -> list[Wait]:
     """Return whom a round waited for: the members whose joining or removal ended its first barrier."""
     if this.joined_ms is None or this.was_empty:
         return []
-    joins: list[Wait] = []
+    joined: list[tuple[int, str]] = []
     for name in this.members:
         member = group.members.get(name)
         asked = member.between(this.began_ms - 1, this.joined_ms, Kind.JOINING) if member else []
-        if member is not None and asked:
-            at_ms = asked[-1].at_ms
-            joins.append(Wait(name, this.began_ms, at_ms, _why(member, this, at_ms)))
+        if asked:
+            joined.append((asked[-1].at_ms, name))
+    last_ms, last_name = max(joined, default=(this.began_ms, ""))
     removed = [fact for fact in this.facts if fact.kind in _WAITED_FOR]
     late = [fact for fact in removed if fact.at_ms > this.began_ms]
-    if late and late[-1].at_ms >= max((wait.until_ms for wait in joins), default=this.began_ms):
+    if late and late[-1].at_ms >= last_ms:
         names = (
             [group.name_of(late[-1])]
             if late[-1].member_id
             else [group.names.get(i, i) for i in late[-1].others]
         )
         return [Wait(name, this.began_ms, late[-1].at_ms, "session") for name in names if name]
-    joins = [wait for wait in joins if wait.until_ms > wait.from_ms]
-    if not joins:
+    if last_ms <= this.began_ms:
         return []
-    last = max(joins, key=lambda wait: wait.until_ms)
-    unexplained = this.joined_ms - last.until_ms
-    if unexplained > max(1_000, last.until_ms - this.began_ms):
+    unexplained = this.joined_ms - last_ms
+    if unexplained > max(1_000, last_ms - this.began_ms):
         return _unseen(group, this)
-    return [last]
+    return _waits_for(group.members[last_name], this, last_ms)
 
 
 def _unseen(group: GroupLog, this: Round) -> list[Wait]:
@@ -559,20 +563,21 @@ def _unseen(group: GroupLog, this: Round) -> list[Wait]:
     return [Wait(name, this.began_ms, this.joined_ms, "unknown") for name in silent[:1] if not silent[1:]]
 
 
-def _why(member: Member, this: Round, joined_ms: int) -> str:
-    """Return on what a member spent most of the time until it joined."""
+def _waits_for(member: Member, this: Round, joined_ms: int) -> list[Wait]:
+    """Return on what a member spent the time until it joined, the longest part first."""
     learned = member.between(this.began_ms - 1, joined_ms, Kind.LEARNED, Kind.ASKED_TO_REJOIN)
-    started = member.starts(this.since_ms, joined_ms)
-    if started:
-        return "start"
+    began_ms = this.began_ms
+    if member.starts(this.since_ms, joined_ms):
+        return [Wait(member.name, began_ms, joined_ms, "start")]
     if not learned:
-        return "unknown"
+        return [Wait(member.name, began_ms, joined_ms, "unknown")]
     learned_ms = learned[0].at_ms
     revoked = member.between(learned_ms - 1, joined_ms, Kind.REVOKED, Kind.LOST)
     called_ms = revoked[0].at_ms if revoked else joined_ms
-    parts = {
-        "heartbeat": learned_ms - this.began_ms,
-        "batch": called_ms - learned_ms,
-        "callback": joined_ms - called_ms,
-    }
-    return max(parts, key=parts.__getitem__)
+    parts = [
+        Wait(member.name, began_ms, learned_ms, "heartbeat"),
+        Wait(member.name, learned_ms, called_ms, "batch"),
+        Wait(member.name, called_ms, joined_ms, "callback"),
+    ]
+    parts.sort(key=lambda part: part.from_ms - part.until_ms)
+    return [part for part in parts if part.seconds * 1_000 > SHORT_PART * (joined_ms - began_ms)]

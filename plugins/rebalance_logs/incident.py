@@ -5,16 +5,19 @@ What logs do not show is guessed, and the comments at the top of the file say so
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from statistics import mean
+from statistics import mean, median
 from typing import Any
 
 import yaml
 
 from coordinator_core.errors import InputError
+from coordinator_core.protocol import events as ev
 from coordinator_core.reading.durations import format_duration, parse_duration
+from rebalance_lab.verdicts.words import counted
 from rebalance_logs.causes import Diagnosis
 from rebalance_logs.facts import Kind
 from rebalance_logs.groups import GroupLog, Member
+from rebalance_logs.recording import LEAST_SESSION_MS, SESSION_MS, session_of
 from rebalance_logs.remedies import POLL_RECORDS
 from rebalance_logs.triggers import Cause, Trigger
 
@@ -29,6 +32,8 @@ SETTINGS = (
     "metadata.max.age.ms",
     "auto.commit.interval.ms",
 )
+LEAST_BATCH_MS = 10
+
 QUIET_MS = 60_000
 """How long the scenario goes on after the last event."""
 
@@ -64,15 +69,21 @@ def scenario_of(diagnosis: Diagnosis) -> tuple[Mapping[str, Any], list[str]]:
     if not topics:
         found = f"no line that shows a partition of {group.group}"
         raise InputError("-o", found, "logs of members, for a scenario")
-    batch_ms, shown = _batch_ms(diagnosis)
+    batches_ms, shown = _batches_ms(diagnosis)
     config = _config(group)
-    rate = _rate(len(group.members), batch_ms, config, sum(topics.values()))
+    if "session.timeout.ms" not in config and _has_short_session(diagnosis):
+        config["session.timeout.ms"] = format_duration(LEAST_SESSION_MS)
+        guesses.append(
+            f"session.timeout.ms: {format_duration(LEAST_SESSION_MS)}, as one expired that was shorter than"
+            f" the default (6s to {format_duration(SESSION_MS)})"
+        )
+    rate = _rate(len(listed), max(batches_ms.values()), config, sum(topics.values()))
     guesses += [
-        f"rates of records: {rate:g} records/s for each partition, half of what the members can handle (0 to"
-        f" {2 * rate:g}); logs do not show them",
+        f"rates of records: {rate:g} records/s for each partition, half of what the slowest member can handle"
+        f" of its share (0 to {2 * rate:g}); logs do not show them",
         shown,
     ]
-    members = [_member(member, topics, batch_ms, config) for member in listed]
+    members = [_member(member, topics, batches_ms[member.name], config) for member in listed]
     instances: set[str] = set()
     for entry in members:  # two processes with one instance id cannot start together
         if entry.get("instance_id") in instances:
@@ -84,11 +95,13 @@ def scenario_of(diagnosis: Diagnosis) -> tuple[Mapping[str, Any], list[str]]:
     document: dict[str, Any] = {
         "name": group.group,
         "duration": format_duration(-(-(last_ms + QUIET_MS + _session_ms(config)) // 1_000) * 1_000),
-        "topics": {topic: {"partitions": size, "rate": rate * size} for topic, size in topics.items()},
+        "topics": {
+            topic: {"partitions": size, "rate": float(f"{rate * size:.3g}")} for topic, size in topics.items()
+        },
         "members": members,
     }
     if events:
-        document["events"] = [_readable(event, topics, batch_ms) for event in events]
+        document["events"] = [_readable(event, topics, batches_ms) for event in events]
     if config:
         document["config"] = config
     if any("crash" in event for event in events):
@@ -123,7 +136,7 @@ def _member(
     wanted = sorted({topic for fact in member.facts for topic in fact.partitions} & set(topics)) or list(
         topics
     )
-    entry: dict[str, Any] = {"id": member.name, "topics": wanted, "batch": format_duration(batch_ms)}
+    entry: dict[str, Any] = {"id": member.name, "topics": wanted, "batch_overhead": format_duration(batch_ms)}
     if member.instance_id:
         entry["instance_id"] = member.instance_id
     if member.library in LIBRARIES:
@@ -160,9 +173,23 @@ def _config(group: GroupLog) -> dict[str, Any]:
     }
 
 
+def _has_short_session(diagnosis: Diagnosis) -> bool:
+    """Return whether a session expired that was not the default, of a member whose settings are not known."""
+    group = diagnosis.group
+    return any(
+        session_of(group, group.members[name], _stopped_ms(diagnosis, name, trigger), known_ms) < SESSION_MS
+        for of_round in diagnosis.triggers
+        for trigger in of_round
+        if trigger.cause in (Cause.SESSION_EXPIRED, Cause.STOOD_STILL) and not trigger.returns
+        for name in trigger.members
+        if name in group.members
+        for known_ms in [trigger.at_ms - diagnosis.base_ms]
+    )
+
+
 def _rate(members: int, batch_ms: int, config: Mapping[str, Any], partitions: int) -> float:
-    """Return the records/s of each partition with which the members are half busy."""
-    handled = members * int(config.get("max.poll.records", POLL_RECORDS)) * 1_000 / batch_ms
+    """Return the records/s of each partition with which a member is half busy that has its share."""
+    handled = max(1, members) * int(config.get("max.poll.records", POLL_RECORDS)) * 1_000 / batch_ms
     return float(f"{handled / 2 / max(1, partitions):.2g}")
 
 
@@ -170,21 +197,33 @@ def _session_ms(config: Mapping[str, Any]) -> int:
     return parse_duration(config.get("session.timeout.ms", "45s"), "session.timeout.ms")
 
 
-def _batch_ms(diagnosis: Diagnosis) -> tuple[int, str]:
-    """Return the mean time of a batch: the rest of one, when a round begins, is half of it in the mean."""
-    waits = []
+def _batches_ms(diagnosis: Diagnosis) -> tuple[dict[str, int], str]:
+    """Return the time of a batch of each member: what is left of one when a round begins is half in the mean.
+
+    A member of which no line or only one shows it is like these together, or like the median of the others.
+    """
+    rests: dict[str, list[int]] = {}
     for this in diagnosis.group.rounds:
-        for name in this.members:
+        for name in () if this.was_empty else this.members:
             member = diagnosis.group.members[name]
             learned = member.between(this.began_ms - 1, this.known_ms, Kind.LEARNED, Kind.ASKED_TO_REJOIN)
             asked = member.between(this.began_ms - 1, this.known_ms, Kind.JOINING)
-            if learned and asked and asked[-1].at_ms >= learned[0].at_ms:
-                waits.append(asked[-1].at_ms - learned[0].at_ms)
-    if not waits:
-        return 100, "times of batches: 100ms (5ms to max.poll.interval.ms); no line shows them"
-    mean_ms = max(10, round(2 * mean(waits)))
-    low, high = format_duration(min(waits)), format_duration(max(10, 2 * max(waits)))
-    return mean_ms, f"times of batches: {format_duration(mean_ms)}, from {len(waits)} waits ({low} to {high})"
+            is_new = member.starts(this.since_ms, this.known_ms)
+            if learned and asked and asked[-1].at_ms >= learned[0].at_ms and not is_new:
+                rests.setdefault(name, []).append(asked[-1].at_ms - learned[0].at_ms)
+    single = [own[0] for own in rests.values() if len(own) == 1]
+    shown = {name: _twice(own) for name, own in rests.items() if len(own) > 1}
+    usual_ms = _twice(single) if single else round(median(shown.values())) if shown else 100
+    batches = {name: shown.get(name, usual_ms) for name in diagnosis.group.members}
+    if not rests:
+        return batches, "times of batches: 100ms (5ms to max.poll.interval.ms); no line shows them"
+    waits = [rest for own in rests.values() for rest in own]
+    each = f"{counted(len(waits), 'wait')} for the end of one, of {format_duration(min(waits))} to"
+    return batches, f"times of batches: from {each} {format_duration(max(waits))}: twice the mean of a member"
+
+
+def _twice(waits: Sequence[int]) -> int:
+    return max(LEAST_BATCH_MS, round(2 * mean(waits)))
 
 
 # --- events
@@ -256,13 +295,16 @@ def _has_ended(diagnosis: Diagnosis, name: str, trigger: Trigger) -> bool:
 
 
 def _stopped_ms(diagnosis: Diagnosis, name: str, trigger: Trigger) -> int:
-    """Return since when a member was gone, since the beginning of the trace."""
+    """Return since when a member was gone or stood still, since the beginning of the trace."""
+    known_ms = trigger.at_ms - diagnosis.base_ms
     ends = [
-        stop.from_ms
-        for stop in diagnosis.stops
-        if stop.owner == name and stop.from_ms <= trigger.at_ms + 1_000
+        event.at_ms
+        for event in diagnosis.trace.events
+        if isinstance(event.event, (ev.MemberStopped, ev.MemberPaused))
+        and event.event.client == name
+        and event.at_ms <= known_ms
     ]
-    return max(0, (ends[-1] if ends else trigger.at_ms) - diagnosis.base_ms)
+    return ends[-1] if ends else max(0, known_ms)
 
 
 def _back(diagnosis: Diagnosis, name: str, trigger: Trigger) -> Iterator[dict[str, Any]]:
@@ -281,11 +323,11 @@ def _restart(diagnosis: Diagnosis, trigger: Trigger) -> Iterator[dict[str, Any]]
         yield {"at": started[0].at_ms - diagnosis.base_ms, "restart": name}
 
 
-def _readable(event: dict[str, Any], topics: Mapping[str, int], batch_ms: int) -> dict[str, Any]:
+def _readable(
+    event: dict[str, Any], topics: Mapping[str, int], batches_ms: Mapping[str, int]
+) -> dict[str, Any]:
     if "join" in event:
-        event["join"] = {
-            "id": event["join"]["id"],
-            "topics": list(topics),
-            "batch": format_duration(batch_ms),
-        }
+        name = event["join"]["id"]
+        batch = format_duration(batches_ms[name])
+        event["join"] = {"id": name, "topics": list(topics), "batch_overhead": batch}
     return {name: format_duration(value) if name in ("at", "for") else value for name, value in event.items()}

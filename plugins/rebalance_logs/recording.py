@@ -24,6 +24,9 @@ SESSION_MS, HEARTBEAT_MS = 45_000, 3_000
 LEAST_SESSION_MS = 6_000
 """What brokers accept as the shortest session: group.min.session.timeout.ms."""
 
+OTHERS = "others"
+"""All members without a log together, where no line shows which of them owns what."""
+
 SETTLED_MS = 5_000
 """In the first round, members take over their partitions within this time."""
 
@@ -47,11 +50,7 @@ def last_sign_ms(group: GroupLog, trigger: Trigger, name: str, this: Round) -> i
     member = group.members[name]
     started = [f for f in member.starts(this.since_ms, this.began_ms) if trigger.restarted]
     last = member.last_before(started[0].at_ms - 1 if started else trigger.at_ms)
-    session_ms = _setting(group, member, "session.timeout.ms")
-    if session_ms is None:
-        since_ms = trigger.at_ms - (last.at_ms if last is not None else group.from_ms)
-        # a session that would have begun before the member's last line was shorter than the default
-        session_ms = SESSION_MS if since_ms >= SESSION_MS else LEAST_SESSION_MS
+    session_ms = session_of(group, member, (last.at_ms if last else group.from_ms), trigger.at_ms)
     beat_ms = _setting(group, member, "heartbeat.interval.ms") or min(HEARTBEAT_MS, session_ms // 3)
     at_ms = trigger.at_ms
     if started:
@@ -61,6 +60,18 @@ def last_sign_ms(group: GroupLog, trigger: Trigger, name: str, this: Round) -> i
     ended_ms = at_ms - session_ms + beat_ms // 2
     ended_ms = min(ended_ms, started[0].at_ms - 1) if started else ended_ms
     return max(ended_ms, last.at_ms if last is not None else group.from_ms)
+
+
+def session_of(group: GroupLog, member: Member, last_ms: int, expired_ms: int) -> int:
+    """Return the session of a member that expired. ``last_ms``: when it was last heard of.
+
+    Where no line shows the setting, it is the default, or a short one if the default would have begun
+    before.
+    """
+    known_ms = _setting(group, member, "session.timeout.ms")
+    if known_ms is not None:
+        return known_ms
+    return SESSION_MS if expired_ms - last_ms >= SESSION_MS else LEAST_SESSION_MS
 
 
 def _setting(group: GroupLog, member: Member, name: str) -> int | None:
@@ -118,7 +129,7 @@ def _measured_from_ms(group: GroupLog) -> int:
         for member in group.members.values()
         for fact in member.between(first.known_ms - 1, end_ms, Kind.OWNS, Kind.ADDED)
     ]
-    return max([first.until_ms, *taken])
+    return max([first.until_ms, *taken]) + 1  # without the round itself
 
 
 def _topics(
@@ -146,14 +157,15 @@ def _topics(
     return topics, added
 
 
-def _events(group: GroupLog, triggers: list[list[Trigger]]) -> Iterator[tuple[int, ev.Event]]:
-    yield from _of_rounds(group, triggers)
+def _events(group: GroupLog, triggers: list[list[Trigger]]) -> list[tuple[int, ev.Event]]:
     absences = dict(_absences(group, triggers))
+    found = list(_of_rounds(group, triggers))
     for member in group.members.values():
         if member.is_logged:
-            yield from _Owner(group, member, absences.get(member.name, [])).events()
+            found += _Owner(group, member, absences.get(member.name, [])).events()
         else:
-            yield from _of_unlogged(group, member, absences.get(member.name, []))
+            found += _of_unlogged(group, member, absences.get(member.name, []))
+    return [*found, *_of_unknown_owners(group, triggers, sorted(found, key=_in_order))]
 
 
 def _absences(
@@ -408,6 +420,84 @@ def _of_unlogged(
             this.until_ms,
             ev.Assigned(client=name, generation=this.generation, added=added, owned=owned),
         )
+
+
+def _of_unknown_owners(
+    group: GroupLog, triggers: list[list[Trigger]], events: Sequence[tuple[int, ev.Event]]
+) -> Iterator[tuple[int, ev.Event]]:
+    """Yield what members own of which no log tells what they own: what nobody else has after a round.
+
+    Which of them owns what is not known: they are one client, `OTHERS`.
+    """
+    own: PartitionMap = {}
+    is_started = False
+    before_ms = group.from_ms
+    free_before: PartitionMap = {}
+    free = _free_at(events, [min(r.until_ms + SETTLED_MS, _until(group, r)) for r in group.rounds])
+    for number, (this, now_free) in enumerate(zip(group.rounds, free, strict=True)):
+        has_next = number + 1 < len(group.rounds)
+        is_next_its_step = has_next and any(t.is_follow_up for t in triggers[number + 1])
+        theirs: PartitionMap = now_free if _has_others(group, this) else {}
+        if is_next_its_step:  # what was revoked in this round is given away in the next one
+            theirs = _without(theirs, _without(theirs, _joined(free_before, own)))
+        is_eager = "cooperative" not in this.protocol
+        given_up = own if is_eager else _without(own, theirs)
+        if given_up:
+            # they learnt of the round with their next heartbeats
+            at_ms = min(this.known_ms, this.began_ms + HEARTBEAT_MS // 2) if is_eager else this.known_ms
+            at_ms = before_ms if any(t.is_follow_up for t in triggers[number]) else at_ms
+            yield at_ms, ev.Revoked(client=OTHERS, generation=this.generation, partitions=given_up)
+        if theirs and not is_started:
+            is_started = True
+            yield (
+                this.known_ms,
+                ev.MemberStarted(client=OTHERS, instance_id=None, topics=sorted(theirs), process_rate=None),
+            )
+        if theirs != own or given_up:
+            added = _without(theirs, _without(own, given_up))
+            yield (
+                this.until_ms,
+                ev.Assigned(client=OTHERS, generation=this.generation, added=added, owned=theirs),
+            )
+        own, free_before, before_ms = theirs, now_free, this.until_ms
+
+
+def _has_others(group: GroupLog, this: Round) -> bool:
+    """Return whether a round has members of which neither a log nor an assignment shows what they own."""
+    if group.is_consumer_protocol:
+        return False
+    is_counted = group.has_broker and group.rounds[0].was_empty  # from an empty group on
+    if not this.is_whole and not is_counted:
+        return True
+    return any(not group.members[name].is_logged and name not in this.owners for name in this.members)
+
+
+def _free_at(events: Sequence[tuple[int, ev.Event]], times: Sequence[int]) -> list[PartitionMap]:
+    """Return the partitions that nobody owns at each of some times, which are in order."""
+    owned: dict[str, PartitionMap] = {}
+    every: PartitionMap = {}
+    for _, event in events:
+        if isinstance(event, ev.Assigned):
+            highest = {
+                topic: list(range(numbers[-1] + 1)) for topic, numbers in event.owned.items() if numbers
+            }
+            every = _joined(every, highest)
+    found: list[PartitionMap] = []
+    position = 0
+    for at_ms in times:
+        until = bisect_right(events, at_ms, lo=position, key=lambda event: event[0])
+        for _, what in events[position:until]:
+            if isinstance(what, ev.Assigned):
+                owned[what.client] = what.owned
+            elif isinstance(what, (ev.Revoked, ev.Lost)):
+                owned[what.client] = _without(owned.get(what.client, {}), what.partitions)
+            elif isinstance(what, ev.MemberStopped):
+                owned.pop(what.client, None)
+        position, free = until, every
+        for partitions in owned.values():
+            free = _without(free, partitions)
+        found.append(free)
+    return found
 
 
 def _joined(first: PartitionMap, second: PartitionMap) -> PartitionMap:

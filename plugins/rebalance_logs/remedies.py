@@ -48,9 +48,17 @@ class Remedy(NamedTuple):
 
 
 def remedies_of(
-    group: GroupLog, cause: Cause, members: Sequence[str], triggers: Sequence[Trigger]
+    group: GroupLog,
+    cause: Cause,
+    members: Sequence[str],
+    triggers: Sequence[Trigger],
+    *,
+    others_stop: bool = True,
 ) -> list[Remedy]:
-    """Return the settings that help against a cause, the most effective first."""
+    """Return the settings that help against a cause, the most effective first.
+
+    ``others_stop``: partitions of members to which it did not happen stopped, too, for a time that counts.
+    """
     known = [group.members[name] for name in members if name in group.members]
     library = next((member.library for member in known if member.library), "")
     library = library or next((m.library for m in group.members.values() if m.library), "java")
@@ -61,7 +69,8 @@ def remedies_of(
             Remedy(_OF_BROKERS[n], "broker", value) if n in _OF_BROKERS else Remedy(n, library, value)
             for n, value in settings
         ]
-    if last in EAGER and cause in _MOVES and not (cause is Cause.ROLLING_RESTART and _are_static(known)):
+    static = cause is Cause.ROLLING_RESTART and _are_static(known)
+    if last in EAGER and cause in _MOVES and others_stop and not static:
         settings.append(("partition.assignment.strategy", "cooperative-sticky"))
     remedies = []
     for name, value in settings:
@@ -74,6 +83,26 @@ def remedies_of(
 
 
 _MOVES = frozenset(Cause) - {Cause.INSTANCE_SHARED, Cause.INITIAL_DELAY, Cause.ASSIGNOR}
+
+
+def price_of(group: GroupLog, cause: Cause, members: Sequence[str], triggers: Sequence[Trigger]) -> str:
+    """Return what the settings that help against a cause cost, "" if nothing is known."""
+    known = [group.members[name] for name in members if name in group.members]
+    if cause is Cause.STOOD_STILL:
+        pauses = sorted(_pauses_ms(known, triggers))
+        if not pauses:
+            return ""
+        low, high = pauses[0] // 1_000, pauses[-1] // 1_000
+        length = f"{low} s" if low == high else f"{low} to {high} s"
+        return f"without a round, its partitions stand still for the whole pause ({length})"
+    if cause in (Cause.SESSION_EXPIRED, Cause.NO_HEARTBEAT) and not any(t.restarted for t in triggers):
+        return "a member that pauses for longer is removed"
+    restarted = cause is Cause.ROLLING_RESTART or any(t.restarted for t in triggers)
+    if cause in (Cause.ROLLING_RESTART, Cause.SESSION_EXPIRED) and restarted and not _are_static(known):
+        away_ms = max(_aways_ms(known), default=0)
+        length = f" ({away_ms / 1_000:.0f} s)" if away_ms else ""
+        return f"partitions of a process stand still while it is away{length}; they do not move to others"
+    return ""
 
 
 def _are_static(members: Sequence[Member]) -> bool:
@@ -103,9 +132,8 @@ def _settings(
             else [("group.instance.id", "one for each process, the same after a restart")]
         )
         away_ms = max(_aways_ms(members), default=0)
-        if not found and away_ms < session_ms:
-            return []
-        return [*found, ("session.timeout.ms", str(_rounded(max(session_ms, away_ms * 3 // 2))))]
+        longer = [("session.timeout.ms", str(_rounded(away_ms * 3 // 2)))] if away_ms >= session_ms else []
+        return [*found, *longer]
     if cause is Cause.INSTANCE_SHARED:
         return [("group.instance.id", "another one for each process")]
     if cause is Cause.INITIAL_DELAY:

@@ -9,8 +9,9 @@ from rebalance_lab.verdicts.tables import as_text
 from rebalance_lab.verdicts.words import counted, listed_names
 from rebalance_logs.causes import Diagnosis, Found
 from rebalance_logs.facts import Kind, Source
-from rebalance_logs.groups import Round, Wait
+from rebalance_logs.groups import Round
 from rebalance_logs.reading import LogFile, Logs
+from rebalance_logs.recording import OTHERS
 from rebalance_logs.triggers import Cause, Confidence, Trigger
 
 WORDS = {
@@ -172,6 +173,11 @@ def not_shown(diagnosis: Diagnosis) -> Iterator[str]:
         )
     elif missing:
         yield f"no log of {listed_names(missing)}: what these did is what the others and the coordinator say"
+    if any(getattr(event.event, "client", "") == OTHERS for event in diagnosis.trace.events):
+        yield (
+            "who owned what of the members without a log: partitions that nobody else had count as theirs, so"
+            " that stopped times are estimates; the leader's INFO lines would show it"
+        )
     if not group.has_broker:
         yield (
             "no log of the coordinator: when sessions expired is worked out from the settings; the INFO lines"
@@ -198,13 +204,15 @@ def sentences(diagnosis: Diagnosis, places: Sequence[str], zone: tzinfo) -> Iter
             else "how long partitions stood still is not shown"
         )
         yield f"{counted(len(group.rounds), 'round')} from {first} to {last}; {cost}."
-    for number, found in enumerate(diagnosis.causes, start=1):
+    told = [each for each in diagnosis.causes if not each.is_start] or diagnosis.causes
+    for number, found in enumerate(told, start=1):
         yield f"{number}. {_headline(found, diagnosis)}"
         lines = ", ".join(cited(source, places) for source in found.evidence)
         yield f"   {SURE[found.confidence]}: {lines}"
         if found.remedies:
             settings = ", ".join(f"{r.setting}={r.value}" for r in found.remedies)
-            yield f"   What helps ({found.remedies[0].of}): {settings}"
+            price = f"; the price: {found.price}" if found.price else ""
+            yield f"   What helps ({found.remedies[0].of}): {settings}{price}"
     for text in not_shown(diagnosis):
         yield f"Not shown: {text}."
 
@@ -238,20 +246,19 @@ def round_lines(diagnosis: Diagnosis, zone: tzinfo) -> Iterator[str]:
         length = "" if this.ended_ms is None else f" {as_text(_seconds(this.ended_ms - this.began_ms))} s"
         reason = reason_of(this, triggers)
         yield f"{written(this.began_ms, zone)} generation {this.generation}{length}: {reason}"
-        for wait in waits:
-            yield f"    {_waited(wait)}"
+        told = [f"{as_text(wait.seconds)} s for {_WAITED[wait.why].format(wait.member)}" for wait in waits]
+        if told:
+            yield f"    waited {listed_names(told, len(told))}"
 
 
-def _waited(wait: Wait) -> str:
-    words = {
-        "batch": "the end of its batch",
-        "heartbeat": "the heartbeat with which it learnt of the round",
-        "session": "the end of its session",
-        "callback": "its callback",
-        "start": "its start",
-        "unknown": "a reason that no line shows",
-    }
-    return f"waited {as_text(wait.seconds)} s for {wait.member}: {words[wait.why]}"
+_WAITED = {
+    "batch": "the end of {}'s batch",
+    "heartbeat": "the heartbeat with which {} learnt of the round",
+    "session": "the end of {}'s session",
+    "callback": "{}'s callback",
+    "start": "{} to start",
+    "unknown": "{}, for a reason that no line shows",
+}
 
 
 def file_line(file: LogFile, shift_ms: int) -> str:

@@ -1,17 +1,26 @@
 """What `diagnose` says of the logs of real clients: ``python -m tests.calibration.diagnosed``.
 
 Each scenario is run with the clients' own logs, and the first cause that is named is held against what was
-done. The stopped time is held against that of the members' own lines.
+done. The stopped time is held against that of the members' own lines. With ``--other``, the logs of a run under
+``range`` become a scenario, which predicts the stopped time of a real run under ``cooperative-sticky``.
 """
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import yaml
+
 from coordinator_core.registry.registry import default_registry
+from rebalance_lab.scenarios.scenario import parse_scenario
+from rebalance_lab.simulation.run import simulate
+from rebalance_lab.traces.history import History
+from rebalance_lab.verdicts.as_seen import MARGIN
 from rebalance_logs.causes import Diagnosis, diagnosed
 from rebalance_logs.clocks import shifts_of
 from rebalance_logs.groups import groups_of
+from rebalance_logs.incident import as_yaml
 from rebalance_logs.reading import read_logs
 from rebalance_logs.triggers import Cause
 from tests.calibration.cells import document_of
@@ -28,6 +37,10 @@ DONE = {
     "comeback": {Cause.SESSION_EXPIRED},
 }
 CLIENTS = ("kafka-python", "aiokafka", "librdkafka")
+COOPERATIVE = ("kafka-python", "librdkafka")
+"""Clients that have a cooperative assignor."""
+
+SEEDS = 10
 
 
 def of_logs(folder: Path) -> Diagnosis:
@@ -54,12 +67,34 @@ def line(scenario: str, client: str, strategy: str = "range") -> str:
     return f"{verdict:5} {scenario:9} {client:15} {stopped}  {'; '.join(causes)}"
 
 
+def counterfactual(scenario: str, client: str, ran: str = "range", other: str = "cooperative-sticky") -> str:
+    """Predict the stopped time of one strategy from the logs of a run under another one, and run it."""
+    document = document_of(scenario)
+    with TemporaryDirectory() as folder:
+        run(document, client, ran, Path(folder), verbose=True)
+        incident = parse_scenario(
+            yaml.safe_load(as_yaml(of_logs(Path(folder)))), where="incident", registry=default_registry()
+        )
+    with TemporaryDirectory() as folder:
+        observed = run(document, client, other, Path(folder), verbose=True)
+        seen = stops_of(trace_of(observed, scenario, other), after_start=True)
+        true_s = sum(stop.seconds for stop in seen)
+    runs = [simulate(replace(incident, seed=seed), other, default_registry()) for seed in range(SEEDS)]
+    stopped = sorted(History(trace).stops.stopped_ms / 1_000 for trace in runs)
+    low, high = stopped[0] * (1 - MARGIN), stopped[-1] * (1 + MARGIN)
+    verdict = "in" if low <= true_s <= high else "out"
+    predicted = f"{stopped[len(stopped) // 2]:6.1f} ({low:.1f} to {high:.1f})"
+    return f"{verdict:5} {scenario:9} {client:15} {other} predicted {predicted}, ran {true_s:6.1f} s"
+
+
 def main(arguments: list[str]) -> None:
-    """Print a line for each scenario and client."""
+    """Print a line for each scenario and client. ``--other``: what another strategy would have cost."""
     default_registry()
-    for client in arguments or CLIENTS:
+    others = "--other" in arguments
+    clients = [name for name in arguments if name != "--other"] or (COOPERATIVE if others else CLIENTS)
+    for client in clients:
         for scenario in DONE:
-            sys.stdout.write(f"{line(scenario, client)}\n")
+            sys.stdout.write(f"{(counterfactual if others else line)(scenario, client)}\n")
             sys.stdout.flush()
 
 

@@ -86,7 +86,7 @@ def logs_of(scenario: Scenario, strategy: str) -> Written:
 
 def _of_broker(trace: Trace) -> Iterator[tuple[str, int, str]]:
     prefix = "[GroupCoordinator id=0 topic=__consumer_offsets partition=12]"
-    leader = ""
+    leader, members = "", 0
     removed: list[ev.MemberRemoved] = []
     added: list[ev.MemberAdded] = []
     for at_ms, event in ((e.at_ms, e.event) for e in trace.events):
@@ -123,14 +123,14 @@ def _of_broker(trace: Trace) -> Iterator[tuple[str, int, str]]:
                 yield (
                     "broker",
                     at_ms,
-                    f"{prefix} Assignment received from leader x for group {event.group} for generation"
-                    f" {event.generation}. The group has 3 members, 0 of which are static.",
+                    f"{prefix} Assignment received from leader {leader} for group {event.group} for"
+                    f" generation {event.generation}. The group has {members} members, 0 of which are static.",
                 )
             if event.after == "Empty":
                 empty = f"{prefix} Group {event.group} with generation {event.generation} is now empty."
                 yield "broker", at_ms, empty
         elif isinstance(event, ev.GenerationStarted):
-            leader = event.leader
+            leader, members = event.leader, len(event.members)
             yield (
                 "broker",
                 at_ms,

@@ -48,7 +48,7 @@ def test_a_round_that_waits_long_for_a_batch_has_two_causes(tmp_path):
     assert causes_of(both)[Cause.SLOW_BATCH] == {"a"}
     assert cost(both, Cause.SLOW_BATCH) > cost(both, Cause.MEMBER_LEFT)
     (round_of_c,) = [waits for waits in both.waits if waits]
-    assert [(wait.member, wait.why) for wait in round_of_c] == [("a", "batch")]
+    assert [(wait.member, wait.why) for wait in round_of_c] == [("a", "batch"), ("a", "heartbeat")]
 
 
 def test_many_that_fail_at_once_have_one_cause(tmp_path):

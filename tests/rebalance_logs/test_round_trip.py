@@ -104,3 +104,15 @@ def test_a_deployment_is_one_cause(name, run_of, tmp_path):
     found = diagnosis(run_of(name, "range").write(tmp_path))
     assert set(causes_of(found)) == {Cause.ROLLING_RESTART}
     assert len(found.causes[0].members) == 40
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("name", TRUTH)
+def test_partitions_of_members_without_a_log_do_not_stand_still_for_ever(name, strategy, run_of, tmp_path):
+    run = run_of(name, strategy)
+    true_ms = History(run.trace).stops.stopped_ms
+    for number, kept in enumerate([file for file in run.lines if file != "broker"][:3]):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        found = diagnosis(run.write(folder, without=[f for f in run.lines if f not in (kept, "broker")]))
+        assert found.stopped_ms <= 1.5 * true_ms + 3_000

@@ -20,10 +20,14 @@ MARGIN = 0.25
 
 @dataclass(frozen=True)
 class Seen:
-    """What was seen under a strategy, and the median of the simulated figures, by the names of metrics."""
+    """What was seen under a strategy, and the median of the simulated figures, by the names of metrics.
+
+    ``ranges`` has the least and the greatest simulated figure.
+    """
 
     strategy: str
     figures: Mapping[str, tuple[float, float]]
+    ranges: Mapping[str, tuple[float, float]]
 
     @property
     def missed(self) -> list[str]:
@@ -38,25 +42,34 @@ def held_against(trace: Trace, simulated: Iterable[Mapping[str, float]], registr
     seen = measure(trace, registry, only=HELD)
     runs = list(simulated)
     figures = {name: (seen[name], median(run[name] for run in runs)) for name in HELD}
-    return Seen(trace.strategy, {n: pair for n, pair in figures.items() if not any(map(isnan, pair))})
+    figures = {name: pair for name, pair in figures.items() if not any(map(isnan, pair))}
+    ends = {name: (min(run[name] for run in runs), max(run[name] for run in runs)) for name in figures}
+    return Seen(trace.strategy, figures, ends)
 
 
 def sentences(seen: Seen) -> list[str]:
     """Return what was seen and simulated; before it a warning, if the model does not reproduce the group."""
     parts = [
         f"{as_text(real)} {HELD[name].removesuffix('s') if real == 1 else HELD[name]}"
-        f" ({as_text(predicted)} simulated, {_error(real, predicted):+.0%})"
+        f" ({as_text(predicted)} simulated{_between(seen.ranges[name])}, {_error(real, predicted):+.0%})"
         for name, (real, predicted) in seen.figures.items()
     ]
     text = f"Seen under {seen.strategy}: {listed_names(parts)}."
     if not seen.missed:
         return [text]
     names = listed_names([HELD[name] for name in seen.missed])
+    by_chance = all(low <= seen.figures[n][0] <= high for n in seen.missed for low, high in [seen.ranges[n]])
+    but = " Chance may explain it: what was seen lies within the simulated figures." if by_chance else ""
     return [
-        f"The model does not reproduce this group within {MARGIN:.0%}: look at {names} before you believe the"
-        " figures below.",
+        f"The model does not reproduce this group within {MARGIN:.0%}, in {names}: do not rely on the figures"
+        f" below.{but}",
         text,
     ]
+
+
+def _between(ends: tuple[float, float]) -> str:
+    low, high = map(as_text, ends)
+    return "" if low == high else f", {low} to {high}"
 
 
 def as_document(seen: Seen) -> dict[str, object]:
@@ -65,6 +78,8 @@ def as_document(seen: Seen) -> dict[str, object]:
         "strategy": seen.strategy,
         "seen": {name: real for name, (real, _) in seen.figures.items()},
         "simulated": {name: predicted for name, (_, predicted) in seen.figures.items()},
+        "least": {name: low for name, (low, _) in seen.ranges.items()},
+        "greatest": {name: high for name, (_, high) in seen.ranges.items()},
         "missed": seen.missed,
     }
 

@@ -2,44 +2,65 @@
 
 import json
 
+import pytest
+
 from rebalance_lab.verdicts.as_seen import Seen, as_document, sentences
 from tests.places import DATA
 
 LOGS = DATA / "logs"
 
 
-def test_a_prediction_within_a_quarter_is_told_with_its_error():
-    seen = Seen("range", {"rounds": (2, 2), "stopped_partition_seconds": (8.0, 10.0)})
+STOPPED = "stopped_partition_seconds"
+
+
+def seen_of(rounds, stopped, ends):
+    """What was seen and simulated of each metric; ``ends``: the range of the simulated stopped time."""
+    figures = {"rounds": rounds, STOPPED: stopped}
+    return Seen("range", figures, {"rounds": (rounds[1], rounds[1]), STOPPED: ends})
+
+
+def test_a_prediction_within_a_quarter_is_told_with_its_error_and_its_range():
+    seen = seen_of((2, 2), (8.0, 10.0), (7.5, 12.0))
     assert seen.missed == []
     assert sentences(seen) == [
-        "Seen under range: 2 rounds (2 simulated, +0%) and 8 stopped partition seconds (10 simulated, +25%)."
+        "Seen under range: 2 rounds (2 simulated, +0%) and 8 stopped partition seconds"
+        " (10 simulated, 7.5 to 12, +25%)."
     ]
 
 
 def test_a_model_that_misses_is_a_warning_before_all_figures():
-    seen = Seen("range", {"rounds": (4, 0), "stopped_partition_seconds": (8.0, 10.1)})
+    seen = seen_of((4, 0), (8.0, 10.1), (9.0, 12.0))
     warning, _ = sentences(seen)
-    assert warning.startswith(
-        "The model does not reproduce this group within 25%: look at rounds and stopped"
+    assert warning == (
+        "The model does not reproduce this group within 25%, in rounds and stopped partition seconds: do not"
+        " rely on the figures below."
     )
-    assert as_document(seen)["missed"] == ["rounds", "stopped_partition_seconds"]
+    assert as_document(seen)["missed"] == ["rounds", STOPPED]
+    assert (as_document(seen)["least"][STOPPED], as_document(seen)["greatest"][STOPPED]) == (9.0, 12.0)
+
+
+def test_a_miss_within_the_simulated_range_may_be_chance():
+    warning, _ = sentences(seen_of((4, 4), (8.0, 10.1), (7.0, 12.0)))
+    assert warning.endswith("Chance may explain it: what was seen lies within the simulated figures.")
 
 
 def test_nothing_where_nothing_was_seen_is_no_miss():
-    assert Seen("range", {"rounds": (0, 0)}).missed == []
-    assert Seen("range", {"rounds": (0, 1)}).missed == ["rounds"]
+    assert seen_of((0, 0), (1.0, 1.0), (1.0, 1.0)).missed == []
+    assert seen_of((0, 1), (1.0, 1.0), (1.0, 1.0)).missed == ["rounds"]
 
 
 def test_the_day_of_a_real_group_is_compared_under_another_strategy(lab, tmp_path):
-    """One of three Java clients was killed: the simulation stops partitions for as long as was seen."""
+    """Three static Java clients were restarted: the simulation stops partitions for as long as was seen."""
     trace, incident = tmp_path / "seen.jsonl", tmp_path / "incident.yaml"
-    assert lab("diagnose", LOGS / "java-killed", "--trace", trace, "-o", incident).status == 0
+    assert lab("diagnose", LOGS / "java-rolling-static", "--trace", trace, "-o", incident).status == 0
     answer = lab("compare", incident, "--as-seen", trace, "-s", "range", "--seeds", "3", "--format", "json")
     document = json.loads(answer.out)
-    assert document["as_seen"]["strategy"] == "cooperative-sticky"
-    assert document["as_seen"]["seen"]["rounds"] == document["as_seen"]["simulated"]["rounds"] == 1
-    assert document["as_seen"]["missed"] == []
-    assert document["answers"][0].startswith("Seen under cooperative-sticky: 1 round (")
+    found = document["as_seen"]
+    assert found["strategy"] == "range"
+    assert found["seen"]["rounds"] == found["simulated"]["rounds"] == 0
+    assert found["simulated"][STOPPED] == pytest.approx(found["seen"][STOPPED], rel=0.1)
+    assert found["missed"] == []
+    assert document["answers"][0].startswith("Seen under range: 0 rounds (")
 
 
 def test_a_trace_of_an_unknown_assignor_is_refused(lab, tmp_path):
