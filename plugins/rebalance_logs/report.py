@@ -199,7 +199,7 @@ def sentences(diagnosis: Diagnosis, places: Sequence[str], zone: tzinfo) -> Iter
     else:
         first, last = written(group.from_ms, zone), written(group.until_ms, zone)
         cost = (
-            f"{as_text(_seconds(diagnosis.stopped_ms))} partition seconds stood still"
+            f"partitions stood still for {as_text(_seconds(diagnosis.stopped_ms))} s in sum"
             if diagnosis.stops or any(member.is_logged for member in group.members.values())
             else "how long partitions stood still is not shown"
         )
@@ -226,7 +226,7 @@ def _headline(found: Found, diagnosis: Diagnosis) -> str:
         return f"{text}; what it cost is not shown"
     total = diagnosis.stopped_ms
     share = f", {100 * found.stopped_ms / total:.0f} %" if total else ""
-    return f"{text}: {as_text(_seconds(found.stopped_ms))} partition seconds{share}"
+    return f"{text}: partitions stood still for {as_text(_seconds(found.stopped_ms))} s{share}"
 
 
 def _listed(numbers: Sequence[int]) -> str:

@@ -1,8 +1,8 @@
 """What `diagnose` says of the logs of real clients: ``python -m tests.calibration.diagnosed``.
 
 Each scenario is run with the clients' own logs, and the first cause that is named is held against what was
-done. The stopped time is held against that of the members' own lines. With ``--other``, the logs of a run under
-``range`` become a scenario, which predicts the stopped time of a real run under ``cooperative-sticky``.
+done. The stopped time is held against that of the members' own lines. With ``--other``, the logs of a run
+under ``range`` become a scenario, which predicts the stopped time of a real one under ``cooperative-sticky``.
 """
 
 import sys

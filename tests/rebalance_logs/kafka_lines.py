@@ -124,7 +124,8 @@ def _of_broker(trace: Trace) -> Iterator[tuple[str, int, str]]:
                     "broker",
                     at_ms,
                     f"{prefix} Assignment received from leader {leader} for group {event.group} for"
-                    f" generation {event.generation}. The group has {members} members, 0 of which are static.",
+                    f" generation {event.generation}. The group has {members} members, 0 of which are"
+                    " static.",
                 )
             if event.after == "Empty":
                 empty = f"{prefix} Group {event.group} with generation {event.generation} is now empty."
