@@ -85,6 +85,7 @@ def test_one_page_has_the_answer_and_a_picture():
     page = in_a_process("diagnose", LOGS / "java-killed", "--format", "html").stdout.decode()
     assert "<svg" in page
     assert "session-expired: c-1" in page
+    assert "lag up to" not in page  # logs do not show it
     assert "http" not in page.replace("http://www.w3.org", "")
 
 

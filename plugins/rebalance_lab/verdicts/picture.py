@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from hashlib import blake2s
 from html import escape
 from itertools import pairwise
+from math import isnan
 from textwrap import wrap
 from typing import NamedTuple
 
@@ -155,7 +156,7 @@ def _figures(comparison: Comparison, number: int) -> list[Shown]:
     return [
         Shown(_figure(words, as_text(figures[name].median)), width, number in comparison.best(known[name]))
         for name, (words, width) in _FIGURES.items()
-        if name in known
+        if name in known and not isnan(figures[name].median)
     ]
 
 
