@@ -139,6 +139,21 @@ def test_partitions_that_a_consumer_does_not_own_cannot_be_given_up():
     assert [change.given_up for change in changes] == [{}, {}, {}]
 
 
+def test_epochs_of_members_end_when_their_group_goes_back_to_the_classic_protocol():
+    run = ev.RunStarted("s", "range", 0, 9_000, {"t": 2}, protocol="migration")
+    timeline, _ = after(
+        (0, run),
+        (0, started("a", "t")),
+        (0, ev.MemberAdded(group="g", member_id="a")),
+        (0, state("Assigning", generation=3)),
+        (0, joined("a", 4)),
+    )
+    timeline.apply(1, state("Stable", generation=5))
+    assert timeline.is_valid("a")  # in an epoch of its own
+    timeline.apply(2, state("PreparingRebalance", generation=6))
+    assert not timeline.is_valid("a")
+
+
 def test_a_consumer_is_valid_in_the_present_generation_of_the_group():
     timeline, _ = after((0, started("a", "t")), (0, generation(1, "a")))
     assert not timeline.is_valid("a")
