@@ -15,9 +15,9 @@ from coordinator_core.protocol import events as ev
 from coordinator_core.reading.durations import format_duration, parse_duration
 from rebalance_lab.verdicts.words import counted
 from rebalance_logs.causes import Diagnosis
-from rebalance_logs.facts import Kind
-from rebalance_logs.groups import GroupLog, Member
-from rebalance_logs.recording import LEAST_SESSION_MS, SESSION_MS, session_of
+from rebalance_logs.facts import Fact, Kind
+from rebalance_logs.groups import GroupLog, Member, Round
+from rebalance_logs.recording import HEARTBEAT_MS, LEAST_SESSION_MS, SESSION_MS, session_of
 from rebalance_logs.remedies import POLL_RECORDS
 from rebalance_logs.triggers import Cause, Trigger
 
@@ -33,6 +33,9 @@ SETTINGS = (
     "auto.commit.interval.ms",
 )
 LEAST_BATCH_MS = 10
+
+FEWEST_TIMES = 4
+"""So many times in which members learnt of a round show the interval of their heartbeats."""
 
 QUIET_MS = 60_000
 """How long the scenario goes on after the last event."""
@@ -71,6 +74,13 @@ def scenario_of(diagnosis: Diagnosis) -> tuple[Mapping[str, Any], list[str]]:
         raise InputError("-o", found, "logs of members, for a scenario")
     batches_ms, shown = _batches_ms(diagnosis)
     config = _config(group)
+    beat_ms = _heartbeat_ms(group)
+    if "heartbeat.interval.ms" not in config and beat_ms is not None:
+        config["heartbeat.interval.ms"] = format_duration(beat_ms)
+        guesses.append(
+            f"heartbeat.interval.ms: {format_duration(beat_ms)}, as members learnt of all rounds in that time"
+            f" (to {format_duration(HEARTBEAT_MS)}, the default)"
+        )
     if "session.timeout.ms" not in config and _has_short_session(diagnosis):
         config["session.timeout.ms"] = format_duration(LEAST_SESSION_MS)
         guesses.append(
@@ -171,6 +181,30 @@ def _config(group: GroupLog) -> dict[str, Any]:
         for name, value in (shown[0] if shown else {}).items()
         if all(own.get(name) == value for own in shown)
     }
+
+
+def _heartbeat_ms(group: GroupLog) -> int | None:
+    """Return the interval of heartbeats: in which members learnt of rounds. None if few lines show it.
+
+    Of n such times, which are anywhere in the interval, it is the greatest one and an n-th of it more.
+    """
+    times = [
+        learned[0].at_ms - this.began_ms
+        for this in group.rounds
+        for name in (() if this.was_empty else this.members)
+        if (learned := list(_learned(group.members[name], this)))
+    ]
+    if len(times) < FEWEST_TIMES:
+        return None
+    found_ms = max(times) * (len(times) + 1) // len(times)
+    return max(100, -(-found_ms // 100) * 100) if found_ms < HEARTBEAT_MS else None
+
+
+def _learned(member: Member, this: Round) -> Iterator[Fact]:
+    """Yield the lines with which a member learnt of a round that others began."""
+    for fact in member.between(this.began_ms, this.known_ms, Kind.LEARNED, Kind.ASKED_TO_REJOIN):
+        if fact.kind is Kind.LEARNED or "already rebalancing" in fact.text:
+            yield fact
 
 
 def _has_short_session(diagnosis: Diagnosis) -> bool:
@@ -289,7 +323,13 @@ def _has_ended(diagnosis: Diagnosis, name: str, trigger: Trigger) -> bool:
     member = diagnosis.group.members.get(name)
     if trigger.cause not in (Cause.ROLLING_RESTART, Cause.AUTOSCALING) or member is None:
         return False
-    near = member.between(trigger.at_ms - 5, trigger.at_ms + 5, Kind.LEAVES, Kind.CLOSED, Kind.REVOKED)
+    near = [
+        fact
+        for fact in member.between(
+            trigger.at_ms - 5, trigger.at_ms + 5, Kind.LEAVES, Kind.CLOSED, Kind.REVOKED
+        )
+        if fact.kind is not Kind.REVOKED or fact.partitions
+    ]
     left = [f for f in diagnosis.group.facts if f.kind is Kind.LEFT and diagnosis.group.name_of(f) == name]
     return bool(near) or any(abs(f.at_ms - trigger.at_ms) <= 5 for f in left)
 

@@ -306,7 +306,7 @@ class _Owner:
     def _of(self, fact: Fact, topics: list[str]) -> Iterator[tuple[int, ev.Event]]:
         at_ms, name, kind = fact.at_ms, self._member.name, fact.kind
         if id(fact) in self._begins:
-            yield from self._stopped(at_ms, "crashed")
+            yield from self._stopped(at_ms - 1, "crashed")  # of one time, starts come first
         if kind is Kind.SETTINGS:
             return
         if kind is Kind.CLOSED:
@@ -433,7 +433,10 @@ def _of_unknown_owners(
     is_started = False
     before_ms = group.from_ms
     free_before: PartitionMap = {}
-    free = _free_at(events, [min(r.until_ms + SETTLED_MS, _until(group, r)) for r in group.rounds])
+    # when all have taken over, and none has begun to give up what it has for the next round
+    rests = [max(0, _until(group, this) - this.until_ms) for this in group.rounds]
+    times = [r.until_ms + min(SETTLED_MS, rest // 2) for r, rest in zip(group.rounds, rests, strict=True)]
+    free = _free_at(events, times)
     for number, (this, now_free) in enumerate(zip(group.rounds, free, strict=True)):
         has_next = number + 1 < len(group.rounds)
         is_next_its_step = has_next and any(t.is_follow_up for t in triggers[number + 1])
