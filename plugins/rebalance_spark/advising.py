@@ -6,13 +6,10 @@ scenarios: its hours, and its draws.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-from pyarrow import csv, parquet
 
 from coordinator_core.errors import InputError
 from coordinator_core.reading.suggestions import one_of
@@ -28,10 +25,11 @@ from rebalance_lab.verdicts.rule import (
 )
 from rebalance_lab.verdicts.words import listed_names
 from rebalance_spark.gains import Change, Floats, Gains, Numbers, gains, total, typical
-from rebalance_spark.groups import DRAW, REPAIRS
+from rebalance_spark.groups import DRAW
 from rebalance_spark.parts import Subjects
-from rebalance_spark.stored import NO_ROW, Figures2D, Scored, encoded
+from rebalance_spark.stored import NO_ROW, Figures2D, Scored
 
+Bools: TypeAlias = npt.NDArray[np.bool_]
 Pairs: TypeAlias = tuple[Floats, Floats, Numbers, int]
 """The figures of two strategies, the number of the subject of each pair, and the number of subjects."""
 
@@ -63,8 +61,14 @@ FEW, UNDECIDED = "not enough data: {} of {} scenarios", "not enough data: {} of 
 """The reasons of a group with figures in fewer scenarios than show any order, and of one of which more
 scenarios would show that a switch is better, if they were like those that it has."""
 
-_WRITERS: Mapping[str, Callable[..., None]] = {".csv": csv.write_csv, ".parquet": parquet.write_table}
-"""How a table is written to a file, by the ending of its name."""
+
+class Held(NamedTuple):
+    """Groups that stay although a strategy is known to be better in a metric: it may be worse in others."""
+
+    strategy: str
+    better: str
+    perhaps_worse: Sequence[str]
+    subjects: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,7 +86,8 @@ class Advice:
     that switch to it. ``counted`` are the subjects without rates: `BY_COUNT` decides about them in place of
     `BY_RATE`. ``holds`` says for each subject under which values of a column the same is advised, if it was
     asked for. ``second`` is the number of the strategy that is advised without the one that is: that of
-    today, unless several are known to be better. ``per_day`` has how often a day what happens in a scenario
+    today, unless several are known to be better. ``held`` says why groups stay although a strategy is better
+    in something. ``per_day`` has how often a day what happens in a scenario
     happens to each subject, NaN where it is not known, if it was given.
     """
 
@@ -100,6 +105,7 @@ class Advice:
     counted: Sequence[str]
     rate: float
     second: npt.NDArray[np.int64]
+    held: Sequence[Held]
     holds: Sequence[str] = ()
     per_day: Floats | None = None
 
@@ -260,14 +266,20 @@ def advise(
         [name for name, is_counted in zip(subjects.names, counted, strict=True) if is_counted],
         rate,
         _chosen(rest, middles, today),
+        _held(tests, scored.strategies, deciding, chosen == today, rate),
     )
 
 
 class _Tests(NamedTuple):
-    """The p of each switch (subjects x strategies), NaN if it is not tested, and the scenarios it needs."""
+    """The p of each switch (subjects x strategies), NaN if it is not tested, and the scenarios it needs.
+
+    ``better`` and ``as_good`` have those of each metric by itself (metrics x subjects x strategies).
+    """
 
     chances: npt.NDArray[np.float64]
     needed: npt.NDArray[np.int64]
+    better: npt.NDArray[np.float64]
+    as_good: npt.NDArray[np.float64]
 
 
 _NEVER = 1_000_000
@@ -278,15 +290,19 @@ def _tests(costs: Sequence[Figures2D], today: int, numbers: npt.NDArray[np.int64
     """Test for each subject and strategy that it dominates today's."""
     shape = (size, costs[0].shape[1])
     found, needed = np.full(shape, np.nan), np.zeros(shape, dtype=np.int64)
+    better, as_good = np.full((2, len(costs), *shape), np.nan)
     for number in (n for n in range(shape[1]) if n != today):
         pairs = [(cost[:, number], cost[:, today], numbers, size) for cost in costs]
-        found[:, number], share = dominance(pairs)
-        excess = np.maximum(2 * np.nan_to_num(share) - 1, 0.0)
+        tested = dominance(pairs)
+        found[:, number] = tested.chances
+        better[:, :, number], as_good[:, :, number] = tested.better, tested.as_good
+        excess = np.maximum(2 * np.nan_to_num(tested.share) - 1, 0.0)
         counts = np.bincount(numbers, ~np.isnan(pairs[0][0] - pairs[0][1]), size)
         about = np.maximum(np.ceil(_FAR / np.maximum(excess, _LEAST) ** 2), counts + FEWEST_PAIRS)
         needed[:, number] = np.where((counts >= FEWEST_PAIRS) & (excess >= _LEAST), about, 0)
-        found[counts < FEWEST_PAIRS, number] = np.nan
-    return _Tests(found, needed)
+        for each in (found, *better, *as_good):
+            each[counts < FEWEST_PAIRS, number] = np.nan
+    return _Tests(found, needed, better, as_good)
 
 
 _LEAST = 0.3
@@ -355,11 +371,23 @@ def place_of(baseline: str, scored: Scored) -> int:
     return scored.strategies.index(baseline)
 
 
-def dominance(pairs: Sequence[Pairs]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+class Dominance(NamedTuple):
+    """The test that one strategy dominates another, for each of S subjects and in M metrics.
+
+    ``chances``: the p (S). ``share``: of the ranks that speak for it, where they do least (S).
+    ``better`` and ``as_good``: the p in each metric by itself (M x S).
+    """
+
+    chances: Floats
+    share: Floats
+    better: Floats
+    as_good: Floats
+
+
+def dominance(pairs: Sequence[Pairs]) -> Dominance:
     """Test that one strategy dominates another: better in at least one metric, and as good in the others.
 
-    ``pairs`` has the arguments of `rule.chances` for each metric. It returns for each subject the p, and the
-    share of the ranks that speak for it, of the metric in which they do least.
+    ``pairs`` has the arguments of `rule.chances` for each metric.
 
     Being as good in all is tested metric by metric at the same level (an intersection-union test). The p of
     being better is that of the metric that shows it most, times the number of metrics in which pairs of the
@@ -370,10 +398,28 @@ def dominance(pairs: Sequence[Pairs]) -> tuple[npt.NDArray[np.float64], npt.NDAr
     as_good, good_shares = zip(*(chances(*each, TIE) for each in pairs), strict=True)
     apart = np.array([_apart(*each) for each in pairs])
     differing = sum(_differs(*each) for each in pairs)
-    p_better = np.min(np.where(apart < 0, better, 1.0), axis=0)
-    p_as_good = np.max(np.where(apart <= TIE, as_good, 1.0), axis=0)
-    found = np.maximum(np.maximum(differing, 1) * p_better, p_as_good)
-    return np.minimum(found, 1.0), np.minimum(np.max(shares, axis=0), np.min(good_shares, axis=0))
+    p_better = np.where(apart < 0, better, 1.0)
+    p_as_good = np.where(apart <= TIE, as_good, 1.0)
+    found = np.maximum(np.maximum(differing, 1) * p_better.min(axis=0), p_as_good.max(axis=0))
+    share = np.minimum(np.max(shares, axis=0), np.min(good_shares, axis=0))
+    return Dominance(np.minimum(found, 1.0), share, p_better, p_as_good)
+
+
+def _held(
+    tests: "_Tests", names: Sequence[str], metrics: Sequence[str], stays: Bools, rate: float
+) -> list[Held]:
+    """Return what holds back subjects that stay, for each strategy and metric, the most frequent first."""
+    found = []
+    perhaps_worse = (tests.as_good > rate) << np.arange(len(metrics))[:, None, None]
+    sets = perhaps_worse.sum(axis=0)
+    for number, metric in enumerate(metrics):
+        known = discoveries(tests.better[number], rate) & stays[:, None]
+        for place, strategy in enumerate(names):
+            codes, counts = np.unique(sets[known[:, place], place], return_counts=True)
+            for code, count in zip(codes.tolist(), counts.tolist(), strict=True):
+                worse = [m for n, m in enumerate(metrics) if code >> n & 1]
+                found += [Held(strategy, metric, worse, count)] if worse else []
+    return sorted(found, key=lambda each: -each.subjects)
 
 
 def _apart(one: Floats, other: Floats, subjects: Numbers, count: int) -> Floats:
@@ -410,84 +456,8 @@ def _chosen(
     return np.where(switching, possible.argmax(axis=1), today)
 
 
-def as_file(table: pa.Table, ending: str) -> bytes:
-    """Return a table as CSV or Parquet."""
-    sink = pa.BufferOutputStream()
-    _WRITERS[ending](table, sink)
-    return bytes(sink.getvalue().to_pybytes())
-
-
-def check_ending(path: Path) -> None:
-    """Check the name of a file for advice.
-
-    Raises:
-        InputError: if it does not end with .csv or .parquet.
-    """
-    if path.suffix not in _WRITERS:
-        raise InputError("--advice", str(path), "a file that ends with .csv or .parquet")
-
-
-def advice_table(scored: Scored, advice: Advice) -> pa.Table:
-    """Return the advice as a table, a row per subject.
-
-    The columns that the scores have from the workload follow its name, if they have one value for each. The
-    repaired rows of its scenarios are summed. Switches are first, those with the greatest gain in the first
-    metric that decides on top: the gain of a day, if it is known how often its scenarios happen.
-    """
-    subjects = advice.subjects
-    names = np.array(scored.strategies, dtype=object)
-    columns: dict[str, Any] = {subjects.column: subjects.names}
-    if not subjects.are_scenarios:
-        columns["scenarios"] = np.bincount(subjects.numbers, minlength=len(subjects.names))
-        columns["agree"] = pa.array(advice.agree, from_pandas=True)
-    columns |= _carried(scored, subjects)
-    columns |= {
-        "today": [advice.baseline] * len(subjects.names),
-        "strategy": names[advice.chosen].tolist(),
-        "reason": advice.reasons,
-        "runner_up": [
-            scored.strategies[second] if switches else None
-            for second, switches in zip(advice.second.tolist(), advice.is_switching.tolist(), strict=True)
-        ],
-        "p": pa.array(advice.chances, from_pandas=True),
-        **({"holds": list(advice.holds)} if advice.holds else {}),
-    }
-    for metric, change in advice.changes.items():
-        ends = {"low": change.low, "high": change.high} if metric in advice.decisive else {}
-        for name, values in {"change": change.means, **ends}.items():
-            columns[f"{metric}_{name}"] = pa.array(values, from_pandas=True)
-    first = advice.changes[advice.metrics[0]].means
-    if advice.per_day is not None:
-        columns["times_per_day"] = pa.array(advice.per_day, from_pandas=True)
-        for metric in advice.per_day_metrics:
-            values = advice.changes[metric].means * advice.per_day
-            columns[f"{metric}_change_per_day"] = pa.array(values, from_pandas=True)
-        first = first * advice.per_day if advice.metrics[0] in ADDITIVE else first
-    greatest = -np.abs(np.nan_to_num(first))
-    return pa.table(columns).take(pa.array(np.lexsort((greatest, ~advice.is_switching))))
-
-
 def first_draws(scored: Scored) -> npt.NDArray[np.bool_]:
     """Return whether each scenario is the first of the draws of a group under its keys."""
     if DRAW not in scored.others:
         return np.ones(len(scored.scenarios), dtype=np.bool_)
     return np.array([draw in (None, 0) for draw in scored.values(DRAW)], dtype=np.bool_)
-
-
-def _carried(scored: Scored, subjects: Subjects) -> dict[str, list[Any]]:
-    """Return the sums of repairs, and the columns that are the same in all scenarios of each subject."""
-    first = np.unique(subjects.numbers, return_index=True)[1]
-    found: dict[str, list[Any]] = {}
-    for name in scored.others:
-        values = scored.values(name)
-        if name == REPAIRS:
-            counts = np.array([value or 0 for value in values]) * first_draws(scored)
-            sums = np.bincount(subjects.numbers, counts, len(first))
-            found[name] = sums.astype(np.int64).tolist()
-            continue
-        if all(value is None for value in values):
-            continue
-        codes = encoded(pa.array([str(value) for value in values], pa.string()))[0]
-        if name != subjects.column and np.array_equal(codes, codes[first][subjects.numbers]):
-            found[name] = [values[row] for row in first]
-    return found

@@ -250,12 +250,14 @@ def _check_same(before: "DataFrame", job: Job, out: str) -> None:
     wanted: dict[str, Any] = {"fidelity": job.fidelity.value, "start": job.start}
     columns = {"fidelity": sf.col("fidelity"), "start": sf.coalesce(there, sf.lit(""))}
     if job.seed is not None:
-        wanted["seed"], columns["seed"] = job.seed, sf.col("seed")
+        base = sf.col("seed") - sf.crc32("scenario_id")  # the other way of `documents.seed_of`
+        wanted["seed"], columns["seed"] = job.seed, base
     is_other = reduce(or_, (columns[name] != value for name, value in wanted.items()))
     other: Any = before.where(is_other).select(*(columns[name].alias(name) for name in wanted)).first()
     for name, value in wanted.items() if other is not None else ():
         if other[name] != value:
             found, expected = (f"{name} {v!r}" if v != "" else f"no {name}" for v in (other[name], value))
+            found = "other seeds" if name == "seed" else found
             raise InputError(out, f"scores with {found}", f"those with {expected}, or another folder")
 
 

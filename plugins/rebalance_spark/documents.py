@@ -2,16 +2,18 @@
 
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
+from zlib import crc32
 
 import msgspec
 
 from coordinator_core.errors import InputError
 from coordinator_core.registry.registry import Registry
-from rebalance_lab.scenarios.files import load_scenario_text, read_document
+from rebalance_lab.scenarios.files import read_document
 from rebalance_lab.scenarios.groups import parse_group, scenario_document
-from rebalance_lab.scenarios.scenario import Scenario
+from rebalance_lab.scenarios.scenario import Scenario, parse_scenario
 from rebalance_spark.sizes import WORKLOAD_NAMES, size_of_text
 
 _UNREADABLE = "# rebalance-lab cannot read: "
@@ -23,24 +25,34 @@ _GROUP_FIELDS = ("name", "topics", "members", "assignor", "assignment", "error",
 """The fields of a line with a group, and those that ``assign`` adds."""
 
 
-def load_scenario_or_group(text: str, where: str, registry: Registry) -> Scenario:
+def seed_of(scenario_id: str, base: int = 0) -> int:
+    """Return the seed of a scenario that has none: another one for each hour and draw of a group.
+
+    With one seed for all, their heartbeats and latencies would be alike, and a difference due to chance would
+    be there in each of them.
+    """
+    return base + crc32(scenario_id.encode())
+
+
+def load_scenario_or_group(text: str, where: str, registry: Registry, *, seed: int) -> Scenario:
     """Return the scenario of a text. A group becomes a scenario in which a member leaves.
+
+    ``seed``: of a text without one.
 
     Raises:
         InputError: if the text is neither, or the error of a text of `unreadable`.
     """
     if text.startswith(_UNREADABLE):
         raise InputError(*msgspec.json.decode(text.removeprefix(_UNREADABLE), type=tuple[str, str, str]))
+    document = read_document(text, where)
     try:
-        return load_scenario_text(text, where, registry=registry)
+        scenario = parse_scenario(document, where=where, registry=registry)
     except InputError:
-        document: Any = None
-        with suppress(InputError):
-            document = read_document(text, where)
         if not is_group(document):
             raise
         made = scenario_document(parse_group(document, where), str(document.get("name") or where))
-        return load_scenario_text(msgspec.json.encode(made).decode(), where, registry=registry)
+        scenario = parse_scenario(made, where=where, registry=registry)
+    return scenario if "seed" in document else replace(scenario, seed=seed)
 
 
 def unreadable(error: InputError) -> str:

@@ -32,6 +32,7 @@ from rebalance_spark.stored import NO_ROW, Figures2D, Scored, check_paired
 
 STOPS, MOVES = "stopped_partition_seconds", "moved_partitions"
 EVENTS = "events"
+UTILIZATION = "utilization"
 
 ROUNDING = 1e-9
 """Figures of a scenario with a smaller relative difference are even."""
@@ -136,6 +137,7 @@ class Findings:
     parts: Sequence[Part] = ()
     unread: int = 0
     events: tuple[int, int] | None = None
+    overloaded: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def failed(self) -> int:
@@ -253,7 +255,14 @@ def found_in(scored: Scored, question: Question, *, everything: bool = True, pai
         parts=[Part(name, int((common & inside).sum()), of_part) for name, inside, of_part in parts],
         unread=len(names) - len(read),
         events=_events(scored),
+        overloaded=_overloaded(scored, common) if UTILIZATION in names else {},
     )
+
+
+def _overloaded(scored: Scored, common: npt.NDArray[np.bool_]) -> dict[str, int]:
+    """Return in how many scenarios a member has more than it can handle, under each strategy."""
+    grid = scored.figures(UTILIZATION)[common]
+    return dict(zip(scored.strategies, (grid > 1).sum(axis=0).tolist(), strict=True))
 
 
 def _deciding(scored: Scored, question: Question) -> list[str]:
@@ -339,7 +348,9 @@ def front_of(scored: Scored, moves: str, balance: str) -> tuple[int, list[OnFron
     front = []
     for i, number in enumerate(known):
         others = (j for j in range(len(known)) if j != i)
-        worse = any(dominance([(c[:, j], c[:, i], one, 1) for c in costs])[0][0] <= _LEVEL for j in others)
+        worse = any(
+            dominance([(c[:, j], c[:, i], one, 1) for c in costs]).chances[0] <= _LEVEL for j in others
+        )
         means = [float(cost[:, i].mean()) for cost in costs]
         front.append(OnFront(scored.strategies[number], means[0], means[1], not worse))
     return int(rows.sum()), sorted(front, key=lambda each: (each.moves, each.balance, each.strategy))

@@ -80,11 +80,11 @@ def groups_to_workload(
     differ; the column ``differing`` names these. `events`: the events of every scenario. By default one
     member leaves after five of ten minutes. Hashes of the ``scenario_id`` and the members select it, so that
     it is each member, in the order of names, equally often. `draws`: make so many scenarios of each group, in
-    each of which another member leaves; a group with fewer members has as many as members. ``draw``, from 0
-    on, is the last of the keys then. `application`: fields of all members, such as ``process_rate`` and
-    ``client``: a value as in a scenario, the name of a column after ``@`` (the greatest value of each member
-    counts), or `applications.Several` values. Of these each makes a scenario of each group, and the field is
-    a key.
+    each of which another member leaves; a group with fewer members has as many as members. With `events`, the
+    draws differ in their seeds. ``draw``, from 0 on, is the last of the keys then. `application`: fields of
+    all members, such as ``process_rate`` and ``client``: a value as in a scenario, the name of a column after
+    ``@`` (the greatest value of each member counts), or `applications.Several` values. Of these each makes a
+    scenario of each group, and the field is a key.
 
     A row without a member is a partition without an owner; a row without a topic and a partition is a member
     that owns nothing. Members subscribe to all topics of their group. A topic has all partitions up to the
@@ -97,10 +97,9 @@ def groups_to_workload(
     number, has neither. The rows without a group are one group.
 
     Raises:
-        InputError: if a column or a field does not exist, or if `draws` is less than 1 or given together with
-            `events`.
+        InputError: if a column or a field does not exist, or if `draws` is less than 1.
     """
-    check_draws(draws, events)
+    check_draws(draws)
     check_application(application, "application")
     from pyspark.sql import functions as sf
 
@@ -153,7 +152,7 @@ def groups_to_workload(
     nobody = sf.array().cast(listed.schema["_members"].dataType)
     whole = whole.withColumn("_members", sf.coalesce("_members", nobody))
     if draws is not None:
-        most = sf.greatest(sf.least(sf.lit(draws), sf.size("_members")), sf.lit(1))
+        most = sf.lit(draws) if events is not None else _members_at_most(draws)
         whole = whole.withColumn(DRAW, sf.explode(sf.sequence(sf.lit(0), most - 1)))
     for name, value in application.items():
         if isinstance(value, Several):
@@ -161,16 +160,21 @@ def groups_to_workload(
     return whole.select(*_columns(keys, keep, events, application, drawn=draws is not None))
 
 
-def check_draws(draws: int | None, events: Sequence[Mapping[str, Any]] | None = None) -> None:
+def _members_at_most(draws: int) -> "Column":
+    """Return the number of draws of a group in which another member leaves in each."""
+    from pyspark.sql import functions as sf
+
+    return sf.greatest(sf.least(sf.lit(draws), sf.size("_members")), sf.lit(1))
+
+
+def check_draws(draws: int | None) -> None:
     """Check the number of draws.
 
     Raises:
-        InputError: if it is less than 1, or if there are events in place of a member that leaves.
+        InputError: if it is less than 1.
     """
     if draws is not None and draws < 1:
         raise InputError("draws", f"{draws}", "at least 1, or none")
-    if draws is not None and events is not None:
-        raise InputError("draws", "events", "none: in each draw another member leaves")
 
 
 def _flat(

@@ -42,7 +42,7 @@ def identified(job: Job) -> Job:
     common = (
         job.fidelity.value,
         job.timeout,
-        job.seed,
+        ("of each scenario", job.seed),
         [_hash_of_module(name) for name in job.plugins],
         program_version(),
         plugin_versions(registry_with(job.plugins)),

@@ -1,20 +1,28 @@
 """The tables and sentences of a report, for a terminal and for a page."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import numpy as np
+import pyarrow as pa
+from pyarrow import csv, parquet
 
+from coordinator_core.errors import InputError
 from coordinator_core.registry.registry import default_registry
 from rebalance_lab.verdicts.answers import what_it_takes
 from rebalance_lab.verdicts.rule import FEWEST_PAIRS
 from rebalance_lab.verdicts.tables import BEST, Cell, Table, as_text
 from rebalance_lab.verdicts.words import agreeing, listed_names
-from rebalance_spark.advising import BY_COUNT, BY_RATE, UNKNOWN, Advice
+from rebalance_spark.advising import ADDITIVE, BY_COUNT, BY_RATE, UNKNOWN, Advice, first_draws
 from rebalance_spark.choices import Fidelity, Status
 from rebalance_spark.findings import MOVES, Figures, Findings, higher_is_better
 from rebalance_spark.gains import Change
+from rebalance_spark.groups import REPAIRS
 from rebalance_spark.paired import LEVEL, Difference
+from rebalance_spark.parts import Subjects
+from rebalance_spark.stored import Scored, encoded
 from rebalance_spark.sweeps import parted, swept
 
 _MOST_SWITCHES = 5
@@ -35,6 +43,10 @@ _AT_ONCE = (
     "Members without process_rate, if there are any, handle records at once, so that rounds do not wait for"
     " batches of records."
 )
+
+
+_WRITERS: Mapping[str, Callable[..., None]] = {".csv": csv.write_csv, ".parquet": parquet.write_table}
+"""How a table is written to a file, by the ending of its name."""
 
 
 def title_of(findings: Findings) -> str:
@@ -112,6 +124,8 @@ def notes(findings: Findings) -> list[str]:
             f"Changes are of the median {one} that switches, with intervals of 95 %. The mean difference"
             f" of a {one} is drawn towards those of the others, as far as chance would explain it."
         )
+    found += _overloaded(findings, advice)
+    found += _held_back(advice)
     if advice.holds and advice.switches:
         switching = advice.is_switching
         held = sum(h == "all" for h, each in zip(advice.holds, switching, strict=True) if each)
@@ -129,6 +143,39 @@ def notes(findings: Findings) -> list[str]:
         found.append(f"{_events(findings.events)}{_AT_ONCE}")
     takes = what_it_takes({name: parted(name)[0] for name, _ in advice.switches}, default_registry())
     return [*found, *filter(None, [takes])]
+
+
+def _overloaded(findings: Findings, advice: Advice) -> list[str]:
+    """Return in how many scenarios a member has more than it can handle, if there are any."""
+    today = findings.overloaded.get(advice.baseline, 0)
+    if not today:
+        return []
+    others = [n for n in findings.strategies if n != advice.baseline and n in findings.overloaded]
+    listed = listed_names(
+        [f"{findings.overloaded[name] or 'none'} under {name}" for name in others], len(others)
+    )
+    more = f", {listed}" if others else ""
+    return [
+        f"The busiest member has more than it can handle in {today:,} of {findings.common:,} scenarios under"
+        f" {advice.baseline}{more}."
+    ]
+
+
+_MOST_HELD = 3
+
+
+def _held_back(advice: Advice) -> list[str]:
+    """Return what is better for groups that stay, and what may be worse."""
+    found = []
+    for held in advice.held[:_MOST_HELD]:
+        noun = advice.subjects.singular if held.subjects == 1 else advice.subjects.plural
+        stays = agreeing("stays", held.subjects)
+        worse = listed_names(held.perhaps_worse)
+        found.append(
+            f"{held.subjects:,} {noun} {stays} though {held.strategy} is better in {held.better}: it is not"
+            f" known to be as good in {worse} (--decide {held.better} decides without)."
+        )
+    return found
 
 
 def _events(events: tuple[int, int] | None) -> str:
@@ -315,3 +362,79 @@ def status_table(statuses: Mapping[str, Mapping[str, int]]) -> Table:
         for strategy, counts in statuses.items()
     ]
     return Table(["strategy", *(status.value for status in Status)], rows, title="Rows")
+
+
+def as_file(table: pa.Table, ending: str) -> bytes:
+    """Return a table as CSV or Parquet."""
+    sink = pa.BufferOutputStream()
+    _WRITERS[ending](table, sink)
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def check_ending(path: Path) -> None:
+    """Check the name of a file for advice.
+
+    Raises:
+        InputError: if it does not end with .csv or .parquet.
+    """
+    if path.suffix not in _WRITERS:
+        raise InputError("--advice", str(path), "a file that ends with .csv or .parquet")
+
+
+def advice_table(scored: Scored, advice: Advice) -> pa.Table:
+    """Return the advice as a table, a row per subject.
+
+    The columns that the scores have from the workload follow its name, if they have one value for each. The
+    repaired rows of its scenarios are summed. Switches are first, those with the greatest gain in the first
+    metric that decides on top: the gain of a day, if it is known how often its scenarios happen.
+    """
+    subjects = advice.subjects
+    names = np.array(scored.strategies, dtype=object)
+    columns: dict[str, Any] = {subjects.column: subjects.names}
+    if not subjects.are_scenarios:
+        columns["scenarios"] = np.bincount(subjects.numbers, minlength=len(subjects.names))
+        columns["agree"] = pa.array(advice.agree, from_pandas=True)
+    columns |= _carried(scored, subjects)
+    columns |= {
+        "today": [advice.baseline] * len(subjects.names),
+        "strategy": names[advice.chosen].tolist(),
+        "reason": advice.reasons,
+        "runner_up": [
+            scored.strategies[second] if switches else None
+            for second, switches in zip(advice.second.tolist(), advice.is_switching.tolist(), strict=True)
+        ],
+        "p": pa.array(advice.chances, from_pandas=True),
+        **({"holds": list(advice.holds)} if advice.holds else {}),
+    }
+    for metric, change in advice.changes.items():
+        ends = {"low": change.low, "high": change.high} if metric in advice.decisive else {}
+        for name, values in {"change": change.means, **ends}.items():
+            columns[f"{metric}_{name}"] = pa.array(values, from_pandas=True)
+    first = advice.changes[advice.metrics[0]].means
+    if advice.per_day is not None:
+        columns["times_per_day"] = pa.array(advice.per_day, from_pandas=True)
+        for metric in advice.per_day_metrics:
+            values = advice.changes[metric].means * advice.per_day
+            columns[f"{metric}_change_per_day"] = pa.array(values, from_pandas=True)
+        first = first * advice.per_day if advice.metrics[0] in ADDITIVE else first
+    greatest = -np.abs(np.nan_to_num(first))
+    return pa.table(columns).take(pa.array(np.lexsort((greatest, ~advice.is_switching))))
+
+
+def _carried(scored: Scored, subjects: Subjects) -> dict[str, list[Any]]:
+    """Return the sums of repairs, and the columns that are the same in all scenarios of each subject."""
+    first = np.unique(subjects.numbers, return_index=True)[1]
+    found: dict[str, list[Any]] = {}
+    for name in scored.others:
+        values = scored.values(name)
+        if name == REPAIRS:
+            counts = np.array([value or 0 for value in values]) * first_draws(scored)
+            sums = np.bincount(subjects.numbers, counts, len(first))
+            found[name] = sums.astype(np.int64).tolist()
+            continue
+        if all(value is None for value in values):
+            continue
+        codes = encoded(pa.array([str(value) for value in values], pa.string()))[0]
+        if name != subjects.column and np.array_equal(codes, codes[first][subjects.numbers]):
+            found[name] = [values[row] for row in first]
+    return found

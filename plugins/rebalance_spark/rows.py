@@ -26,7 +26,7 @@ from rebalance_lab.traces.ledger import Ledger
 from rebalance_lab.traces.trace import Trace
 from rebalance_lab.verdicts.measuring import measure, metrics_of
 from rebalance_spark.choices import Fidelity, Status
-from rebalance_spark.documents import load_scenario_or_group
+from rebalance_spark.documents import load_scenario_or_group, seed_of
 from rebalance_spark.limits import run_within
 from rebalance_spark.starts import moves_at_start, problem_at_start, started
 from rebalance_spark.sweeps import parted
@@ -49,8 +49,9 @@ class Job:
     """What to compute for every scenario. ``plugins``: modules to register besides the installed plugins.
 
     ``timeout``: seconds for one scenario under one strategy (0: no limit). ``seed``: replaces the seeds of
-    the scenarios. ``hashes``: the identity of the score of each strategy (see `identity.identified`), and
-    ``whole`` that of one with all metrics, which counts, too.
+    the scenarios by others that follow from it (see `documents.seed_of`). ``hashes``: the identity of the
+    score of each strategy (see `identity.identified`), and ``whole`` that of one with all metrics, which
+    counts, too.
     ``run_id``: the run that computes the scores. ``metrics``: those to compute, empty for all. ``start``: the
     assignor whose assignment a running group has at the start, empty for that of its owners. ``examined``:
     the share of the scenarios in which the moves at the start are counted.
@@ -169,13 +170,14 @@ class Scorer:
 
     def _scenario(self, scenario_id: str, text: str) -> Scenario:
         where = scenario_id or "a row without scenario_id"
-        scenario = load_scenario_or_group(text, where, self.registry)
+        seed = seed_of(scenario_id, self.job.seed or 0)
+        scenario = load_scenario_or_group(text, where, self.registry, seed=seed)
         texts = [parted(name)[0] for name in self.job.strategies]
         at = f"{where}: config"
         check_settings(scenario.config, texts, at, self.registry, migrates=scenario.migrates)
         if self.job.start:
             scenario = started(scenario, self.registry.assignor(self.job.start))
-        return scenario if self.job.seed is None else replace(scenario, seed=self.job.seed)
+        return scenario if self.job.seed is None else replace(scenario, seed=seed)
 
     def _count_moves_at_start(self, scenario: Scenario, rows: Sequence[Row]) -> None:
         """Add the moves at the start to rows of a scenario, if it is examined and has a running group."""
@@ -292,7 +294,7 @@ class Scorer:
             "run_id": self.job.run_id,
             **({"start_assignor": self.job.start} if self.job.start else {}),
             "fidelity": self.job.fidelity.value,
-            "seed": self.job.seed,
+            "seed": None if self.job.seed is None else seed_of(scenario_id, self.job.seed),
             "status": status.value,
             **spent._asdict(),
             **self._versions,

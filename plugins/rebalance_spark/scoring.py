@@ -94,7 +94,7 @@ def checked_job(
     if not timeout >= 0:
         raise InputError("timeout", f"{timeout}", "seconds, 0 for ever")
     if seed is not None:
-        whole(seed, "seed", low=0, high=LAST_SEED)
+        whole(seed, "seed", low=0, high=LAST_SEED - 2**32)
     registry = registry_with(plugins)
     names = _labels(strategies, settings, registry)
     if fidelity == Fidelity.PLAN.value:

@@ -47,9 +47,11 @@ _KINDS = {
     "parquet": r"\.parquet$",
     "lines": r"(\.jsonl|\.ndjson|/part-[^/]*\.json)(\.gz)?$",
     "documents": r"\.(yaml|yml|json)$",
+    "csv": r"\.csv(\.gz)?$",
 }
 """The kinds of files by their names, the first that a place has counts. Spark writes JSON as part-*.json."""
 
+_TABLES = ("parquet", "csv")
 _DOCUMENTS = (".yaml", ".yml", ".json")
 _GLOB = re.compile(r"[*?\[{]")
 _LOOKED_AT = 100
@@ -98,11 +100,11 @@ def read_workloads(
         InputError: if the path does not exist or has none of these, if a column does not exist, or if the
             input has no row per partition and there are arguments for one.
     """
-    check_draws(draws, events)
+    check_draws(draws)
     given = _Given(columns, draws, events, application)
     files = _Files(spark, path)
-    if members and files.kind != "parquet":
-        raise InputError(path, "no Parquet", "a table of rates for --members")
+    if members and files.kind not in _TABLES:
+        raise InputError(path, "no Parquet or CSV", "a table of rates for --members")
     if files.kind in ("lines", "documents"):
         what = "JSON Lines" if files.kind == "lines" else "a folder of scenarios"
         _check_partitions(path, what, given)
@@ -111,9 +113,9 @@ def read_workloads(
     elif files.kind == "documents":
         workload = _folder(spark, files)
     else:
-        found = _read(spark, path, "is not Parquet", lambda reader: reader.parquet(path))
+        found = _table_of(spark, path, files.kind)
         if members:
-            owners = _read(spark, members, "is not Parquet", lambda reader: reader.parquet(members))
+            owners = _table_of(spark, members, _Files(spark, members).kind)
             found = with_rates(found, owners, interval_ms=interval_ms, columns=columns, keys=keys)
             own = {name: column for name, column in columns.items() if name not in AMOUNTS}
             given = given._replace(columns=own)
@@ -136,7 +138,7 @@ def read_workload_table(
     Raises:
         InputError: if the table does not exist or has no workload, and as `read_workloads`.
     """
-    check_draws(draws, events)
+    check_draws(draws)
     given = _Given(columns, draws, events, application)
     return _workload(read_table(spark, name), f"table {name}", keys, given)
 
@@ -361,6 +363,15 @@ def _read(spark: "SparkSession", path: str, what: str, read: Callable[["DataFram
     except spark_errors() as error:
         found = f"a file that {what} ({in_short(error)})"
         raise InputError(file_of(error) or path, found, _EXPECTED) from None
+
+
+def _table_of(spark: "SparkSession", path: str, kind: str) -> "DataFrame":
+    """Read files of a table. The first line of CSV has the names; all values of a column have its type."""
+    if kind == "csv":
+        return _read(
+            spark, path, "is not CSV", lambda reader: reader.csv(path, header=True, inferSchema=True)
+        )
+    return _read(spark, path, "is not Parquet", lambda reader: reader.parquet(path))
 
 
 def _ordered(workload: "DataFrame") -> "DataFrame":

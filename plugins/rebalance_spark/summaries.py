@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from rebalance_spark.advising import advice_table
 from rebalance_spark.choices import Status
 from rebalance_spark.findings import (
     MOVES,
@@ -23,6 +22,7 @@ from rebalance_spark.findings import (
     wins_of,
 )
 from rebalance_spark.paired import comparable, completed_by_all
+from rebalance_spark.report_tables import advice_table
 from rebalance_spark.stored import Scored, check_paired, collected_scores
 
 if TYPE_CHECKING:

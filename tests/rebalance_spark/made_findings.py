@@ -122,5 +122,6 @@ ADVICE = Advice(
     (),
     0.05,
     np.array([0, 0, 0]),
+    (),
 )
 ADVISED = replace(TWO, figures=CHANGED, advice=ADVICE)

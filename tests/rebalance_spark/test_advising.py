@@ -11,9 +11,12 @@ import pytest
 from coordinator_core.errors import InputError
 from rebalance_lab.verdicts.rule import FEWEST_PAIRS
 from rebalance_spark import findings
-from rebalance_spark.advising import Advice, advice_table, as_file, check_ending
+from rebalance_spark.advising import Advice
 from rebalance_spark.parts import subjects_of
 from rebalance_spark.report_tables import (
+    advice_table,
+    as_file,
+    check_ending,
     notes,
     title_of,
     verdict,
@@ -284,6 +287,39 @@ def test_the_runner_up_is_the_next_best_of_those_that_are_better(stored):
     scored = scored.of(["today", "second", "worse"])
     (only,) = advice_table(scored, found(scored, baseline="today").advice).to_pylist()
     assert (only["strategy"], only["runner_up"]) == ("second", "today")
+
+
+def test_what_holds_groups_back_that_could_gain_is_told(stored):
+    """With twelve hours, ``other`` is known to be better balanced, and its moves are anything."""
+    rows = [
+        {**row(f"hour={hour}/{name}", strategy, own[hour % 2], balance), "hour": hour}
+        for name, others in (("held", (11.0, 7.0)), ("switches", (9.0, 9.0)))
+        for hour in range(12)
+        for strategy, balance, own in (("today", 2.0, (9.0, 9.0)), ("other", 1.0, others))
+    ]
+    made = found(stored(rows, more=[HOUR]), baseline="today")
+    assert made.advice.switches == [("other", 1)]
+    assert [tuple(held) for held in made.advice.held] == [("other", "imbalance", ["moved_partitions"], 1)]
+    (line,) = [line for line in notes(made) if "though" in line]
+    assert line == (
+        "1 group stays though other is better in imbalance: it is not known to be as good in moved_partitions"
+        " (--decide imbalance decides without)."
+    )
+
+
+def test_scenarios_with_members_that_have_too_much_are_counted(stored):
+    busy = {"today": [1.2, 1.0, 0.9], "other": [0.8, 0.9, 0.7]}
+    rows = [
+        row(f"hour={hour}/x", strategy, 5.0) | {"hour": hour, "utilization": figures[hour]}
+        for strategy, figures in busy.items()
+        for hour in range(3)
+    ]
+    made = found(stored(rows, more=[HOUR, pa.field("utilization", pa.float64())]), baseline="today")
+    assert made.overloaded == {"other": 0, "today": 1}
+    (line,) = [line for line in notes(made) if "handle" in line]
+    assert line == (
+        "The busiest member has more than it can handle in 1 of 3 scenarios under today, none under other."
+    )
 
 
 def test_few_great_losses_outweigh_many_small_gains(stored):

@@ -194,7 +194,7 @@ def test_an_id_that_is_missing_or_there_twice_is_refused(spark, workload, tmp_pa
             {"fidelity": Fidelity.PROTOCOL},
             "scores with fidelity 'plan', expected those with fidelity 'protocol', or another folder",
         ),
-        ({"fidelity": Fidelity.PLAN, "seed": 0}, "scores with seed [1-5], expected those with seed 0"),
+        ({"fidelity": Fidelity.PLAN, "seed": 0}, "scores with other seeds, expected those with seed 0"),
         ({"fidelity": Fidelity.PLAN, "start": "range"}, "with no start, expected those with start 'range'"),
     ],
 )

@@ -7,6 +7,7 @@ import pytest
 from coordinator_core.errors import InputError
 from rebalance_spark import assign, groups_to_workload, partitions_to_workload, read_workloads, score
 from rebalance_spark.applications import Several, read_application
+from rebalance_spark.documents import seed_of
 from rebalance_spark.schema import WORKLOAD_COLUMNS
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_tasks")]
@@ -160,8 +161,13 @@ def test_in_each_draw_another_member_leaves_and_more_draws_add_to_the_same_ones(
 def test_draws_are_of_members_that_leave(table):
     with pytest.raises(InputError, match=r"^draws: found 0, expected at least 1"):
         groups_to_workload(table, draws=0)
-    with pytest.raises(InputError, match=r"^draws: found events, expected none"):
-        groups_to_workload(table, draws=2, events=[])
+
+
+def test_draws_with_events_differ_in_their_seeds(table):
+    made = groups_to_workload(table, keys=["hour"], draws=7, events=[]).collect()
+    of_one = [row for row in made if row.scenario_id.endswith(made[0].scenario_id.rpartition("/")[2])]
+    assert len({row.scenario_id for row in of_one if row.hour == made[0].hour}) == 7
+    assert len({seed_of(row.scenario_id) for row in of_one}) == len(of_one)
 
 
 def test_columns_may_be_nested_and_events_be_given(spark):
@@ -296,5 +302,16 @@ def test_rates_and_members_are_two_tables_and_rates_are_records_in_an_interval(s
         keys=["hour"],
     )
     assert {row.scenario_id: json.loads(row.scenario)["topics"] for row in read.collect()} == found
+    rates.write.csv(str(tmp_path / "rates-csv"), header=True)
+    members.coalesce(1).write.csv(str(tmp_path / "members-csv"), header=True)
+    of_csv = read_workloads(
+        spark,
+        str(tmp_path / "rates-csv"),
+        members=str(tmp_path / "members-csv"),
+        interval_ms=3_600_000,
+        columns=columns,
+        keys=["hour"],
+    )
+    assert {row.scenario_id: json.loads(row.scenario)["topics"] for row in of_csv.collect()} == found
     with pytest.raises(InputError, match="rates: found 'rate', expected one of topic, partition, records"):
         partitions_to_workload(rates, members)

@@ -17,6 +17,7 @@ from rebalance_lab.simulation.run import simulate
 from rebalance_lab.verdicts.measuring import measure
 from rebalance_spark import rows as rows_module
 from rebalance_spark.choices import Fidelity
+from rebalance_spark.documents import seed_of
 from rebalance_spark.rows import ALL, Job, Scorer, plugin_versions, program_version, registry_with
 from rebalance_spark.schema import SCORE_COLUMNS, score_columns
 from tests.examples import rest_slow
@@ -113,13 +114,22 @@ def test_one_strategy_may_be_meant_alone():
 def test_a_seed_goes_before_that_of_the_scenario():
     lossy = SMALL_TEXT[:-1] + ', "network": {"latency": [1, 900]}}'
     as_it_is, other = row_of("range", lossy), row_of("range", lossy, seed=5)
-    assert (as_it_is["seed"], other["seed"]) == (4, 5)
+    assert (as_it_is["seed"], other["seed"]) == (4, seed_of("row-1", 5))
     assert figures_in(as_it_is) != figures_in(other)
-    assert figures_in(other) == figures_in(row_of("range", lossy.replace('"seed": 4', '"seed": 5')))
+    alike = lossy.replace('"seed": 4', f'"seed": {seed_of("row-1", 5)}')
+    assert figures_in(other) == figures_in(row_of("range", alike))
 
 
 def test_seed_nothing_is_a_seed():
-    assert row_of("range", seed=0)["seed"] == 0
+    assert row_of("range", seed=0)["seed"] == seed_of("row-1")
+
+
+def test_scenarios_without_a_seed_have_another_one_each():
+    """With one for all, what is due to chance would be there in each hour of a group."""
+    text = SMALL_TEXT.replace('"seed": 4, ', "")
+    assert "seed" not in text
+    seeds = [scorer("range").rows(name, text)[0]["seed"] for name in ("hour=7/a", "hour=8/a", "hour=7/a")]
+    assert seeds[0] == seeds[2] != seeds[1]
 
 
 def test_every_column_of_a_row_is_in_the_schema():

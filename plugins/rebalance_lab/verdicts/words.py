@@ -49,7 +49,15 @@ def counted(number: float, noun: str) -> str:
     return f"{as_text(number)} {noun}{'s' * (number != 1)}"
 
 
-_SEVERAL = {"stops": "stop", "does": "do", "is": "are", "was": "were", "gets": "get", "has": "have"}
+_SEVERAL = {
+    "stops": "stop",
+    "stays": "stay",
+    "does": "do",
+    "is": "are",
+    "was": "were",
+    "gets": "get",
+    "has": "have",
+}
 
 
 def agreeing(verb: str, number: int) -> str:

@@ -133,8 +133,8 @@ def report(
     Figures are over the scenarios that all compared strategies completed. The front has the strategies that
     no other strategy beats in both moves and balance. Scores on this machine are read without Spark.
     """
-    from rebalance_spark.advising import advice_table, as_file, check_ending
     from rebalance_spark.findings import Question, found_in
+    from rebalance_spark.report_tables import advice_table, as_file, check_ending
     from rebalance_spark.starts import start_of
 
     for path in (html, advice):

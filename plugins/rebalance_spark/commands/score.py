@@ -156,7 +156,9 @@ def score(
         float,
         typer.Option(min=0, metavar="SECONDS", help="For one scenario under one strategy; 0: no limit."),
     ] = DEFAULT_TIMEOUT,
-    seed: Annotated[int | None, typer.Option(min=0, help="Replaces the seeds of the scenarios.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Replaces the seeds of the scenarios, each by another one.")
+    ] = None,
     retry: Annotated[
         str,
         typer.Option(metavar="STATUS,...", help="Compute rows with these statuses again: error, timeout."),
