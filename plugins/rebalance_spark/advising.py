@@ -63,12 +63,15 @@ scenarios would show that a switch is better, if they were like those that it ha
 
 
 class Held(NamedTuple):
-    """Groups that stay although a strategy is known to be better in a metric: it may be worse in others."""
+    """Subjects that stay although a strategy is known to be better in something: it may be worse in the rest.
+
+    ``better`` and ``perhaps_worse`` map metrics to the median of the mean changes of these subjects.
+    """
 
     strategy: str
-    better: str
-    perhaps_worse: Sequence[str]
     subjects: int
+    better: Mapping[str, float]
+    perhaps_worse: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -266,7 +269,13 @@ def advise(
         [name for name, is_counted in zip(subjects.names, counted, strict=True) if is_counted],
         rate,
         _chosen(rest, middles, today),
-        _held(tests, scored.strategies, deciding, chosen == today, rate),
+        _held(
+            tests,
+            scored.strategies,
+            {m: _mean_changes(costs[m], signs[m], today, numbers, size) for m in deciding},
+            chosen == today,
+            rate,
+        ),
     )
 
 
@@ -406,20 +415,47 @@ def dominance(pairs: Sequence[Pairs]) -> Dominance:
 
 
 def _held(
-    tests: "_Tests", names: Sequence[str], metrics: Sequence[str], stays: Bools, rate: float
+    tests: "_Tests", names: Sequence[str], changes: Mapping[str, Figures2D], stays: Bools, rate: float
 ) -> list[Held]:
-    """Return what holds back subjects that stay, for each strategy and metric, the most frequent first."""
+    """Return what holds back subjects that stay: for each strategy, those that are alike in it together.
+
+    ``changes`` has the mean changes of each metric (subjects x strategies). Those that may be worse in the
+    fewest metrics are first.
+    """
+    metrics = list(changes)
+    known = np.array([discoveries(each, rate) for each in tests.better])
+    bits = 1 << np.arange(len(metrics))[:, None, None]
+    better, open_ = (known * bits).sum(axis=0), ((tests.as_good > rate) * bits).sum(axis=0)
     found = []
-    perhaps_worse = (tests.as_good > rate) << np.arange(len(metrics))[:, None, None]
-    sets = perhaps_worse.sum(axis=0)
-    for number, metric in enumerate(metrics):
-        known = discoveries(tests.better[number], rate) & stays[:, None]
-        for place, strategy in enumerate(names):
-            codes, counts = np.unique(sets[known[:, place], place], return_counts=True)
-            for code, count in zip(codes.tolist(), counts.tolist(), strict=True):
-                worse = [m for n, m in enumerate(metrics) if code >> n & 1]
-                found += [Held(strategy, metric, worse, count)] if worse else []
-    return sorted(found, key=lambda each: -each.subjects)
+    for place, strategy in enumerate(names):
+        rows = np.flatnonzero(stays & (better[:, place] > 0) & (open_[:, place] > 0))
+        kinds, of_rows = np.unique(
+            np.stack([better[rows, place], open_[rows, place]], axis=1), axis=0, return_inverse=True
+        )
+        for number, codes in enumerate(kinds.tolist()):
+            inside = rows[of_rows.ravel() == number]
+            parts = [
+                {
+                    metric: float(np.nanmedian(changes[metric][inside, place]))
+                    for n, metric in enumerate(metrics)
+                    if code >> n & 1
+                }
+                for code in codes
+            ]
+            found.append(Held(strategy, len(inside), *parts))
+    return sorted(found, key=lambda each: (len(each.perhaps_worse), -each.subjects * len(each.better)))
+
+
+def _mean_changes(cost: Figures2D, sign: float, today: int, numbers: Numbers, size: int) -> Figures2D:
+    """Return the mean change of each subject to each strategy, NaN without figures."""
+    found = []
+    for column in cost.T:
+        pairs = column - cost[:, today]
+        known = ~np.isnan(pairs)
+        counts = np.bincount(numbers[known], minlength=size)
+        sums = np.bincount(numbers[known], pairs[known], size)
+        found.append(np.where(counts > 0, sign * sums / np.maximum(counts, 1), np.nan))
+    return np.stack(found, axis=1)
 
 
 def _apart(one: Floats, other: Floats, subjects: Numbers, count: int) -> Floats:

@@ -170,10 +170,14 @@ def _held_back(advice: Advice) -> list[str]:
     for held in advice.held[:_MOST_HELD]:
         noun = advice.subjects.singular if held.subjects == 1 else advice.subjects.plural
         stays = agreeing("stays", held.subjects)
-        worse = listed_names(held.perhaps_worse)
+        better, worse = (
+            listed_names([f"{_with_sign(change)} {metric}" for metric, change in each.items()])
+            for each in (held.better, held.perhaps_worse)
+        )
         found.append(
-            f"{held.subjects:,} {noun} {stays} though {held.strategy} is better in {held.better}: it is not"
-            f" known to be as good in {worse} (--decide {held.better} decides without)."
+            f"{held.subjects:,} {noun} {stays} though {held.strategy} is known to be better ({better}): it is"
+            f" not known to be as good in the rest ({worse})."
+            f" --decide {','.join(held.better)} decides without."
         )
     return found
 

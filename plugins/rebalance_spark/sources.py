@@ -289,7 +289,7 @@ class _Files:
         try:
             self.listed = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(path)
             kind = sf.when(sf.col("path").rlike(_KINDS["parquet"]), "parquet")
-            for name in ("lines", "documents"):
+            for name in ("lines", "documents", "csv"):
                 kind = kind.when(sf.col("path").rlike(_KINDS[name]), name)
             counted: list[Any] = self.listed.groupBy(kind.alias("kind")).agg(sf.min("path")).collect()
         except spark_errors() as error:

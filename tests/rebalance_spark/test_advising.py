@@ -11,7 +11,7 @@ import pytest
 from coordinator_core.errors import InputError
 from rebalance_lab.verdicts.rule import FEWEST_PAIRS
 from rebalance_spark import findings
-from rebalance_spark.advising import Advice
+from rebalance_spark.advising import Advice, Held
 from rebalance_spark.parts import subjects_of
 from rebalance_spark.report_tables import (
     advice_table,
@@ -299,11 +299,11 @@ def test_what_holds_groups_back_that_could_gain_is_told(stored):
     ]
     made = found(stored(rows, more=[HOUR]), baseline="today")
     assert made.advice.switches == [("other", 1)]
-    assert [tuple(held) for held in made.advice.held] == [("other", "imbalance", ["moved_partitions"], 1)]
+    assert made.advice.held == [Held("other", 1, {"imbalance": -1.0}, {"moved_partitions": 0.0})]
     (line,) = [line for line in notes(made) if "though" in line]
     assert line == (
-        "1 group stays though other is better in imbalance: it is not known to be as good in moved_partitions"
-        " (--decide imbalance decides without)."
+        "1 group stays though other is known to be better (-1 imbalance): it is not known to be as good in"
+        " the rest (0 moved_partitions). --decide imbalance decides without."
     )
 
 
