@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from coordinator_core.model import TopicPartition as TopicPartition
     from coordinator_core.registry.hookspecs import AssignorSpec as AssignorSpec
     from coordinator_core.registry.hookspecs import CommandSpec as CommandSpec
+    from coordinator_core.registry.hookspecs import LogFormatSpec as LogFormatSpec
     from coordinator_core.registry.hookspecs import MetricSpec as MetricSpec
     from coordinator_core.registry.hookspecs import ModifierSpec as ModifierSpec
     from coordinator_core.registry.hookspecs import ProtocolSpec as ProtocolSpec
@@ -69,6 +70,7 @@ _NAMES = {
     "coordinator_core.registry.hookspecs": (
         "AssignorSpec",
         "CommandSpec",
+        "LogFormatSpec",
         "MetricSpec",
         "ModifierSpec",
         "ProtocolSpec",

@@ -69,7 +69,7 @@ def test_importing_a_package_imports_none_of_its_modules():
 def test_the_records_of_all_hooks_are_public_names():
     hooks = [hook for hook in vars(Hooks) if not hook.startswith("_")]
     records = {typing.get_args(typing.get_type_hints(getattr(Hooks, hook))["return"])[0] for hook in hooks}
-    assert len(records) == len(hooks) == 8
+    assert len(records) == len(hooks) == 9
     package = import_module("coordinator_core")
     assert {getattr(package, record.__name__) for record in records} == records
 

@@ -11,6 +11,7 @@ from coordinator_core.reading.suggestions import unknown_name
 from coordinator_core.registry.hookspecs import (
     AssignorSpec,
     CommandSpec,
+    LogFormatSpec,
     MetricSpec,
     ModifierSpec,
     ProtocolSpec,
@@ -32,6 +33,7 @@ RECORD_TYPES: Mapping[str, type] = {
     "workloads": WorkloadSpec,
     "scenario_events": ScenarioEventSpec,
     "commands": CommandSpec,
+    "log_formats": LogFormatSpec,
 }
 _OF_EVERY_RUN = ("protocols", "modifiers", "providers", "metrics", "scenario_events")
 """Kinds whose records may run in a simulation, whatever its strategy is."""
@@ -159,6 +161,10 @@ class Catalog:
     def commands(self) -> Mapping[str, CommandSpec]:
         """Return the subcommands that plugins add to the command line."""
         return self._records["commands"]
+
+    def log_formats(self) -> Mapping[str, LogFormatSpec]:
+        """Return the programs whose logs tell about groups, by name."""
+        return self._records["log_formats"]
 
     def is_ours(self, strategy: Strategy) -> bool:
         """Whether a run under a strategy executes code of this distribution alone."""

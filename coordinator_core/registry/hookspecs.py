@@ -286,6 +286,18 @@ class CommandSpec:
     doc: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class LogFormatSpec:
+    """The lines of a program that `diagnose` reads: a `rebalance_logs.LogFormat`.
+
+    ``format`` may be a reference, ``module:name``: its module is imported when logs are read.
+    """
+
+    name: str
+    format: Any
+    doc: str = ""
+
+
 class Hooks:
     """The hooks. A plugin implements some of them. The results of all plugins are put together."""
 
@@ -320,3 +332,7 @@ class Hooks:
     @hookspec
     def commands(self) -> Iterable[CommandSpec]:  # type: ignore[empty-body]
         """Subcommands of the command line."""
+
+    @hookspec
+    def log_formats(self) -> Iterable[LogFormatSpec]:  # type: ignore[empty-body]
+        """Programs whose logs tell about groups."""

@@ -14,10 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rebalance_logs.causes import diagnose as diagnose
+    from rebalance_logs.facts import Kind as Kind
+    from rebalance_logs.formats import NAME as NAME
+    from rebalance_logs.formats import LogFormat as LogFormat
+    from rebalance_logs.formats import wording as wording
     from rebalance_logs.on_spark import rounds_from_logs as rounds_from_logs
 
 _NAMES = {
     "causes": ("diagnose",),
+    "facts": ("Kind",),
+    "formats": ("NAME", "LogFormat", "wording"),
     "on_spark": ("rounds_from_logs",),
 }
 _MODULES = {name: f"{__name__}.{module}" for module, names in _NAMES.items() for name in names}

@@ -10,20 +10,18 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
+from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 
 from coordinator_core.errors import InputError
+from coordinator_core.registry.registry import Registry, default_registry
 from rebalance_logs.broker_lines import BROKER
 from rebalance_logs.facts import Fact, Kind, Source
 from rebalance_logs.formats import LogFormat, Wording
 from rebalance_logs.java_lines import JAVA
-from rebalance_logs.library_lines import FRANZ_GO, KAFKA_PYTHON, KAFKAJS, LIBRDKAFKA
 from rebalance_logs.lines import Clock, Message, time_of, unwrapped
 from rebalance_logs.partitions import assignments_of, partitions_of
-
-FORMATS = (BROKER, JAVA, KAFKA_PYTHON, LIBRDKAFKA, KAFKAJS, FRANZ_GO)
-"""All formats. A line is of the first one that has a wording for it."""
 
 STANDARD_INPUT = "-"
 BLOCK = 1 << 22
@@ -31,9 +29,7 @@ LONGEST = 1 << 20
 """Bytes of a line. What a longer line has beyond them is not read."""
 
 NEEDLES = (b"roup", b"oordinator", b"poll timeout", b"member_id", b"ConsumerConfig", b"kafka.consumer for")
-"""Words of which each line about a group has one."""
-
-_WORDS = tuple(needle.decode() for needle in NEEDLES)
+"""Words of which each line about a group has one, in the formats of this package."""
 
 _SETTINGS = "ConsumerConfig values"
 _MOST_SETTINGS = 400
@@ -73,17 +69,19 @@ def read_logs(
     paths: Sequence[str],
     *,
     zone: tzinfo = UTC,
-    formats: Sequence[LogFormat] = FORMATS,
+    formats: Sequence[LogFormat] | None = None,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Logs:
     """Read all files of paths: files, folders and ``-``. ``progress`` is told how many bytes were read.
 
-    A file that is not text is listed with its problem.
+    ``formats``: those of `known_formats` by default. A file that is not text is listed with its problem.
 
     Raises:
         InputError: if a path does not exist or cannot be read, or a folder has no files.
+        PluginError: as `known_formats`.
     """
     logs = Logs([], [])
+    formats = known_formats() if formats is None else formats
     for path in files_of(paths):
         file = LogFile(str(path))
         logs.files.append(file)
@@ -91,13 +89,35 @@ def read_logs(
     return logs
 
 
+def known_formats(registry: Registry | None = None) -> tuple[LogFormat, ...]:
+    """Return the formats of all plugins, those of this package first. A line is of the first that knows it.
+
+    Raises:
+        PluginError: if a format cannot be imported, or is none.
+    """
+    registry = registry or default_registry()
+    found = []
+    for spec in registry.log_formats().values():
+        with registry.blaming("log_formats", spec.name):
+            made = spec.format
+            if isinstance(made, str):
+                module, _, name = made.partition(":")
+                made = getattr(import_module(module), name)
+            if not isinstance(made, LogFormat):
+                raise TypeError(f"found {made!r}, expected a LogFormat")
+            found.append(made)
+    return tuple(found)
+
+
 def facts_of(
-    lines: Iterable[str | None], zone: tzinfo = UTC, formats: Sequence[LogFormat] = FORMATS
+    lines: Iterable[str | None], zone: tzinfo = UTC, formats: Sequence[LogFormat] | None = None
 ) -> Iterator[Fact]:
     """Yield what lines without a file say, in any order. Their source is file 0, and their number."""
+    formats = known_formats() if formats is None else formats
     reader = _Reader(LogFile("lines"), 0, zone, formats)
+    words = [needle.decode() for needle in _needles(formats)]
     for number, line in enumerate(lines, start=1):
-        if line and any(word in line for word in _WORDS):
+        if line and any(word in line for word in words):
             yield from reader.facts(line, number)
 
 
@@ -128,12 +148,20 @@ def files_of(paths: Sequence[str]) -> list[str]:
     return list(found)
 
 
+def _needles(formats: Sequence[LogFormat]) -> tuple[bytes, ...]:
+    """Return words of which each line about a group has one: also the words of messages without `NEEDLES`."""
+    wordings = [wording for of in formats for wording in of.wordings]
+    others = [w.words.encode() for w in wordings if not any(n in w.example.encode() for n in NEEDLES)]
+    return (*NEEDLES, *dict.fromkeys(others))
+
+
 class _Reader:
     """Reads one file. Group and time of a line that does not name them are those of the lines before."""
 
     def __init__(self, file: LogFile, number: int, zone: tzinfo, formats: Sequence[LogFormat]) -> None:
         self._file, self._number = file, number
         self._wordings = [(of, wording) for of in formats for wording in of.wordings]
+        self._needles = _needles(formats)
         now = datetime.now(tz=zone)
         self._clock = Clock(zone, now.year, f"{now:%Y-%m-%d}")
         self._group = ""
@@ -147,7 +175,7 @@ class _Reader:
         first = len(facts)
         try:
             with _opened(path) as stream:
-                for number, data in _candidates(stream, self._file, progress):
+                for number, data in _candidates(stream, self._file, self._needles, progress):
                     facts.extend(self.facts(data.decode("utf-8", "replace"), number))
         except (OSError, EOFError, zlib.error) as error:
             self._file.problem = f"cannot be read ({getattr(error, 'strerror', None) or error})"
@@ -284,7 +312,7 @@ def _opened(path: str) -> Any:
 
 
 def _candidates(
-    stream: IO[bytes], file: LogFile, progress: Callable[[int], None]
+    stream: IO[bytes], file: LogFile, needles: Sequence[bytes], progress: Callable[[int], None]
 ) -> Iterator[tuple[int, bytes]]:
     """Yield the lines that may be about a group, with their numbers, and the lines of settings."""
     rest, taken, is_first = b"", 0, True
@@ -311,18 +339,18 @@ def _candidates(
         end = end or len(data)
         rest = data[end:]
         data = data[:end].replace(b"\r\n", b"\n") if b"\r" in data[:4096] else data[:end]
-        in_settings, found = yield from _of_block(data, taken, in_settings)
+        in_settings, found = yield from _of_block(data, taken, in_settings, needles)
         taken += found
     if rest:
-        _, found = yield from _of_block(rest + b"\n", taken, in_settings)
+        _, found = yield from _of_block(rest + b"\n", taken, in_settings, needles)
         taken += found
     file.lines = taken
 
 
-def _of_block(data: bytes, taken: int, in_settings: bool) -> Any:
+def _of_block(data: bytes, taken: int, in_settings: bool, needles: Sequence[bytes]) -> Any:
     """Yield the candidates of whole lines. Return whether settings go on, and the number of lines."""
     starts: set[int] = {0} if in_settings else set()
-    for needle in NEEDLES:
+    for needle in needles:
         at = data.find(needle)
         while at >= 0:
             starts.add(data.rfind(b"\n", 0, at) + 1)

@@ -2,10 +2,14 @@
 
 import pytest
 
+from coordinator_core.errors import PluginError
+from coordinator_core.registry.hookspecs import LogFormatSpec, hookimpl
+from coordinator_core.registry.registry import Registry
+from rebalance_logs import NAME, Kind, LogFormat, wording
 from rebalance_logs.partitions import assignments_of, partitions_of
-from rebalance_logs.reading import FORMATS, read_logs
+from rebalance_logs.reading import facts_of, known_formats, read_logs
 
-WORDINGS = [(of, wording) for of in FORMATS for wording in of.wordings]
+WORDINGS = [(of, wording) for of in known_formats() for wording in of.wordings]
 
 
 @pytest.mark.parametrize(
@@ -38,3 +42,39 @@ def test_partitions_are_read_in_the_form_of_every_client(text):
 def test_an_assignment_of_the_leader_is_read_although_it_is_cut_off():
     text = "{c-2-x=Assignment(partitions=[orders-2, orders-5]), c-0-y=Assignment(partitions=[orders-0, ord"
     assert assignments_of(text) == {"c-2-x": {"orders": [2, 5]}, "c-0-y": {"orders": [0]}}
+
+
+ACME = LogFormat(
+    "acme streams",
+    "acme",
+    (
+        wording(
+            Kind.JOINED,
+            "got its share",
+            rf"got its share: (?P<group>{NAME}) (?P<client>{NAME}) #(?P<generation>\d+)",
+            "got its share: pay c-1 #4",
+        ),
+    ),
+)
+
+
+def registry_with(record):
+    registry = Registry()
+    registry.register(type("Acme", (), {"log_formats": hookimpl(lambda self: [record])})(), name="acme")
+    return registry
+
+
+@pytest.mark.parametrize("given", [ACME, f"{__name__}:ACME"])
+def test_a_format_of_a_plugin_is_read_also_in_lines_without_the_usual_words(given, tmp_path):
+    formats = known_formats(registry_with(LogFormatSpec("acme", given)))
+    line = "2026-01-31 12:34:56 got its share: pay c-1 #4\n"
+    (tmp_path / "x.log").write_text(line)
+    facts = [*read_logs([str(tmp_path)], formats=formats).facts, *facts_of([line], formats=formats)]
+    assert [(f.kind, f.group, f.client, f.generation) for f in facts] == [(Kind.JOINED, "pay", "c-1", 4)] * 2
+    assert read_logs([str(tmp_path)]).facts == []  # without the plugin
+
+
+@pytest.mark.parametrize("wrong", ["no_such_module:X", f"{__name__}:WORDINGS", 7])
+def test_a_plugin_whose_format_is_none_is_named(wrong):
+    with pytest.raises(PluginError, match="acme"):
+        known_formats(registry_with(LogFormatSpec("acme", wrong)))

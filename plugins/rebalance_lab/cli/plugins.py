@@ -14,7 +14,7 @@ from rebalance_lab.verdicts.tables import json_text
 def plugins(
     output: Annotated[Literal["table", "json"], typer.Option("--format", help="How to print it.")] = "table",
 ) -> None:
-    """List what plugins contribute: assignors, modifiers, providers, metrics, workloads, events, commands.
+    """List what plugins contribute: assignors, protocols, modifiers, metrics, events, commands and more.
 
     A plugin that failed to load is listed with the reason, and the exit status is 1.
     """

@@ -32,6 +32,7 @@ HOOKS = [
     "workloads",
     "scenario_events",
     "commands",
+    "log_formats",
 ]
 BUILT_IN = ["range", "roundrobin", "sticky", "cooperative-sticky", "optimal", "lag-aware", "rendezvous"]
 BUILT_IN += ["average", "average-by-circle", "range-848", "uniform-848"]

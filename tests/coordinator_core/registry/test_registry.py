@@ -304,7 +304,7 @@ def test_static_membership_is_a_modifier_of_any_assignor():
 def test_every_hook_has_a_sentence_and_a_record_type_in_the_registry():
     hooks = {n for n in vars(Hooks) if not n.startswith("_")}
     kinds = {"assignors", "protocols", "modifiers", "providers", "metrics", "workloads", "scenario_events"}
-    kinds |= {"commands"}
+    kinds |= {"commands", "log_formats"}
     assert hooks == kinds
     assert all(getattr(Hooks, h).__doc__ for h in hooks)
 
