@@ -17,6 +17,7 @@ from rebalance_lab.verdicts.words import counted
 from rebalance_logs.causes import Diagnosis
 from rebalance_logs.facts import Fact, Kind
 from rebalance_logs.groups import GroupLog, Member, Round
+from rebalance_logs.lags import Load, of_topic
 from rebalance_logs.recording import HEARTBEAT_MS, LEAST_SESSION_MS, SESSION_MS, session_of
 from rebalance_logs.remedies import POLL_RECORDS
 from rebalance_logs.triggers import Cause, Trigger
@@ -43,9 +44,12 @@ QUIET_MS = 60_000
 _COMES = frozenset((Cause.MEMBER_JOINED, Cause.AUTOSCALING, Cause.ROLLING_RESTART))
 
 
-def as_yaml(diagnosis: Diagnosis) -> str:
-    """Return the scenario of a group, with comments that say what is guessed."""
-    document, guesses = scenario_of(diagnosis)
+def as_yaml(diagnosis: Diagnosis, load: Load | None = None) -> str:
+    """Return the scenario of a group, with comments that say what is guessed.
+
+    ``load``: the records that came, if they are known.
+    """
+    document, guesses = scenario_of(diagnosis, load)
     group = diagnosis.group
     names = group.group if group.group.isprintable() else json.dumps(group.group)
     ran = next((r.protocol for r in reversed(group.rounds) if r.protocol), "") or "an unknown assignor"
@@ -54,7 +58,7 @@ def as_yaml(diagnosis: Diagnosis) -> str:
     return head + yaml.safe_dump(dict(document), sort_keys=False, default_flow_style=None, width=100)
 
 
-def scenario_of(diagnosis: Diagnosis) -> tuple[Mapping[str, Any], list[str]]:
+def scenario_of(diagnosis: Diagnosis, load: Load | None = None) -> tuple[Mapping[str, Any], list[str]]:
     """Return the document of a scenario, and what in it is guessed.
 
     Raises:
@@ -88,11 +92,15 @@ def scenario_of(diagnosis: Diagnosis) -> tuple[Mapping[str, Any], list[str]]:
             f" the default (6s to {format_duration(SESSION_MS)})"
         )
     rate = _rate(len(listed), max(batches_ms.values()), config, sum(topics.values()))
-    guesses += [
-        f"rates of records: {rate:g} records/s for each partition, half of what the slowest member can handle"
-        f" of its share (0 to {2 * rate:g}); logs do not show them",
-        shown,
-    ]
+    if load is not None and load.rates:
+        rate = float(f"{median(load.rates.values()):.3g}")
+        guesses.append(f"rates of records: from {load.source}; {rate:g} records/s where they are not known")
+    else:
+        guesses.append(
+            f"rates of records: {rate:g} records/s for each partition, half of what the slowest member can"
+            f" handle of its share (0 to {2 * rate:g}); logs do not show them"
+        )
+    guesses.append(shown)
     members = [_member(member, topics, batches_ms[member.name], config) for member in listed]
     instances: set[str] = set()
     for entry in members:  # two processes with one instance id cannot start together
@@ -105,9 +113,7 @@ def scenario_of(diagnosis: Diagnosis) -> tuple[Mapping[str, Any], list[str]]:
     document: dict[str, Any] = {
         "name": group.group,
         "duration": format_duration(-(-(last_ms + QUIET_MS + _session_ms(config)) // 1_000) * 1_000),
-        "topics": {
-            topic: {"partitions": size, "rate": float(f"{rate * size:.3g}")} for topic, size in topics.items()
-        },
+        "topics": {topic: _topic(topic, size, rate, load) for topic, size in topics.items()},
         "members": members,
     }
     if events:
@@ -117,6 +123,14 @@ def scenario_of(diagnosis: Diagnosis) -> tuple[Mapping[str, Any], list[str]]:
     if any("crash" in event for event in events):
         guesses.append("when members were killed: within a heartbeat interval, from the time of their expiry")
     return document, guesses
+
+
+def _topic(topic: str, size: int, rate: float, load: Load | None) -> dict[str, Any]:
+    """Return a topic with the records that come to it, and that waited at first."""
+    if load is None:
+        return {"partitions": size, "rate": float(f"{rate * size:.3g}")}
+    rates = [float(f"{each:.4g}") for each in of_topic(load.rates, topic, size, rate)]
+    return {"partitions": size, "rates": rates, "backlog": list(of_topic(load.backlog, topic, size, 0))}
 
 
 def _possible(events: Sequence[dict[str, Any]], running: set[str]) -> list[dict[str, Any]]:

@@ -59,6 +59,14 @@ def diagnose(
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="Write the group as a scenario, for `compare`."),
     ] = None,
+    lag: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="With -o: lag or offsets over time, for the rates of the scenario: CSV, or the JSON of a"
+            " range query of Prometheus.",
+        ),
+    ] = None,
 ) -> None:
     """Say why a group rebalanced, from the logs of its brokers and members: causes with evidence first.
 
@@ -72,6 +80,8 @@ def diagnose(
 
     check_path(trace)
     check_path(incident)
+    if lag is not None and incident is None:
+        raise InputError("--lag", "no -o", "-o FILE, the scenario that gets the rates")
     clock = zone_of(zone, "--timezone")
     logs = _read(paths, clock)
     for file in logs.files:
@@ -85,7 +95,7 @@ def diagnose(
         known = ", ".join(found.group for found in groups_of(logs, shifts)) or "none"
         raise InputError("--group", repr(missing[0]), f"a group of these logs: {known}")
     diagnoses = [diagnosed(found) for found in groups]
-    _write(diagnoses, trace, incident)
+    _write(diagnoses, trace, incident, lag, clock)
     if output == "json":
         from rebalance_lab.verdicts.tables import json_text
         from rebalance_logs.report import as_document
@@ -161,7 +171,13 @@ def _time(text: str | None, where: str, logs: "Logs", zone: tzinfo) -> int | Non
     return round((at if at.tzinfo else at.replace(tzinfo=zone)).timestamp() * 1_000)
 
 
-def _write(diagnoses: Sequence["Diagnosis"], trace: Path | None, incident: Path | None) -> None:
+def _write(
+    diagnoses: Sequence["Diagnosis"],
+    trace: Path | None,
+    incident: Path | None,
+    lag: Path | None,
+    zone: tzinfo,
+) -> None:
     if trace is None and incident is None:
         return
     if len(diagnoses) != 1:
@@ -175,8 +191,10 @@ def _write(diagnoses: Sequence["Diagnosis"], trace: Path | None, incident: Path 
         complain(f"the trace of {only.group.group} is in {trace}", label="[bold]written:[/]")
     if incident is not None:
         from rebalance_logs.incident import as_yaml
+        from rebalance_logs.lags import read_load
 
-        write_whole(incident, as_yaml(only).encode())
+        load = None if lag is None else read_load(lag, only.group.group, only.stops, zone)
+        write_whole(incident, as_yaml(only, load).encode())
         complain(f"the scenario of {only.group.group} is in {incident}", label="[bold]written:[/]")
 
 

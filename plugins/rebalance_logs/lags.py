@@ -1,0 +1,224 @@
+"""Lag and offsets of a group over time, from CSV or from Prometheus: the rates and the backlog of partitions.
+
+Logs do not show records. What monitoring has of them comes in one of these:
+
+- the answer of Prometheus to a range query, as JSON: series with the labels ``topic`` and ``partition``;
+- CSV with a line of names: ``time``, ``topic``, ``partition``, and ``lag``, ``committed`` or ``end_offset``.
+"""
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, tzinfo
+from enum import StrEnum
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from coordinator_core.errors import InputError
+from coordinator_core.model import TopicPartition
+from rebalance_logs.causes import Stop
+
+EXPECTED = "the JSON of a range query of Prometheus, or CSV with time, topic, partition and lag or offsets"
+
+
+class Amount(StrEnum):
+    """What a figure is."""
+
+    LAG = "lag"
+    COMMITTED = "committed"
+    END = "end_offset"
+
+
+class Sample(NamedTuple):
+    """A figure of a partition at a time, in milliseconds since 1970."""
+
+    partition: TopicPartition
+    amount: Amount
+    at_ms: int
+    value: float
+
+
+_NAMES = {
+    "time": ("time", "timestamp", "ts", "at"),
+    "topic": ("topic",),
+    "partition": ("partition",),
+    "group": ("group", "consumergroup", "consumer_group", "group_id"),
+    Amount.LAG: ("lag", "value"),
+    Amount.COMMITTED: ("committed", "current_offset", "current-offset", "offset"),
+    Amount.END: ("end_offset", "log_end_offset", "log-end-offset", "latest_offset"),
+}
+"""Fields, and the names that monitoring systems give to their columns and labels."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """The records of a group: records/s of each partition, and how many waited at first.
+
+    ``source`` says in words what they are from. A partition that is not known is missing.
+    """
+
+    rates: Mapping[TopicPartition, float]
+    backlog: Mapping[TopicPartition, int]
+    source: str
+
+
+def read_load(path: Path, group: str, stops: Sequence[Stop], zone: tzinfo) -> Load:
+    """Read lag and offsets of a group.
+
+    The rate of a partition is that of its end offset, which may be given as committed offset and lag, or else
+    of its committed offset. Where there is lag alone, it grows at the rate of the partition while that stands
+    still: ``stops`` are those of the logs. ``zone``: of times without one.
+
+    Raises:
+        InputError: if the file cannot be read, is neither format, or has nothing of the group.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError("--lag", f"{path} ({error})", EXPECTED) from None
+    samples = list(
+        _of_json(text, group, path) if text.lstrip()[:1] == "{" else _of_csv(text, group, path, zone)
+    )
+    if not samples:
+        raise InputError("--lag", f"{path} without figures of {group}", f"some of the group {group}")
+    series: dict[Amount, dict[TopicPartition, list[tuple[int, float]]]] = {amount: {} for amount in Amount}
+    for sample in sorted(samples, key=lambda s: s.at_ms):
+        series[sample.amount].setdefault(sample.partition, []).append((sample.at_ms, sample.value))
+    lags, committed = series[Amount.LAG], series[Amount.COMMITTED]
+    ends = series[Amount.END] or {tp: _sums(own, lags[tp]) for tp, own in committed.items() if tp in lags}
+    backlog = {tp: max(0, round(own[0][1])) for tp, own in lags.items()}
+    for partition, own in ends.items():
+        if partition not in backlog and partition in committed:
+            backlog[partition] = max(0, round(own[0][1] - committed[partition][0][1]))
+    for offsets, words in ((ends, "end offsets"), (committed, "committed offsets")):
+        rates = {tp: rate for tp, own in offsets.items() if (rate := _rate(own)) is not None}
+        if rates:
+            return Load(rates, backlog, f"{words} of {len(rates)} partitions in {path.name}")
+    rates = {tp: rate for tp, own in lags.items() if (rate := _growth(own, stops, tp)) is not None}
+    words = f"the lag of {len(rates)} partitions in {path.name} while they stood still"
+    return Load(rates, backlog, words)
+
+
+def _sums(one: Sequence[tuple[int, float]], other: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
+    """Return the sums of two series at the times that both have."""
+    values = dict(other)
+    return [(at_ms, value + values[at_ms]) for at_ms, value in one if at_ms in values]
+
+
+def _rate(offsets: Sequence[tuple[int, float]]) -> float | None:
+    """Return by how much offsets grow in a second; one that goes back begins anew."""
+    steps = [(b[0] - a[0], b[1] - a[1]) for a, b in pairwise(offsets) if b[0] > a[0] and b[1] >= a[1]]
+    time_ms = sum(step for step, _ in steps)
+    return 1_000 * sum(growth for _, growth in steps) / time_ms if time_ms else None
+
+
+def _growth(
+    lags: Sequence[tuple[int, float]], stops: Sequence[Stop], partition: TopicPartition
+) -> float | None:
+    """Return by how much the lag of a partition grows in a second while it stands still."""
+    own = [stop for stop in stops if stop.partition == partition]
+    inside = [
+        (a, b) for a, b in pairwise(lags) if any(stop.from_ms <= a[0] < b[0] <= stop.until_ms for stop in own)
+    ]
+    time_ms = sum(b[0] - a[0] for a, b in inside)
+    return 1_000 * max(0.0, sum(b[1] - a[1] for a, b in inside)) / time_ms if time_ms else None
+
+
+# --- formats
+
+
+class _Series(msgspec.Struct):
+    metric: dict[str, str] = {}
+    values: list[tuple[float, str]] = []
+
+
+class _Result(msgspec.Struct):
+    result: list[_Series] = []
+
+
+class _Answer(msgspec.Struct):
+    data: _Result
+
+
+def _of_json(text: str, group: str, path: Path) -> Iterator[Sample]:
+    try:
+        answer = msgspec.json.decode(text, type=_Answer)
+    except msgspec.DecodeError as error:
+        raise InputError("--lag", f"{path} ({error})", EXPECTED) from None
+    for series in answer.data.result:
+        labels = {name.lower(): value for name, value in series.metric.items()}
+        partition = _partition(labels, path)
+        if partition is None or _value(labels, "group") not in ("", group):
+            continue
+        amount = _amount(labels.get("__name__", ""))
+        for at_s, value in series.values:
+            yield Sample(partition, amount, round(at_s * 1_000), _number(value, path))
+
+
+def _amount(name: str) -> Amount:
+    """Return what a metric of Prometheus is, by its name."""
+    if "lag" in name or not name:
+        return Amount.LAG
+    return Amount.COMMITTED if "group" in name or "commit" in name else Amount.END
+
+
+def _of_csv(text: str, group: str, path: Path, zone: tzinfo) -> Iterator[Sample]:
+    rows = csv.DictReader(io.StringIO(text))
+    names = [name.strip().lower() for name in rows.fieldnames or ()]
+    known = [amount for amount in Amount if not set(_NAMES[amount]).isdisjoint(names)]
+    if not known or not all(set(_NAMES[field]) & set(names) for field in ("time", "topic", "partition")):
+        raise InputError("--lag", f"{path} with the columns {', '.join(names) or 'none'}", EXPECTED)
+    for line in rows:
+        row = {str(name).strip().lower(): str(value or "").strip() for name, value in line.items() if name}
+        partition = _partition(row, path)
+        if partition is None or _value(row, "group") not in ("", group):
+            continue
+        at_ms = _time_ms(_value(row, "time"), path, zone)
+        for amount in known:
+            if (value := _value(row, amount)) not in ("", "-"):
+                yield Sample(partition, amount, at_ms, _number(value, path))
+
+
+def _value(row: Mapping[str, str], field: str) -> str:
+    return next((row[name] for name in _NAMES[field] if name in row), "")
+
+
+def _partition(row: Mapping[str, str], path: Path) -> TopicPartition | None:
+    topic, number = _value(row, "topic"), _value(row, "partition")
+    if not topic or not number:
+        return None
+    if not number.isdecimal():
+        raise InputError("--lag", f"{path} with the partition {number!r}", "numbers of partitions")
+    return TopicPartition(topic, int(number))
+
+
+def _number(text: str, path: Path) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError("--lag", f"{path} with {text!r}", "numbers") from None
+
+
+def _time_ms(text: str, path: Path, zone: tzinfo) -> int:
+    """Return a time: seconds or milliseconds since 1970, or ISO 8601."""
+    try:
+        number = float(text)
+        return round(number if number > 1e11 else number * 1_000)
+    except ValueError:
+        pass
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise InputError(
+            "--lag", f"{path} with the time {text!r}", "seconds since 1970 or ISO 8601"
+        ) from None
+    return round((at if at.tzinfo else at.replace(tzinfo=zone)).timestamp() * 1_000)
+
+
+def of_topic(values: Mapping[TopicPartition, Any], topic: str, size: int, rest: Any) -> Iterable[Any]:
+    """Yield the values of the partitions of a topic, ``rest`` where there is none."""
+    return (values.get(TopicPartition(topic, number), rest) for number in range(size))
