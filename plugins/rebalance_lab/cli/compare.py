@@ -98,8 +98,9 @@ def compare(
     ] = "table",
     trace: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Keep each run's trace here, as JSON Lines.", file_okay=False),
+        typer.Option(metavar="DIR", help="Keep each run's trace here.", file_okay=False),
     ] = None,
+    trace_format: options.TraceFormatOption = "jsonl",
     as_seen: Annotated[
         Path | None,
         typer.Option(
@@ -138,7 +139,10 @@ def compare(
     )
 
     def run(wanted: range, *, numbered: bool) -> list[dict[int, StrategyRun]]:
-        rows = list(_tasks(opened, found, wanted, trace, every_message, numbered=numbered))
+        is_perfetto = trace_format == "perfetto"
+        rows = list(
+            _tasks(opened, found, wanted, trace, every_message, numbered=numbered, perfetto=is_perfetto)
+        )
         done = run_grid(rows, jobs=jobs, timeout=timeout)
         return [dict(zip(wanted, row, strict=True)) for row in done]
 
@@ -223,6 +227,7 @@ def _tasks(
     every_message: bool,
     *,
     numbered: bool,
+    perfetto: bool,
 ) -> Iterator[list[Task]]:
     """Yield the runs of each variant. If ``numbered``, the names of the traces have the seeds."""
     if folder is not None:
@@ -234,9 +239,10 @@ def _tasks(
             if folder is not None:
                 number = [f"seed={each.seed}"] if numbered else []
                 parts = [scenario.name, variant.strategy, *(f"{n}={v}" for n, v in variant.settings.items())]
-                path = folder / f"{'.'.join(map(_file_name, [*parts, *number]))}.jsonl"
+                ending = "json" if perfetto else "jsonl"
+                path = folder / f"{'.'.join(map(_file_name, [*parts, *number]))}.{ending}"
                 check_path(path)
-            tasks.append(Task(each, variant.strategy, path, every_message))
+            tasks.append(Task(each, variant.strategy, path, every_message, perfetto))
         yield tasks
 
 
