@@ -2,9 +2,9 @@
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, tzinfo
-from itertools import pairwise, zip_longest
+from itertools import compress, pairwise, zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
@@ -98,7 +98,8 @@ class Diagnosis:
     """What happened to a group.
 
     ``waits``, ``triggers``: those of each round. ``stops``: every time in which a partition had no working
-    owner. ``base_ms``: the time of the beginning of ``trace``, in milliseconds since 1970.
+    owner. ``base_ms``: the time of the beginning of ``trace``, which is of all that was read. ``from_ms``,
+    ``until_ms``: the time of which it tells. Times are milliseconds since 1970.
     """
 
     group: GroupLog
@@ -108,6 +109,8 @@ class Diagnosis:
     stops: list[Stop]
     trace: Trace
     base_ms: int
+    from_ms: int
+    until_ms: int
 
     @property
     def stopped_ms(self) -> int:
@@ -127,8 +130,13 @@ def diagnose(*paths: str | Path, zone: tzinfo = UTC) -> list[Diagnosis]:
     return [diagnosed(group) for group in groups_of(logs, shifts_of(logs))]
 
 
-def diagnosed(group: GroupLog) -> Diagnosis:
-    """Find the causes of what happened to a group."""
+def diagnosed(group: GroupLog, from_ms: int | None = None, until_ms: int | None = None) -> Diagnosis:
+    """Find the causes of what happened to a group, from a time until another, in milliseconds since 1970.
+
+    What happened before and after is read, so that members and their settings are known, and is not told.
+    """
+    from_ms = group.from_ms if from_ms is None else from_ms
+    until_ms = group.until_ms if until_ms is None else until_ms
     triggers = triggers_of(group)
     waits = [waits_of(group, this) for this in group.rounds]
     trace, base_ms = trace_of(group, triggers)
@@ -136,8 +144,33 @@ def diagnosed(group: GroupLog) -> Diagnosis:
     loose = [*_restarts_without_a_round(group), *_after_the_last_round(group)]
     loose += [fenced(group, fact) for fact in group.facts if fact.kind in (Kind.FENCED, Kind.CLIENT_FENCED)]
     _recognise(group, triggers, loose)
-    causes = _causes(group, triggers, waits, loose, stops)
-    return Diagnosis(group, triggers, waits, causes, stops, trace, base_ms)
+    told = [this.until_ms >= from_ms and this.began_ms <= until_ms for this in group.rounds]
+    causes = _causes(
+        group,
+        [of_round if is_told else [] for of_round, is_told in zip(triggers, told, strict=True)],
+        [of_round if is_told else None for of_round, is_told in zip(waits, told, strict=True)],
+        [trigger for trigger in loose if from_ms <= trigger.at_ms <= until_ms],
+        stops := list(_clipped(stops, from_ms, until_ms)),
+    )
+    return Diagnosis(
+        replace(group, rounds=list(compress(group.rounds, told))),
+        list(compress(triggers, told)),
+        list(compress(waits, told)),
+        causes,
+        stops,
+        trace,
+        base_ms,
+        max(from_ms, group.from_ms),
+        min(until_ms, group.until_ms),
+    )
+
+
+def _clipped(stops: Iterable[Stop], from_ms: int, until_ms: int) -> Iterator[Stop]:
+    """Yield the parts of stops from a time until another."""
+    for stop in stops:
+        first, last = max(stop.from_ms, from_ms), min(stop.until_ms, until_ms)
+        if last > first:
+            yield stop._replace(from_ms=first, until_ms=last)
 
 
 def _stops(trace: Trace, base_ms: int) -> Iterator[Stop]:
@@ -301,12 +334,16 @@ def _scaling(group: GroupLog, triggers: list[list[Trigger]]) -> None:
 def _causes(
     group: GroupLog,
     triggers: list[list[Trigger]],
-    waits: list[list[Wait]],
+    waits: list[list[Wait] | None],
     loose: list[Trigger],
     stops: list[Stop],
 ) -> list[Found]:
+    """Return the causes. Rounds that are not told have no triggers, and None in place of their waits."""
     resolved = _resolved(triggers)
-    held = [_held(group, this, of_round) for this, of_round in zip(group.rounds, waits, strict=True)]
+    held = [
+        None if of_round is None else _held(group, this, of_round)
+        for this, of_round in zip(group.rounds, waits, strict=True)
+    ]
     start, found = _sorted_by_cause(group, resolved, loose, held)
     if stops or any(member.is_logged for member in group.members.values()):
         for cause in found.values():

@@ -42,6 +42,7 @@ class Kind(StrEnum):
     JOINING = "joining"
     ASKED_TO_REJOIN = "asked to rejoin"
     JOINED = "joined"
+    ASSIGNS = "assigns"
     COMPUTED = "computed"
     SYNCED = "synced"
     OWNS = "owns"

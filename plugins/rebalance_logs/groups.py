@@ -24,6 +24,9 @@ SILENT_MS = 60_000
 LONGEST_SESSION_MS = 120_000
 """For so long a process that was killed stays a member beside the one that replaces it."""
 
+UNSEEN_MS = 1_000
+"""A round that goes on for longer after the last member joined waits for one that no log shows to join."""
+
 SHORT_PART = 0.1
 """Parts of a wait that are shorter than this share of it are not told."""
 
@@ -404,6 +407,8 @@ def _complete(group: GroupLog, before: Round | None, this: Round) -> None:
         if name:
             this.members[name] = fact.member_id or this.members.get(name, "")
         this.protocol = fact.protocol or this.protocol
+    assigns = [f for f in group.between(this.since_ms, this.known_ms + BARRIER_MS) if f.kind is Kind.ASSIGNS]
+    this.protocol = this.protocol or next((fact.protocol for fact in reversed(assigns)), "")
     received = [fact for fact in this.own if fact.kind is Kind.ASSIGNED_BY_LEADER]
     synced = [
         fact
@@ -546,7 +551,7 @@ def waits_of(group: GroupLog, this: Round) -> list[Wait]:
     if last_ms <= this.began_ms:
         return []
     unexplained = this.joined_ms - last_ms
-    if unexplained > max(1_000, last_ms - this.began_ms):
+    if unexplained > UNSEEN_MS:
         return _unseen(group, this)
     return _waits_for(group.members[last_name], this, last_ms)
 

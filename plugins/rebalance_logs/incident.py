@@ -22,7 +22,7 @@ from rebalance_logs.recording import HEARTBEAT_MS, LEAST_SESSION_MS, SESSION_MS,
 from rebalance_logs.remedies import POLL_RECORDS
 from rebalance_logs.triggers import Cause, Trigger
 
-LIBRARIES = ("java", "librdkafka", "kafka-python", "franz-go")
+LIBRARIES = ("java", "librdkafka", "kafka-python", "aiokafka", "franz-go")
 """The libraries that scenarios know by the same names."""
 
 SETTINGS = (
@@ -168,7 +168,7 @@ def _member(
     starts = [
         joined[0].at_ms - start.at_ms
         for start in member.starts(-1, member.facts[-1].at_ms if member.facts else 0)
-        if (joined := member.between(start.at_ms, start.at_ms + QUIET_MS, Kind.JOINING))
+        if (joined := member.between(start.at_ms - 1, start.at_ms + QUIET_MS, Kind.JOINING))
     ]
     if starts:
         entry["start_up"] = [format_duration(min(starts)), format_duration(max(starts))]

@@ -20,6 +20,12 @@ KAFKA_PYTHON = LogFormat(
             "(Re-)joining group pay",
         ),
         wording(
+            Kind.ASSIGNS,
+            "erforming partition assignments using",
+            r"erforming partition assignments using (?P<protocol>[\w-]+)",
+            "Elected group leader -- performing partition assignments using range",
+        ),
+        wording(
             Kind.JOINED,
             "uccessfully joined group",
             rf"uccessfully joined group (?P<group>{NAME}) {_PY_GENERATION}",

@@ -16,6 +16,16 @@ _TEXTS = ("message", "msg", "log", "MESSAGE", "@message", "textPayload", "line",
 _TIMES = ("timestamp", "@timestamp", "ts", "time", "asctime", "datetime", "t", "__REALTIME_TIMESTAMP")
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 
+_ORIGINS = ("pod", "pod_name", "podName", "container_name", "containerName", "host", "hostname", "instance")
+_NESTED = ("kubernetes", "k8s", "docker", "container")
+"""Fields of JSON with the name of the process that wrote a line, and with the object that has it."""
+
+_PREFIXES = (
+    re.compile(r"^\[pod/(?P<name>[^/\]]+)/[^\]]*\] "),  # kubectl logs --prefix
+    re.compile(r"^(?P<name>[\w.-]+) +\| "),  # docker compose
+    re.compile(r"^(?P<name>[\w.-]*[a-z][\w.-]*) [\w.-]*[a-z][\w.-]* \[?(?=\d{4}-\d\d-\d\d|%\d\|)"),  # stern
+)
+
 _ISO = (
     r"(?P<date>\d{4}[-/]\d\d[-/]\d\d)[T ](?P<clock>\d\d:\d\d:\d\d)(?:[.,](?P<part>\d{1,9}))?"
     r"(?P<zone> ?(?:Z\b|UTC\b|[+-]\d\d:?\d\d\b))?"
@@ -40,16 +50,22 @@ class Clock:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message out of its wrapping. ``outer_time``: the times of the wrapping, if the message has none."""
+    """A message out of its wrapping. ``outer_time``: the times of the wrapping, if the message has none.
+
+    ``origin``: the pod or the container that wrote it, if the wrapping names it.
+    """
 
     text: str
     outer_time: str = ""
+    origin: str = ""
 
 
 def unwrapped(line: str) -> Message:
-    """Return the message of a line, and the times of its wrappings."""
+    """Return the message of a line, with the times and the origin in its wrappings."""
     outer: list[str] = []
     text = line
+    prefixes = (form.match(line) for form in _PREFIXES)
+    origin = next((found["name"] for found in prefixes if found is not None), "")
     for _ in range(4):
         start = text.find("{")
         fields = _fields(text, start)
@@ -58,12 +74,20 @@ def unwrapped(line: str) -> Message:
         found = next((fields[name] for name in _TEXTS if isinstance(fields.get(name), str)), None)
         if found is None:
             break
+        origin = _origin(fields) or origin
         outer.append(text[:start])
         outer.extend(str(fields[name]) for name in _TIMES if name in fields)
         text = f"{found}{_others(fields)}"
     if '""' in text:
         text = text.replace('""', '"')
-    return Message(_LOGGER.sub("", text.rstrip().rstrip('"')), " ".join(outer))
+    return Message(_LOGGER.sub("", text.rstrip().rstrip('"')), " ".join(outer), origin)
+
+
+def _origin(fields: Mapping[str, Any]) -> str:
+    """Return the name of the process in the fields of JSON, "" without one."""
+    nested = [fields[name] for name in _NESTED if isinstance(fields.get(name), dict)]
+    named = (own[name] for own in (*nested, fields) for name in _ORIGINS if isinstance(own.get(name), str))
+    return next(named, "")
 
 
 def _fields(text: str, start: int) -> Mapping[str, Any] | None:

@@ -260,7 +260,7 @@ class _Reader:
             wording.kind,
             Source(self._number, number),
             group=group,
-            client=names.get("client", ""),
+            client=names.get("client", "") or (message.origin if of.library else ""),
             member_id=_clean(names.get("member", "")),
             instance_id=_instance(names.get("instance", "")),
             generation=int(generation) if generation else None,
@@ -270,8 +270,13 @@ class _Reader:
             assignments=assignments_of(names.get("assignments", "")),
             others=tuple(_listed(names.get("others", ""))),
             protocol=names.get("protocol", ""),
-            library=of.library,
+            library=_library(of, message.text),
         )
+
+
+def _library(of: LogFormat, text: str) -> str:
+    """Return the library of a line: aiokafka has the messages of kafka-python, and other loggers."""
+    return "aiokafka" if of.library == "kafka-python" and "aiokafka" in text else of.library
 
 
 def _is_of(of: LogFormat, found: re.Match[str], text: str) -> bool:
@@ -381,14 +386,3 @@ def _codec(block: bytes) -> str:
         return "utf-16"
     sample = block[:65_536]
     return "" if sample.count(b"\0") > len(sample) // 1000 else "utf-8"
-
-
-def within(logs: Logs, shifts: Sequence[int], from_ms: int | None, until_ms: int | None) -> None:
-    """Leave out the facts before a time and after another, on the one clock."""
-    if from_ms is not None or until_ms is not None:
-        logs.facts = [
-            fact
-            for fact in logs.facts
-            if (from_ms is None or fact.at_ms - shifts[fact.source.file] >= from_ms)
-            and (until_ms is None or fact.at_ms - shifts[fact.source.file] <= until_ms)
-        ]

@@ -13,7 +13,7 @@ POLL_INTERVAL_MS, POLL_RECORDS = 300_000, 500
 
 EAGER = ("range", "roundrobin", "sticky")
 
-_NAMES = {"kafka-python": str.maketrans(".", "_")}
+_NAMES = dict.fromkeys(("kafka-python", "aiokafka"), str.maketrans(".", "_"))
 _OTHERS = {
     "kafkajs": {
         "session.timeout.ms": "sessionTimeout",
@@ -36,7 +36,11 @@ _OF_BROKERS = {
 }
 """Settings of clients that those of the group replace under the consumer protocol."""
 
-_LACKS = {"librdkafka": {"max.poll.records"}, "kafkajs": {"group.instance.id", "max.poll.records"}}
+_LACKS = {
+    "librdkafka": {"max.poll.records"},
+    "kafkajs": {"group.instance.id", "max.poll.records"},
+    "aiokafka": {"partition.assignment.strategy"},  # it has no cooperative assignor
+}
 
 
 class Remedy(NamedTuple):
@@ -195,11 +199,13 @@ def _pauses_ms(members: Sequence[Member], triggers: Sequence[Trigger]) -> list[i
 
 
 def _aways_ms(members: Sequence[Member]) -> list[int]:
+    """Return how long members were away between what they gave up as they left and their next start."""
+    left = (Kind.CLOSED, Kind.LEAVES, Kind.REVOKED)
     found = []
     for member in members:
         for start in member.starts(member.facts[0].at_ms, member.facts[-1].at_ms) if member.facts else ():
-            last = member.last_before(start.at_ms - 1, (Kind.REVOKED, Kind.CLOSED, Kind.LEAVES))
-            if last is not None:
+            last = member.last_before(start.at_ms - 1, (*left, Kind.JOINED, Kind.OWNS, Kind.ADDED))
+            if last is not None and last.kind in left and (last.kind is not Kind.REVOKED or last.partitions):
                 found.append(start.at_ms - last.at_ms)
     return found
 

@@ -141,12 +141,15 @@ def reason_of(this: Round, triggers: Sequence[Trigger]) -> str:
         elif trigger.returns:
             texts.append(f"{listed_names(trigger.members)} came back")
         else:
-            texts.append(_told(trigger.cause, trigger.members))
+            texts.append(_told(trigger.cause, trigger.members, restarted=trigger.restarted))
     return "; ".join(dict.fromkeys(texts))
 
 
-def _told(cause: Cause, members: Sequence[str]) -> str:
-    words = WORDS[cause]
+RESTARTED = "ended without leaving, and was started again"
+
+
+def _told(cause: Cause, members: Sequence[str], *, restarted: bool = False) -> str:
+    words = RESTARTED if restarted and cause is Cause.SESSION_EXPIRED else WORDS[cause]
     if len(members) == 1:
         words = _SINGULAR.get(cause, words)
     return f"{listed_names(members)} {words}" if members else words
@@ -185,7 +188,9 @@ def not_shown(diagnosis: Diagnosis) -> Iterator[str]:
         )
     without = [n for n in logged if not any(f.kind is Kind.SETTINGS for f in group.members[n].facts)]
     if without and len(without) == len(logged):
-        yield "no settings of the members: defaults are assumed; the lines of ConsumerConfig would show them"
+        java = any(group.members[name].library == "java" for name in without)
+        shown = "the lines of ConsumerConfig would show them" if java else "these libraries do not log them"
+        yield f"no settings of the members: defaults are assumed; {shown}"
 
 
 # --- sentences
@@ -197,9 +202,9 @@ def sentences(diagnosis: Diagnosis, places: Sequence[str], zone: tzinfo) -> Iter
     if not group.rounds:
         yield "No round of this group is in these logs."
     else:
-        first, last = written(group.from_ms, zone), written(group.until_ms, zone)
+        first, last = written(diagnosis.from_ms, zone), written(diagnosis.until_ms, zone)
         cost = (
-            f"partitions stood still for {as_text(_seconds(diagnosis.stopped_ms))} s in sum"
+            f"partitions stood still for {as_text(_seconds(diagnosis.stopped_ms))} s, summed over them"
             if diagnosis.stops or any(member.is_logged for member in group.members.values())
             else "how long partitions stood still is not shown"
         )
@@ -221,7 +226,8 @@ def _headline(found: Found, diagnosis: Diagnosis) -> str:
     where = ""
     if found.generations:
         where = f" (generation{'s' * (len(found.generations) > 1)} {_listed(found.generations)})"
-    text = f"{found.cause}: {_told(found.cause, found.members)}{where}"
+    restarted = all(trigger.restarted for trigger in found.triggers)
+    text = f"{found.cause}: {_told(found.cause, found.members, restarted=restarted)}{where}"
     if found.stopped_ms is None:
         return f"{text}; what it cost is not shown"
     total = diagnosis.stopped_ms

@@ -4,6 +4,7 @@ import pytest
 
 from coordinator_core.registry.registry import default_registry
 from rebalance_lab.scenarios.scenario import parse_scenario
+from rebalance_logs.causes import diagnosed
 from rebalance_logs.triggers import Cause
 from tests.places import DATA
 from tests.rebalance_logs.kafka_lines import logs_of
@@ -112,6 +113,21 @@ def test_two_processes_with_one_instance_id_are_named_without_a_round(tmp_path):
     assert causes_of(diagnosis(run.write(tmp_path))) == {Cause.INSTANCE_SHARED: {name}}
 
 
+def test_a_part_of_the_time_has_its_own_causes_and_knows_what_was_before(tmp_path):
+    events = ({"at": "40s", "leave": "a"}, {"at": "80s", "crash": "b"})
+    whole = found(tmp_path, *events)
+    part = diagnosed(whole.group, whole.base_ms + 75_000)
+    assert causes_of(whole) == {Cause.MEMBER_LEFT: {"a"}, Cause.SESSION_EXPIRED: {"b"}}
+    assert causes_of(part) == {Cause.SESSION_EXPIRED: {"b"}}
+    assert cost(part, Cause.SESSION_EXPIRED) == cost(whole, Cause.SESSION_EXPIRED)
+    assert [each.cause for each in part.causes] == [Cause.SESSION_EXPIRED]
+    (of_whole,) = [each for each in whole.causes if each.cause is Cause.SESSION_EXPIRED]
+    assert part.causes[0].remedies == of_whole.remedies
+    late = diagnosed(whole.group, whole.base_ms + 85_000)
+    before_ms = sum(85_000 - (s.from_ms - part.base_ms) for s in part.stops if s.from_ms < late.from_ms)
+    assert 0 < late.stopped_ms == part.stopped_ms - before_ms
+
+
 def test_an_empty_group_that_starts_again_stands_still_for_its_initial_delay(tmp_path):
     names = ["a", "b", "c"]
     back = found(
@@ -133,3 +149,4 @@ def test_a_killed_process_that_is_back_before_its_session_expires_was_dead_for_m
     assert back.stopped_ms == pytest.approx(36_201, rel=0.06)
     (first, *_) = back.causes
     assert [(r.setting, r.of) for r in first.remedies][:1] == [("group_instance_id", "kafka-python")]
+    assert [[(wait.member, wait.why) for wait in waits] for waits in back.waits] == [[], [("c-1", "session")]]

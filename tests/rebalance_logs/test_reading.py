@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import json
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -9,6 +10,8 @@ import pytest
 from coordinator_core.errors import InputError
 from rebalance_logs.facts import Kind
 from rebalance_logs.reading import BLOCK, read_logs
+from tests.places import DATA
+from tests.rebalance_logs.test_round_trip import causes_of, diagnosis
 
 AT_MS = round(datetime(2026, 1, 31, 12, 34, 56, 789_000, UTC).timestamp() * 1_000)
 MESSAGE = "[GroupCoordinator 3]: Stabilized group pay generation 4 (__consumer_offsets-12) with 3 members"
@@ -105,3 +108,32 @@ def test_paths_without_files_are_refused(tmp_path):
         read_logs([str(tmp_path)])
     with pytest.raises(InputError, match="no such file or folder"):
         read_logs([str(tmp_path / "none")])
+
+
+def merged(folder, wrapped):
+    """The lines of several processes in one file, in order of time, each in its wrapping."""
+    lines = [
+        (line[:23], wrapped(path.stem.replace("b", ""), line))
+        for path in sorted((DATA / "logs" / "kafka-python-comeback").glob("*.log"))
+        for line in path.read_text().splitlines()
+    ]
+    (folder / "all.log").write_text("".join(f"{text}\n" for _, text in sorted(lines, key=lambda x: x[0])))
+    return diagnosis(folder)
+
+
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        lambda name, line: f"[pod/{name}/app] {line}",
+        lambda name, line: f"{name}  | {line}",
+        lambda name, line: f"{name} app {line}",
+        lambda name, line: json.dumps({"message": line, "pod": name}),
+        lambda name, line: json.dumps({"log": line, "kubernetes": {"pod_name": name, "host": "node-7"}}),
+    ],
+    ids=["kubectl", "compose", "stern", "JSON", "fluentd"],
+)
+def test_processes_in_one_file_are_told_apart_by_their_wrapping(wrapped, tmp_path):
+    apart, together = diagnosis(DATA / "logs" / "kafka-python-comeback"), merged(tmp_path, wrapped)
+    assert set(together.group.members) == {"c-0", "c-1", "c-2", "c-3"}
+    assert causes_of(together) == causes_of(apart)
+    assert together.stopped_ms == pytest.approx(apart.stopped_ms, rel=0.02)

@@ -127,7 +127,10 @@ def compare(
     Each metric is a row, each strategy a column; with `--set` each combination is a row. A star marks the
     figures that are better than the others. `--explain-metrics` defines the metrics.
     """
+    real = None if as_seen is None else _real(as_seen)
     strategies = expanded(strategy or DEFAULT_STRATEGIES)
+    if real is not None:  # what the others are compared with
+        strategies = list(dict.fromkeys([real.strategy, *strategies]))
     opened = options.opened_scenario(scenario, seed)
     found = variants(
         strategies,
@@ -151,7 +154,6 @@ def compare(
     if seeds is None and seed is None and (count := _affordable_seeds([own[first] for own in runs])) > 1:
         more = run(range(first + 1, first + count), numbered=True)
         runs = [{**own, **others} for own, others in zip(runs, more, strict=True)]
-    real = None if as_seen is None else _real(as_seen)
     today = () if real is None else _today(opened, real, runs[0], jobs=jobs, timeout=timeout)
     entries = list(zip(found, runs, strict=True))
     failures = [*_failed_runs(entries), *_failed_metrics(entries)]
@@ -183,9 +185,8 @@ def _real(path: Path) -> Trace:
     try:
         default_registry().strategy(trace.strategy)
     except InputError as error:
-        raise InputError(
-            f"{path}: strategy", error.found, "the trace of a group whose assignor is known"
-        ) from None
+        expected = 'the trace of a group whose assignor is known: write it as "strategy" in the first line'
+        raise InputError(f"{path}: strategy", error.found, expected) from None
     return trace
 
 

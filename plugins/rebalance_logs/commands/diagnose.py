@@ -76,10 +76,11 @@ def diagnose(
     from rebalance_logs.causes import diagnosed
     from rebalance_logs.clocks import shifts_of
     from rebalance_logs.groups import groups_of
-    from rebalance_logs.reading import within
 
     check_path(trace)
     check_path(incident)
+    if trace is not None and incident is not None and trace.absolute() == incident.absolute():
+        raise InputError("--trace, -o", f"{trace} for both", "two files")
     if lag is not None and incident is None:
         raise InputError("--lag", "no -o", "-o FILE, the scenario that gets the rates")
     clock = zone_of(zone, "--timezone")
@@ -88,13 +89,13 @@ def diagnose(
         if file.problem:
             warn(f"{file.path}: {file.problem}")
     shifts = shifts_of(logs, _given(shift or [], logs))
-    within(logs, shifts, _time(from_, "--from", logs, clock), _time(to, "--to", logs, clock))
+    window = _time(from_, "--from", logs, clock), _time(to, "--to", logs, clock)
     groups = groups_of(logs, shifts, group or ())
     missing = [name for name in group or () if name not in {found.group for found in groups}]
     if missing:
         known = ", ".join(found.group for found in groups_of(logs, shifts)) or "none"
         raise InputError("--group", repr(missing[0]), f"a group of these logs: {known}")
-    diagnoses = [diagnosed(found) for found in groups]
+    diagnoses = [diagnosed(found, *window) for found in groups]
     _write(diagnoses, trace, incident, lag, clock)
     if output == "json":
         from rebalance_lab.verdicts.tables import json_text
@@ -151,7 +152,10 @@ def _given(texts: Sequence[str], logs: "Logs") -> dict[int, int]:
         path, equals, value = text.rpartition("=")
         numbers = [n for n, file in enumerate(logs.files) if path in (file.path, Path(file.path).name)]
         if not equals or len(numbers) != 1:
-            raise InputError("--shift", repr(text), "FILE=DURATION of one file, such as c-1.log=-2s")
+            known = ", ".join(Path(file.path).name for file in logs.files)
+            raise InputError(
+                "--shift", repr(text), f"FILE=DURATION, such as c-1.log=-2s, with one of {known}"
+            )
         negative = value.startswith("-")
         shift_ms = parse_duration(value.lstrip("+-"), "--shift")
         found[numbers[0]] = -shift_ms if negative else shift_ms
