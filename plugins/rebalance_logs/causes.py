@@ -4,7 +4,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, tzinfo
-from itertools import compress, pairwise, zip_longest
+from itertools import compress, zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,11 +15,13 @@ from rebalance_lab.traces.history import History
 from rebalance_lab.traces.trace import Trace
 from rebalance_logs.clocks import shifts_of
 from rebalance_logs.facts import Kind, Source
-from rebalance_logs.groups import BARRIER_MS, GroupLog, Round, Wait, groups_of, waits_of
+from rebalance_logs.groups import BARRIER_MS, GroupLog, Round, groups_of
+from rebalance_logs.patterns import recognise
 from rebalance_logs.reading import read_logs
 from rebalance_logs.recording import trace_of
 from rebalance_logs.remedies import Remedy, price_of, remedies_of
 from rebalance_logs.triggers import RANK, Cause, Confidence, Trigger, fenced, triggers_of
+from rebalance_logs.waits import Wait, waits_of
 
 SLOW_MS = 3_000
 """A round that waits longer for the batch of one member than an interval of heartbeats is told as such."""
@@ -27,17 +29,10 @@ SLOW_MS = 3_000
 DELAY_MS = 1_000
 """An empty group in which the first round takes longer than this waits for more members."""
 
-AT_ONCE, AT_ONCE_MS = 3, 3_000
-"""So many members whose sessions expire within an interval of heartbeats have one cause."""
-
-NEXT_MS = 600_000
-"""Restarts one after another follow within this time."""
 
 NEAR_MS = 5
 """Times of one moment in different files differ by so much."""
 
-WAVE_MS = 5_000
-"""Restarts that are closer are of one wave."""
 
 OTHERS_SHARE = 0.1
 """A cooperative assignor helps against a cause if others lose more than this share of what it costs."""
@@ -50,8 +45,6 @@ _ENDS = {
     Kind.LEAVES: Cause.MEMBER_LEFT,
     Kind.POLL_EXCEEDED: Cause.POLL_INTERVAL,
 }
-
-_EVENTS = frozenset((Cause.MEMBER_JOINED, Cause.MEMBER_LEFT))
 
 
 class Stop(NamedTuple):
@@ -143,7 +136,7 @@ def diagnosed(group: GroupLog, from_ms: int | None = None, until_ms: int | None 
     stops = list(_stops(trace, base_ms))
     loose = [*_restarts_without_a_round(group), *_after_the_last_round(group)]
     loose += [fenced(group, fact) for fact in group.facts if fact.kind in (Kind.FENCED, Kind.CLIENT_FENCED)]
-    _recognise(group, triggers, loose)
+    recognise(group, triggers, loose)
     told = [this.until_ms >= from_ms and this.began_ms <= until_ms for this in group.rounds]
     causes = _causes(
         group,
@@ -187,7 +180,7 @@ def _stops(trace: Trace, base_ms: int) -> Iterator[Stop]:
             yield Stop(partition, owners[-1] if owners else "", base_ms + from_ms, base_ms + until_ms)
 
 
-# --- patterns
+# --- without a round
 
 
 def _restarts_without_a_round(group: GroupLog) -> Iterator[Trigger]:
@@ -230,102 +223,6 @@ def _after_the_last_round(group: GroupLog) -> list[Trigger]:
     left = {name for trigger in found for name in trigger.members}
     ends = all(trigger.cause is Cause.MEMBER_LEFT for trigger in found)
     return [] if last is not None and ends and left.issuperset(last.members) else found
-
-
-def _recognise(group: GroupLog, triggers: list[list[Trigger]], loose: list[Trigger]) -> None:
-    """Put single events together as what people do: deployments, scaling, one failure of many."""
-    every = [trigger for of_round in triggers for trigger in of_round] + loose
-    _shared_instances(triggers)
-    _restarts(group, every)
-    _many_at_once([t for t in every if t.cause is Cause.SESSION_EXPIRED])
-    _replacements(group, triggers)
-    _scaling(group, triggers)
-
-
-def _runs(triggers: Iterable[Trigger], within_ms: int) -> list[list[Trigger]]:
-    """Return triggers in the order of time, divided where more than a time lies between two."""
-    runs: list[list[Trigger]] = []
-    for trigger in sorted(triggers, key=lambda t: t.at_ms):
-        if runs and trigger.at_ms - runs[-1][-1].at_ms <= within_ms:
-            runs[-1].append(trigger)
-        else:
-            runs.append([trigger])
-    return runs
-
-
-def _many_at_once(expired: Sequence[Trigger]) -> None:
-    for run in _runs(expired, AT_ONCE_MS):
-        if len({name for trigger in run for name in trigger.members}) >= AT_ONCE:
-            for trigger in run:
-                trigger.cause = Cause.MANY_FAILED
-
-
-def _shared_instances(triggers: list[list[Trigger]]) -> None:
-    """Tell the joining and leaving of members with one instance id as what it is."""
-    for of_round in triggers:
-        shared = {name for t in of_round if t.cause is Cause.INSTANCE_SHARED for name in t.members}
-        for trigger in of_round:
-            if not shared.isdisjoint(trigger.members):
-                trigger.cause = Cause.INSTANCE_SHARED
-
-
-def _restarts(group: GroupLog, every: Sequence[Trigger]) -> None:
-    """Recognise members that were restarted one after another."""
-    for run in _runs((t for t in every if t.restarted and len(t.members) == 1), NEXT_MS):
-        names = {name for trigger in run for name in trigger.members}
-        ends = [t.at_ms for t in run if t.cause is not Cause.MEMBER_JOINED] or [t.at_ms for t in run]
-        waves = 1 + sum(after - before > WAVE_MS for before, after in pairwise(ends))
-        if min(len(names), waves) >= 2 and 2 * len(names) >= len(group.members):
-            for trigger in run:
-                trigger.cause = Cause.ROLLING_RESTART
-
-
-def _replacements(group: GroupLog, triggers: list[list[Trigger]]) -> None:
-    """Recognise deployments in which each new process has a new name: joined and left by turns, in pairs."""
-    joined = [
-        trigger
-        for this, of_round in zip(group.rounds, triggers, strict=True)
-        for trigger in of_round
-        if _is(trigger, Cause.MEMBER_JOINED) and not this.was_empty
-    ]
-    left = [t for ts in triggers for t in ts if t.cause in (Cause.MEMBER_LEFT, Cause.SESSION_EXPIRED)]
-    came = {name for t in joined for name in t.members}
-    left = [t for t in left if not t.restarted and len(t.members) == 1 and came.isdisjoint(t.members)]
-    pairs: list[tuple[Trigger, Trigger]] = []
-    free = list(left)
-    for new in joined:
-        near = [t for t in free if abs(t.at_ms - new.at_ms) <= 120_000]
-        if near:
-            old = min(near, key=lambda t: abs(t.at_ms - new.at_ms))
-            free.remove(old)
-            pairs.append((old, new))
-    sizes = [len(r.members) for r in group.rounds if r.members]
-    size = max(sizes, default=0)
-    close = len(_runs((old for old, _ in pairs), NEXT_MS)) == 1
-    if len(pairs) >= 2 and 2 * len(pairs) >= size - 1 and close:
-        for old, new in pairs:
-            old.cause = new.cause = Cause.ROLLING_RESTART
-            for trigger in (old, new):
-                trigger.confidence = min(trigger.confidence, Confidence.MEDIUM, key=RANK.__getitem__)
-
-
-def _is(trigger: Trigger, cause: Cause) -> bool:
-    return trigger.cause is cause and len(trigger.members) == 1 and not trigger.restarted
-
-
-def _scaling(group: GroupLog, triggers: list[list[Trigger]]) -> None:
-    """Recognise members that come and go for good, one way or the other, again and again."""
-    found: dict[Cause, list[Trigger]] = {cause: [] for cause in _EVENTS}
-    for this, of_round in zip(group.rounds, triggers, strict=True):
-        for trigger in of_round:
-            if trigger.cause in _EVENTS and not this.was_empty and not trigger.restarted:
-                found[trigger.cause].append(trigger)
-    joined, left = found[Cause.MEMBER_JOINED], found[Cause.MEMBER_LEFT]
-    names = [{name for t in ts for name in t.members} for ts in (joined, left)]
-    if (len(names[0]) >= 2 and len(names[1]) >= 2) or max(map(len, names)) >= 4:
-        for trigger in (*joined, *left):
-            trigger.cause = Cause.AUTOSCALING
-            trigger.confidence = min(trigger.confidence, Confidence.MEDIUM, key=RANK.__getitem__)
 
 
 # --- costs

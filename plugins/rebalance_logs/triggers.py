@@ -1,6 +1,8 @@
 """What began each round, from the coordinator's reasons or from what the logs of members show."""
 
 import re
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -60,6 +62,7 @@ FOLLOWS_MS = 10_000
 """The second round of a cooperative rebalance begins within this time after the first."""
 
 _MEMBER = re.compile(r"[Mm]ember(?: id)? ([^\s;,)]+)")
+_ADDED = re.compile(r"dding new member ([^\s;,)]+)")
 _MEMBERS = re.compile(r"[Rr]emoving \[?(?:Set\()?([^\])]+)[\])]? on pending sync")
 _UNREACHABLE = re.compile(
     r"session timed out without|NodeNotReady|[Tt]ransport|[Dd]isconnect|Connection|\d ms$"
@@ -97,9 +100,10 @@ class Trigger:
 def triggers_of(group: GroupLog) -> list[list[Trigger]]:
     """Return what began each round, the first sign first. A round without one has an empty list."""
     found: list[list[Trigger]] = []
+    signs = _signs(group)
     for position, this in enumerate(group.rounds):
         before = group.rounds[position - 1] if position else None
-        said = _said(group, this, before)
+        said = _said(group, this, before, signs)
         seen = _seen(group, this, before)
         merged = _merged(said, seen)
         if not any(t for t in merged if not t.is_follow_up):
@@ -160,7 +164,20 @@ _OF_GROUP = {
 """Lines that speak of a group that exists already."""
 
 
-def _said(group: GroupLog, this: Round, before: Round | None) -> list[Trigger]:
+def _signs(group: GroupLog) -> dict[str, list[Fact]]:
+    """Return what lines say of each member id, in order."""
+    found: dict[str, list[Fact]] = {}
+    for fact in group.facts:
+        added = _ADDED.search(fact.text) if fact.kind is Kind.ROUND_BEGAN else None
+        member_id = added[1] if added else fact.member_id
+        if member_id:
+            found.setdefault(member_id, []).append(fact)
+    return found
+
+
+def _said(
+    group: GroupLog, this: Round, before: Round | None, signs: Mapping[str, Sequence[Fact]]
+) -> list[Trigger]:
     found: list[Trigger] = []
     for fact in this.facts:
         if fact.library:
@@ -168,7 +185,7 @@ def _said(group: GroupLog, this: Round, before: Round | None) -> list[Trigger]:
         if fact.kind is Kind.ROUND_BEGAN:
             found += _of_reason(group, fact, this, before)
         elif fact.kind is Kind.FAILED:
-            found.append(_about(group, fact, _of_failure(group, fact, before)))
+            found.append(_about(group, fact, _of_failure(group, fact, before, signs)))
         elif fact.kind in _SAID or (fact.kind is Kind.JOINS_NEW and fact.instance_id):
             found.append(_about(group, fact, _SAID.get(fact.kind, Cause.MEMBER_JOINED)))
         elif fact.kind is Kind.LEFT:
@@ -201,22 +218,22 @@ def _about(group: GroupLog, fact: Fact, cause: Cause) -> Trigger:
     return Trigger(cause, fact.at_ms, [name] if name else [], [fact.source])
 
 
-def _of_failure(group: GroupLog, fact: Fact, before: Round | None) -> Cause:
+def _of_failure(
+    group: GroupLog, fact: Fact, before: Round | None, signs: Mapping[str, Sequence[Fact]]
+) -> Cause:
     """Return how a member ended that a coordinator removed: its session began with its join, or later.
 
     It never sent a heartbeat if it was removed a session after the only round in which it was, or after
     the time for new members.
     """
     name = group.names.get(fact.member_id, "")
-    own = [
-        other
-        for other in group.between(group.from_ms - 1, fact.at_ms - 1)
-        if fact.member_id
-        and (other.member_id == fact.member_id or f"dding new member {fact.member_id}" in other.text)
-    ]
+    own = [sign for sign in signs.get(fact.member_id, ()) if sign.at_ms < fact.at_ms]
     if not any(f.kind in _ARRIVALS for f in own):
         return Cause.SESSION_EXPIRED
-    rounds = [r for r in group.rounds if own[0].at_ms <= r.known_ms < fact.at_ms]
+    first, end = (
+        bisect_left(group.rounds, at, key=lambda r: r.known_ms) for at in (own[0].at_ms, fact.at_ms)
+    )
+    rounds = group.rounds[first : min(end, first + 2)]
     if not rounds:
         waited_ms = fact.at_ms - own[-1].at_ms
         return Cause.NO_HEARTBEAT if 0 <= waited_ms - NEW_MEMBER_MS <= REAPED_MS else Cause.SESSION_EXPIRED

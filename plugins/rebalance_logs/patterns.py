@@ -1,0 +1,114 @@
+"""Single events put together as what people do: deployments, scaling, one failure of many."""
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+from rebalance_logs.groups import GroupLog
+from rebalance_logs.triggers import RANK, Cause, Confidence, Trigger
+
+AT_ONCE, AT_ONCE_MS = 3, 3_000
+"""So many members whose sessions expire within an interval of heartbeats have one cause."""
+
+NEXT_MS = 600_000
+"""Restarts one after another follow within this time."""
+
+WAVE_MS = 5_000
+"""Restarts that are closer are of one wave."""
+
+_EVENTS = frozenset((Cause.MEMBER_JOINED, Cause.MEMBER_LEFT))
+
+
+def recognise(group: GroupLog, triggers: list[list[Trigger]], loose: list[Trigger]) -> None:
+    """Put single events together as what people do: deployments, scaling, one failure of many."""
+    every = [trigger for of_round in triggers for trigger in of_round] + loose
+    _shared_instances(triggers)
+    _restarts(group, every)
+    _many_at_once([t for t in every if t.cause is Cause.SESSION_EXPIRED])
+    _replacements(group, triggers)
+    _scaling(group, triggers)
+
+
+def _runs(triggers: Iterable[Trigger], within_ms: int) -> list[list[Trigger]]:
+    """Return triggers in the order of time, divided where more than a time lies between two."""
+    runs: list[list[Trigger]] = []
+    for trigger in sorted(triggers, key=lambda t: t.at_ms):
+        if runs and trigger.at_ms - runs[-1][-1].at_ms <= within_ms:
+            runs[-1].append(trigger)
+        else:
+            runs.append([trigger])
+    return runs
+
+
+def _many_at_once(expired: Sequence[Trigger]) -> None:
+    for run in _runs(expired, AT_ONCE_MS):
+        if len({name for trigger in run for name in trigger.members}) >= AT_ONCE:
+            for trigger in run:
+                trigger.cause = Cause.MANY_FAILED
+
+
+def _shared_instances(triggers: list[list[Trigger]]) -> None:
+    """Tell the joining and leaving of members with one instance id as what it is."""
+    for of_round in triggers:
+        shared = {name for t in of_round if t.cause is Cause.INSTANCE_SHARED for name in t.members}
+        for trigger in of_round:
+            if not shared.isdisjoint(trigger.members):
+                trigger.cause = Cause.INSTANCE_SHARED
+
+
+def _restarts(group: GroupLog, every: Sequence[Trigger]) -> None:
+    """Recognise members that were restarted one after another."""
+    for run in _runs((t for t in every if t.restarted and len(t.members) == 1), NEXT_MS):
+        names = {name for trigger in run for name in trigger.members}
+        ends = [t.at_ms for t in run if t.cause is not Cause.MEMBER_JOINED] or [t.at_ms for t in run]
+        waves = 1 + sum(after - before > WAVE_MS for before, after in pairwise(ends))
+        if min(len(names), waves) >= 2 and 2 * len(names) >= len(group.members):
+            for trigger in run:
+                trigger.cause = Cause.ROLLING_RESTART
+
+
+def _replacements(group: GroupLog, triggers: list[list[Trigger]]) -> None:
+    """Recognise deployments in which each new process has a new name: joined and left by turns, in pairs."""
+    joined = [
+        trigger
+        for this, of_round in zip(group.rounds, triggers, strict=True)
+        for trigger in of_round
+        if _is(trigger, Cause.MEMBER_JOINED) and not this.was_empty
+    ]
+    left = [t for ts in triggers for t in ts if t.cause in (Cause.MEMBER_LEFT, Cause.SESSION_EXPIRED)]
+    came = {name for t in joined for name in t.members}
+    left = [t for t in left if not t.restarted and len(t.members) == 1 and came.isdisjoint(t.members)]
+    pairs: list[tuple[Trigger, Trigger]] = []
+    free = list(left)
+    for new in joined:
+        near = [t for t in free if abs(t.at_ms - new.at_ms) <= 120_000]
+        if near:
+            old = min(near, key=lambda t: abs(t.at_ms - new.at_ms))
+            free.remove(old)
+            pairs.append((old, new))
+    sizes = [len(r.members) for r in group.rounds if r.members]
+    size = max(sizes, default=0)
+    close = len(_runs((old for old, _ in pairs), NEXT_MS)) == 1
+    if len(pairs) >= 2 and 2 * len(pairs) >= size - 1 and close:
+        for old, new in pairs:
+            old.cause = new.cause = Cause.ROLLING_RESTART
+            for trigger in (old, new):
+                trigger.confidence = min(trigger.confidence, Confidence.MEDIUM, key=RANK.__getitem__)
+
+
+def _is(trigger: Trigger, cause: Cause) -> bool:
+    return trigger.cause is cause and len(trigger.members) == 1 and not trigger.restarted
+
+
+def _scaling(group: GroupLog, triggers: list[list[Trigger]]) -> None:
+    """Recognise members that come and go for good, one way or the other, again and again."""
+    found: dict[Cause, list[Trigger]] = {cause: [] for cause in _EVENTS}
+    for this, of_round in zip(group.rounds, triggers, strict=True):
+        for trigger in of_round:
+            if trigger.cause in _EVENTS and not this.was_empty and not trigger.restarted:
+                found[trigger.cause].append(trigger)
+    joined, left = found[Cause.MEMBER_JOINED], found[Cause.MEMBER_LEFT]
+    names = [{name for t in ts for name in t.members} for ts in (joined, left)]
+    if (len(names[0]) >= 2 and len(names[1]) >= 2) or max(map(len, names)) >= 4:
+        for trigger in (*joined, *left):
+            trigger.cause = Cause.AUTOSCALING
+            trigger.confidence = min(trigger.confidence, Confidence.MEDIUM, key=RANK.__getitem__)
