@@ -6,6 +6,7 @@ all members, by a column, or as several values, of which each makes a scenario o
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -14,7 +15,7 @@ from coordinator_core.errors import InputError
 from coordinator_core.reading.suggestions import one_of
 from rebalance_lab.scenarios.application import Application
 from rebalance_lab.scenarios.fields import NewMemberFields
-from rebalance_lab.scenarios.files import load_scenario_text, read_document
+from rebalance_lab.scenarios.files import load_scenario_text, read_document, read_text
 from rebalance_lab.scenarios.variants import expanded
 
 if TYPE_CHECKING:
@@ -97,3 +98,17 @@ def literal(value: Any) -> "Column":
     if isinstance(value, list | tuple):
         return sf.array(*map(literal, value))
     return sf.lit(value)
+
+
+def read_events(path: Path) -> list[dict[str, Any]]:
+    """Return the events of a file, which the events of a scenario could be.
+
+    Raises:
+        InputError: if they could not.
+    """
+    found = read_document(read_text(path), str(path))
+    if not isinstance(found, list) or not all(isinstance(event, dict) for event in found):
+        raise InputError(
+            str(path), "no list of events", "one, such as [{at: 2m, rolling_restart: {every: 20s, down: 5s}}]"
+        )
+    return found

@@ -50,9 +50,17 @@ def load_scenario_or_group(text: str, where: str, registry: Registry, *, seed: i
     except InputError:
         if not is_group(document):
             raise
-        made = scenario_document(parse_group(document, where), str(document.get("name") or where))
-        scenario = parse_scenario(made, where=where, registry=registry)
+        scenario = parse_scenario(of_group(document, where), where=where, registry=registry)
     return scenario if "seed" in document else replace(scenario, seed=seed)
+
+
+def of_group(document: dict[str, Any], where: str) -> dict[str, Any]:
+    """Return the document of the scenario of a group, in which a member leaves.
+
+    Raises:
+        InputError: if the group is malformed.
+    """
+    return scenario_document(parse_group(document, where), str(document.get("name") or where))
 
 
 def unreadable(error: InputError) -> str:

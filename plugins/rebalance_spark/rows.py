@@ -159,7 +159,7 @@ class Scorer:
         names = [self.job.strategies[number] for number in self.job.numbers(which)]
         started = Spent.now()
         try:
-            scenario = run_within(self.job.timeout, lambda: self._scenario(scenario_id, text))
+            scenario = run_within(self.job.timeout, lambda: self.scenario(scenario_id, text))
         except Exception as error:
             spent = started.since(len(names))
             return [self.failed(scenario_id, text, name, error, spent) for name in names]
@@ -168,7 +168,12 @@ class Scorer:
         self._count_moves_at_start(scenario, rows)
         return rows
 
-    def _scenario(self, scenario_id: str, text: str) -> Scenario:
+    def scenario(self, scenario_id: str, text: str) -> Scenario:
+        """Return the scenario of a text as it is scored.
+
+        Raises:
+            RebalanceLabError: if it is malformed, or the assignor of the start fails.
+        """
         where = scenario_id or "a row without scenario_id"
         seed = seed_of(scenario_id, self.job.seed or 0)
         scenario = load_scenario_or_group(text, where, self.registry, seed=seed)
@@ -257,7 +262,7 @@ class Scorer:
         Raises:
             RebalanceLabError: as `simulation.run.simulate`.
         """
-        return self._trace(self._scenario(scenario_id, text), name)
+        return self._trace(self.scenario(scenario_id, text), name)
 
     def _trace(self, scenario: Scenario, name: str) -> Trace:
         run = plan if self.job.fidelity is Fidelity.PLAN else simulate

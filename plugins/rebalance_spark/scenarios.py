@@ -7,24 +7,33 @@ from html import escape
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+import yaml
 
+from coordinator_core.client.subscription import partition_map
 from coordinator_core.errors import InputError
+from coordinator_core.model import Partitions
 from rebalance_lab.cli.files import write_whole
 from rebalance_lab.cli.output import warn
+from rebalance_lab.scenarios.files import read_document
 from rebalance_lab.traces.trace import Trace
 from rebalance_lab.verdicts.picture import comparison_svg
 from rebalance_lab.verdicts.words import listed_names
 from rebalance_spark.choices import DEFAULT_TIMEOUT
 from rebalance_spark.commands.options import session_of_a_command
+from rebalance_spark.documents import is_group, of_group
 from rebalance_spark.findings import Findings
 from rebalance_spark.identity import scenario_hash_column
 from rebalance_spark.limits import run_within
 from rebalance_spark.rows import Job, Scorer, scenario_hash
+from rebalance_spark.scoring import units
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 MOST_VIEWS = 12
 _HASH = "scenario_hash"
@@ -156,3 +165,29 @@ def view(name: str, traces: Sequence[Trace], errors: Sequence[str]) -> str:
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(name)}</title></head>'
         f"<body>{comparison_svg(traces, most_lanes=_LANES, errors=errors)}</body></html>\n"
     )
+
+
+def shown(workload: "DataFrame", scenario_id: str, job: Job) -> str:
+    """Return the scenario of an id as it is scored, as YAML: with its seed, and the owners at its start.
+
+    Raises:
+        InputError: if there is no such scenario, or it is malformed.
+    """
+    from pyspark.sql import functions as sf
+
+    rows = units(workload)
+    row = rows.where(sf.col("scenario_id") == scenario_id).select("scenario").first()
+    if row is None:
+        first = rows.select("scenario_id").first()
+        such = f", such as {first[0]}" if first is not None else ""
+        raise InputError("--show", repr(scenario_id), f"an id of the workload{such}")
+    scenario = Scorer(job).scenario(scenario_id, row[0])
+    document = read_document(row[0], scenario_id)
+    if is_group(document):
+        document = of_group(document, scenario_id)
+    owned = {member.id: member.owned for member in scenario.members if member.owned is not None}
+    for member in document["members"]:
+        if member.get("id") in owned:
+            member["owned"] = partition_map(Partitions.of(owned[member["id"]]))
+    whole = {**document, "seed": scenario.seed}
+    return yaml.safe_dump(whole, sort_keys=False, default_flow_style=None, width=100)

@@ -3,11 +3,14 @@
 import json
 
 import pytest
+import yaml
 
 from coordinator_core.errors import InputError
 from rebalance_spark import assign, groups_to_workload, partitions_to_workload, read_workloads, score
 from rebalance_spark.applications import Several, read_application
 from rebalance_spark.documents import seed_of
+from rebalance_spark.rows import Job, Scorer
+from rebalance_spark.scenarios import shown
 from rebalance_spark.schema import WORKLOAD_COLUMNS
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_tasks")]
@@ -315,3 +318,24 @@ def test_rates_and_members_are_two_tables_and_rates_are_records_in_an_interval(s
     assert {row.scenario_id: json.loads(row.scenario)["topics"] for row in of_csv.collect()} == found
     with pytest.raises(InputError, match="rates: found 'rate', expected one of topic, partition, records"):
         partitions_to_workload(rates, members)
+
+
+def test_a_scenario_is_shown_as_it_is_scored(workload):
+    job = Job(("range",), start="range")
+    made = yaml.safe_load(shown(workload, "hour=7/pay", job))
+    assert made["seed"] == seed_of("hour=7/pay")
+    owned = {member["id"]: member.get("owned") for member in made["members"]}
+    assert owned == {"a": {"mail": [0], "orders": [0]}, "b": {"orders": [1]}, "c": {"orders": [2]}}
+    again = Scorer(Job(("range",))).rows("hour=7/pay", json.dumps(made))
+    (row,) = workload.where("scenario_id = 'hour=7/pay'").collect()
+    assert figures(again) == figures(Scorer(job).rows("hour=7/pay", row.scenario))
+    with pytest.raises(
+        InputError, match="--show: found 'pay', expected an id of the workload, such as hour="
+    ):
+        shown(workload, "pay", job)
+
+
+def figures(rows):
+    return [
+        {name: row.get(name) for name in ("moved_partitions", "rounds", "messages", "seed")} for row in rows
+    ]

@@ -12,7 +12,7 @@ from coordinator_core.reading.durations import parse_duration
 from coordinator_core.reading.suggestions import one_of
 from coordinator_core.registry.registry import default_registry
 from rebalance_lab.cli.options import strategy_option
-from rebalance_lab.cli.output import ExitStatus, complain, stderr, stdout, warn
+from rebalance_lab.cli.output import ExitStatus, complain, print_document, stderr, stdout, warn
 from rebalance_lab.verdicts.tables import text_table
 from rebalance_spark.choices import DEFAULT_TIMEOUT, Fidelity, Status
 from rebalance_spark.commands.options import (
@@ -172,6 +172,13 @@ def score(
         bool,
         typer.Option("--ship", help="Send this package, and all that it requires, to the workers."),
     ] = False,
+    show: Annotated[
+        str,
+        typer.Option(
+            metavar="ID",
+            help="Print the scenario of this id, as it would be scored, for `compare`. No scores.",
+        ),
+    ] = "",
     progress: Annotated[
         bool,
         typer.Option(
@@ -189,7 +196,7 @@ def score(
     After an interruption, the same command computes only the missing scores. A scenario whose text has
     changed, or a strategy whose file has changed, is other work.
     """
-    from rebalance_spark.applications import check_application, read_application
+    from rebalance_spark.applications import check_application, read_application, read_events
     from rebalance_spark.archives import importable_here, send_to_workers
     from rebalance_spark.chunks import Kept, last_scores, todo
     from rebalance_spark.places import Folder, Table
@@ -200,7 +207,8 @@ def score(
     from rebalance_spark.workers import check_workers
 
     check_one_of("score", workload, "INPUT, the path of a workload,", table, "--table")
-    check_one_of("score", out, "--out", out_table, "--out-table")
+    if not show:
+        check_one_of("score", out, "--out", out_table, "--out-table")
     if members and table:
         raise InputError("--members", "--table", "INPUT, a path of the table with rates")
     again = _statuses(retry)
@@ -220,7 +228,7 @@ def score(
     named, own = _named(columns), names_in(keys)
     fields = read_application(pairs(member, "--member"), "--member")
     check_application(fields, "--member")
-    happens = None if events is None else _events(events)
+    happens = None if events is None else read_events(events)
     of_partitions: dict[str, Any] = {"keys": own, "columns": named, "draws": draws}
     of_partitions |= {"events": happens, "application": fields}
     if workload and not members and is_local_master(master, settings):
@@ -237,6 +245,11 @@ def score(
             workloads = read_workloads(
                 spark, workload, members=members, interval_ms=length_ms, **of_partitions
             )
+        if show:
+            from rebalance_spark.scenarios import shown
+
+            print_document(shown(workloads, show, job))
+            return
         schema = scored_schema(units(workloads), job)
     send_to_workers(spark, py_files or ())
     place = Folder(out) if out else Table(out_table)
@@ -291,22 +304,6 @@ def _named(text: str) -> dict[str, str]:
         if name not in COLUMNS:
             raise InputError("--columns", repr(name), one_of(name, COLUMNS))
     return named
-
-
-def _events(path: Path) -> list[dict[str, Any]]:
-    """Return the events of a file, which the events of a scenario could be.
-
-    Raises:
-        InputError: if they could not.
-    """
-    from rebalance_lab.scenarios.files import read_document, read_text
-
-    found = read_document(read_text(path), str(path))
-    if not isinstance(found, list) or not all(isinstance(event, dict) for event in found):
-        raise InputError(
-            str(path), "no list of events", "one, such as [{at: 2m, rolling_restart: {every: 20s, down: 5s}}]"
-        )
-    return found
 
 
 def _statuses(text: str) -> list[Status]:
