@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     from rebalance_logs.formats import NAME as NAME
     from rebalance_logs.formats import LogFormat as LogFormat
     from rebalance_logs.formats import wording as wording
+    from rebalance_logs.incident import as_yaml as as_yaml
     from rebalance_logs.on_spark import rounds_from_logs as rounds_from_logs
 
 _NAMES = {
     "causes": ("diagnose",),
     "facts": ("Kind",),
     "formats": ("NAME", "LogFormat", "wording"),
+    "incident": ("as_yaml",),
     "on_spark": ("rounds_from_logs",),
 }
 _MODULES = {name: f"{__name__}.{module}" for module, names in _NAMES.items() for name in names}

@@ -26,8 +26,8 @@ def notebook(request, nbformat):
     return nbformat.read(request.param, as_version=4)
 
 
-def test_there_are_five():
-    assert [path.name[:2] for path in NOTEBOOKS] == ["01", "02", "03", "04", "05"]
+def test_there_are_six():
+    assert [path.name[:2] for path in NOTEBOOKS] == ["01", "02", "03", "04", "05", "06"]
 
 
 @pytest.mark.parametrize("many", [MANY_ROWS, MANY_TASKS])
