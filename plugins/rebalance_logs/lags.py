@@ -20,6 +20,7 @@ import msgspec
 
 from coordinator_core.errors import InputError
 from coordinator_core.model import TopicPartition
+from rebalance_lab.verdicts.words import counted
 from rebalance_logs.causes import Stop
 
 EXPECTED = "the JSON of a range query of Prometheus, or CSV with time, topic, partition and lag or offsets"
@@ -97,9 +98,9 @@ def read_load(path: Path, group: str, stops: Sequence[Stop], zone: tzinfo) -> Lo
     for offsets, words in ((ends, "end offsets"), (committed, "committed offsets")):
         rates = {tp: rate for tp, own in offsets.items() if (rate := _rate(own)) is not None}
         if rates:
-            return Load(rates, backlog, f"{words} of {len(rates)} partitions in {path.name}")
+            return Load(rates, backlog, f"{words} of {counted(len(rates), 'partition')} in {path.name}")
     rates = {tp: rate for tp, own in lags.items() if (rate := _growth(own, stops, tp)) is not None}
-    words = f"the lag of {len(rates)} partitions in {path.name} while they stood still"
+    words = f"the lag of {counted(len(rates), 'partition')} in {path.name} that stood still at times"
     return Load(rates, backlog, words)
 
 

@@ -73,7 +73,7 @@ def test_lag_alone_grows_at_the_rate_while_a_partition_stands_still(tmp_path):
     found = load(tmp_path, json.dumps(answer), stop, name="lag.json")
     assert found.rates == {T0: 30.0}
     assert found.backlog == {T0: 5, T1: 5}
-    assert found.source == "the lag of 1 partitions in lag.json while they stood still"
+    assert found.source == "the lag of 1 partition in lag.json that stood still at times"
 
 
 def test_an_incident_has_the_rates_and_the_backlog(tmp_path):
