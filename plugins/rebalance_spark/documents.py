@@ -11,6 +11,7 @@ import msgspec
 
 from coordinator_core.errors import InputError
 from coordinator_core.registry.registry import Registry
+from rebalance_lab.scenarios.fields import LAST_SEED
 from rebalance_lab.scenarios.files import read_document
 from rebalance_lab.scenarios.groups import parse_group, scenario_document
 from rebalance_lab.scenarios.scenario import Scenario, parse_scenario
@@ -31,7 +32,7 @@ def seed_of(scenario_id: str, base: int = 0) -> int:
     With one seed for all, their heartbeats and latencies would be alike, and a difference due to chance would
     be there in each of them.
     """
-    return base + crc32(scenario_id.encode())
+    return (base + crc32(scenario_id.encode())) % (LAST_SEED + 1)
 
 
 def load_scenario_or_group(text: str, where: str, registry: Registry, *, seed: int) -> Scenario:

@@ -8,7 +8,7 @@ renewal, or at once for a run of this machine whose process has ended.
 import os
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Event, Thread
 from time import time
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from coordinator_core.errors import InputError
+from rebalance_spark.sessions import spark_errors
 from rebalance_spark.storage import StoredPath
 
 if TYPE_CHECKING:
@@ -67,7 +68,8 @@ def leased(spark: "SparkSession", folder: str, run_id: str) -> Iterator[None]:
     finally:
         ended.set()
         renewing.join()
-        _write(file, msgspec.structs.replace(mine, at=0.0))
+        with suppress(*spark_errors(), OSError):  # it ends by itself then
+            _write(file, msgspec.structs.replace(mine, at=0.0))
 
 
 def _refuse(folder: str, holder: Lease) -> None:
@@ -78,7 +80,8 @@ def _refuse(folder: str, holder: Lease) -> None:
 
 def _renew(file: StoredPath, mine: Lease, ended: Event) -> None:
     while not ended.wait(RENEW_SECONDS):
-        _write(file, msgspec.structs.replace(mine, at=time()))
+        with suppress(*spark_errors(), OSError):  # a full disk may have room again at the next time
+            _write(file, msgspec.structs.replace(mine, at=time()))
 
 
 def _lives(process: int) -> bool:

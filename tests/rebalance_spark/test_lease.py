@@ -4,7 +4,7 @@ import os
 import socket
 import subprocess
 import sys
-from time import time
+from time import sleep, time
 
 import msgspec
 import pytest
@@ -83,3 +83,21 @@ def test_it_is_renewed_while_the_run_goes_on(spark, tmp_path, monkeypatch):
             except msgspec.DecodeError:
                 continue  # just being written
     pytest.fail("never renewed")
+
+
+def test_a_renewal_that_fails_is_tried_again(spark, tmp_path, monkeypatch):
+    """As on a disk that is full for some time: an exception in the thread would be a failure of the test."""
+    monkeypatch.setattr(lease, "RENEW_SECONDS", 0.05)
+    write, tried = lease._write, []
+
+    def sometimes(file, mine, *, new=False):
+        tried.append(mine.at)
+        if 2 <= len(tried) <= 4:
+            raise OSError(28, "No space left on device")
+        write(file, mine, new=new)
+
+    monkeypatch.setattr(lease, "_write", sometimes)
+    with leased(spark, str(tmp_path), "first"):
+        while len(tried) < 6:
+            sleep(0.01)
+    assert msgspec.json.decode((tmp_path / NAME).read_bytes(), type=Lease).at == 0

@@ -12,6 +12,7 @@ from pyspark.sql import functions as sf
 from coordinator_core.errors import InputError, PluginError
 from rebalance_spark import score, scoring, spark_session
 from rebalance_spark.choices import Fidelity, Status
+from rebalance_spark.documents import seed_of
 from rebalance_spark.rows import ALL, Job, registry_with
 from rebalance_spark.schema import score_columns, spark_schema
 from rebalance_spark.scoring import checked_job, cost_of, spread, units
@@ -86,7 +87,9 @@ def test_a_run_of_every_message_is_scored_the_same_and_a_seed_takes_the_place_of
     job = Job(("range",), Fidelity.PROTOCOL, seed=99)
     found = collected(score(frame(spark, texts), ["range"], seed=99, tasks=1))
     assert found == scored_here(job, texts)
-    assert {(row["seed"], row["fidelity"]) for row in found} == {(99, "protocol")}
+    assert {(row["seed"], row["fidelity"]) for row in found} == {
+        (seed_of(name, 99), "protocol") for name in texts
+    }
     assert all(row["messages"] > 0 for row in found)
 
 
