@@ -145,7 +145,7 @@ def check_change(said, winners):
         assert set(dominating) <= set(lighter)
     elif dominating is not None:
         assert set(dominating) <= set(leading)
-        assert set(dominating) <= set(on_front) or not set(leading) & set(on_front)
+        assert set(dominating) <= set(on_front) or not (set(leading) - set(heavier)) & set(on_front)
         assert set(better) <= set(heavier)
     elif set(leading) - set(heavier):
         assert instead is not None
