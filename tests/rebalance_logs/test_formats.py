@@ -7,7 +7,7 @@ from coordinator_core.registry.hookspecs import LogFormatSpec, hookimpl
 from coordinator_core.registry.registry import Registry
 from rebalance_logs import NAME, Kind, LogFormat, wording
 from rebalance_logs.partitions import assignments_of, partitions_of
-from rebalance_logs.reading import facts_of, known_formats, read_logs
+from rebalance_logs.reading import OWN, facts_of, known_formats, read_logs
 
 WORDINGS = [(of, wording) for of in known_formats() for wording in of.wordings]
 
@@ -72,6 +72,10 @@ def test_a_format_of_a_plugin_is_read_also_in_lines_without_the_usual_words(give
     facts = [*read_logs([str(tmp_path)], formats=formats).facts, *facts_of([line], formats=formats)]
     assert [(f.kind, f.group, f.client, f.generation) for f in facts] == [(Kind.JOINED, "pay", "c-1", 4)] * 2
     assert read_logs([str(tmp_path)]).facts == []  # without the plugin
+
+
+def test_formats_of_this_package_are_searched_for_by_few_words():
+    assert {of.name for of in known_formats()} == OWN
 
 
 @pytest.mark.parametrize("wrong", ["no_such_module:X", f"{__name__}:WORDINGS", 7])
