@@ -68,9 +68,8 @@ class Held(NamedTuple):
 class Found:
     """A cause. ``stopped_ms``: the partition time that it cost, None if the logs do not show it.
 
-    ``is_start``: it is of the start of the group, which is not measured.
-    ``others_ms`` is the part of it of partitions whose last owners are others than ``members``. ``price``:
-    what the remedies cost.
+    ``others_ms``: the part that partitions cost which were not those of ``members``. ``is_start``: it is of
+    the start of the group, which is not measured. ``price``: what the remedies cost.
     """
 
     cause: Cause

@@ -31,11 +31,6 @@ LONGEST = 1 << 20
 NEEDLES = (b"roup", b"oordinator", b"poll timeout", b"member_id", b"ConsumerConfig", b"kafka.consumer for")
 """Words of which each line about a group has one, in the formats of this package."""
 
-OWN = frozenset(
-    ("kafka broker", "java consumer", "kafka-python or aiokafka", "librdkafka", "kafkajs", "franz-go")
-)
-"""The formats of this package."""
-
 _SETTINGS = "ConsumerConfig values"
 _MOST_SETTINGS = 400
 _SETTING = re.compile(r"(?:^|[\s>])([a-z][a-z]+(?:\.[a-z]+)+) = ?(.*)$")
@@ -154,10 +149,14 @@ def files_of(paths: Sequence[str]) -> list[str]:
 
 
 def _needles(formats: Sequence[LogFormat]) -> tuple[bytes, ...]:
-    """Return words of which each line about a group has one. Formats of others have words of their own."""
-    wordings = [wording for of in formats if of.name not in OWN for wording in of.wordings]
-    others = [w.words.encode() for w in wordings if not any(n in w.example.encode() for n in NEEDLES)]
-    return (*NEEDLES, *dict.fromkeys(others))
+    """Return words of which each line about a group has one: also the words of messages without `NEEDLES`."""
+    found = dict.fromkeys(NEEDLES)
+    for of in formats:
+        always = " ".join(form.pattern for form in of.context) if of.needs_context else ""
+        for wording in of.wordings:
+            if not any(needle in f"{always} {wording.example}".encode() for needle in NEEDLES):
+                found[wording.words.encode()] = None
+    return tuple(found)
 
 
 class _Reader:

@@ -226,7 +226,7 @@ def _headline(found: Found, diagnosis: Diagnosis) -> str:
     where = ""
     if found.generations:
         where = f" (generation{'s' * (len(found.generations) > 1)} {_listed(found.generations)})"
-    restarted = all(trigger.restarted for trigger in found.triggers)
+    restarted = bool(found.triggers) and all(trigger.restarted for trigger in found.triggers)
     text = f"{found.cause}: {_told(found.cause, found.members, restarted=restarted)}{where}"
     if found.stopped_ms is None:
         return f"{text}; what it cost is not shown"

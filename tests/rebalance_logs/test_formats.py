@@ -7,7 +7,7 @@ from coordinator_core.registry.hookspecs import LogFormatSpec, hookimpl
 from coordinator_core.registry.registry import Registry
 from rebalance_logs import NAME, Kind, LogFormat, wording
 from rebalance_logs.partitions import assignments_of, partitions_of
-from rebalance_logs.reading import OWN, facts_of, known_formats, read_logs
+from rebalance_logs.reading import NEEDLES, _needles, facts_of, known_formats, read_logs
 
 WORDINGS = [(of, wording) for of in known_formats() for wording in of.wordings]
 
@@ -75,7 +75,7 @@ def test_a_format_of_a_plugin_is_read_also_in_lines_without_the_usual_words(give
 
 
 def test_formats_of_this_package_are_searched_for_by_few_words():
-    assert {of.name for of in known_formats()} == OWN
+    assert _needles(known_formats()) == NEEDLES
 
 
 @pytest.mark.parametrize("wrong", ["no_such_module:X", f"{__name__}:WORDINGS", 7])

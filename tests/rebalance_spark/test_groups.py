@@ -294,28 +294,18 @@ def test_rates_and_members_are_two_tables_and_rates_are_records_in_an_interval(s
         "hour=8/pay": {"orders": {"partitions": 2, "rates": [10.0, 0.0]}},
         "hour=8/ship": {"orders": {"partitions": 1, "rates": [10.0]}},
     }
-    rates.write.parquet(str(tmp_path / "rates"))
-    members.write.parquet(str(tmp_path / "members"))
-    read = read_workloads(
-        spark,
-        str(tmp_path / "rates"),
-        members=str(tmp_path / "members"),
-        interval_ms=3_600_000,
-        columns=columns,
-        keys=["hour"],
-    )
-    assert {row.scenario_id: json.loads(row.scenario)["topics"] for row in read.collect()} == found
-    rates.write.csv(str(tmp_path / "rates-csv"), header=True)
-    members.coalesce(1).write.csv(str(tmp_path / "members-csv"), header=True)
-    of_csv = read_workloads(
-        spark,
-        str(tmp_path / "rates-csv"),
-        members=str(tmp_path / "members-csv"),
-        interval_ms=3_600_000,
-        columns=columns,
-        keys=["hour"],
-    )
-    assert {row.scenario_id: json.loads(row.scenario)["topics"] for row in of_csv.collect()} == found
+    for kind in ("parquet", "csv"):
+        for name, table in (("rates", rates), ("members", members)):
+            table.coalesce(1).write.format(kind).option("header", True).save(str(tmp_path / kind / name))
+        read = read_workloads(
+            spark,
+            str(tmp_path / kind / "rates"),
+            members=str(tmp_path / kind / "members"),
+            interval_ms=3_600_000,
+            columns=columns,
+            keys=["hour"],
+        )
+        assert {row.scenario_id: json.loads(row.scenario)["topics"] for row in read.collect()} == found
     with pytest.raises(InputError, match="rates: found 'rate', expected one of topic, partition, records"):
         partitions_to_workload(rates, members)
 

@@ -154,7 +154,7 @@ def compare(
     if seeds is None and seed is None and (count := _affordable_seeds([own[first] for own in runs])) > 1:
         more = run(range(first + 1, first + count), numbered=True)
         runs = [{**own, **others} for own, others in zip(runs, more, strict=True)]
-    today = () if real is None else _today(opened, real, runs[0], jobs=jobs, timeout=timeout)
+    today = () if real is None else _today(opened, real, found, runs, jobs=jobs, timeout=timeout)
     entries = list(zip(found, runs, strict=True))
     failures = [*_failed_runs(entries), *_failed_metrics(entries)]
     succeeded = [
@@ -191,11 +191,21 @@ def _real(path: Path) -> Trace:
 
 
 def _today(
-    scenario: Scenario, real: Trace, seeds: Iterable[int], *, jobs: int | None, timeout: float
+    scenario: Scenario,
+    real: Trace,
+    found: Sequence[Variant],
+    runs: Sequence[Mapping[int, StrategyRun]],
+    *,
+    jobs: int | None,
+    timeout: float,
 ) -> list[Mapping[str, float]]:
-    """Return the figures of the strategy that a real group ran, simulated with the seeds of the others."""
-    tasks = [Task(replace(scenario, seed=seed), real.strategy, None, False) for seed in seeds]
-    (done,) = run_grid([tasks], jobs=jobs, timeout=timeout)
+    """Return the figures of the strategy that a real group ran, with the settings of the scenario."""
+    own = [o for v, o in zip(found, runs, strict=True) if v.strategy == real.strategy and not v.settings]
+    if own:
+        done = list(own[0].values())
+    else:  # --set has other settings
+        tasks = [Task(replace(scenario, seed=seed), real.strategy) for seed in runs[0]]
+        (done,) = run_grid([tasks], jobs=jobs, timeout=timeout)
     return [run.figures for run in done if run.figures is not None]
 
 
