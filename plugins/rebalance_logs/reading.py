@@ -24,7 +24,7 @@ from rebalance_logs.lines import Clock, Message, time_of, unwrapped
 from rebalance_logs.partitions import assignments_of, partitions_of
 
 STANDARD_INPUT = "-"
-BLOCK = 1 << 22
+BLOCK = 1 << 18
 LONGEST = 1 << 20
 """Bytes of a line. What a longer line has beyond them is not read."""
 
@@ -381,7 +381,7 @@ def _of_block(data: bytes, taken: int, in_settings: bool, needles: Sequence[byte
             elif goes_on and not (b" = " in line or line.rstrip().endswith(b" =")):
                 goes_on = False
             start = end + 1 if goes_on and 0 <= end < len(data) - 1 else -1
-    return goes_on, data.count(b"\n")
+    return goes_on, number - taken + data.count(b"\n", counted)
 
 
 def _codec(block: bytes) -> str:
