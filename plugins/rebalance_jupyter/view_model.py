@@ -22,7 +22,7 @@ from rebalance_lab.traces.rounds import observed_rounds
 from rebalance_lab.traces.timeline import Change, Timeline
 from rebalance_lab.traces.trace import Trace
 from rebalance_lab.verdicts.looks import Look, looks_of, members_of
-from rebalance_lab.verdicts.story import reported
+from rebalance_lab.verdicts.story import joining, reported
 
 NOBODY = -1
 
@@ -276,9 +276,13 @@ def _round(entry: Round, follows: Round | None, numbers: Mapping[str, int]) -> d
         for key, count in own.items():
             counts[key] += count
     sentences = sentences_over_time(entry, follows)
+    waits = bool(entry.waited_for and entry.waited_ms)
     return {
         "began": entry.began_ms,
+        "formed": None if entry.waited_ms is None else entry.began_ms + entry.waited_ms,
         "stable": entry.stable_ms,
+        "waited_for": [numbers[name] for name in entry.waited_for if name in numbers] if waits else [],
+        "waited": f"waited {joining(entry)}" if waits else "",
         "generation": entry.generation,
         "protocol": entry.protocol,
         "leader": numbers.get(entry.leader, NOBODY),

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from rebalance_lab.traces.entries import MemberRound, Round
-from rebalance_lab.verdicts.words import counted, listed_names
+from rebalance_lab.verdicts.words import clock, counted, listed_names
 
 _LISTED = 3
 _SOON_MS = 5_000
@@ -45,7 +45,7 @@ def sentences_over_time(entry: Round, follows: Round | None = None) -> list[tupl
     ended_ms = entry.aborted_ms if entry.stable_ms is None else entry.stable_ms
     if ended_ms is None or ended_ms <= entry.began_ms:
         return [(entry.began_ms, sentence(entry, follows))]
-    told = [(entry.began_ms, f"{entry.name} is being formed: {_cause(entry)}")]
+    told = [(entry.began_ms, f"{entry.name} is being formed: {_cause(entry)}{_waits(entry)}")]
     if entry.waited_ms is not None and entry.began_ms + entry.waited_ms < ended_ms:
         text = f"{entry.name} is formed, and its members wait for their assignments"
         told.append((entry.began_ms + entry.waited_ms, text))
@@ -53,6 +53,14 @@ def sentences_over_time(entry: Round, follows: Round | None = None) -> list[tupl
         told.append((ended_ms, f"{entry.name}: {entry.taken_over_by} has yet to take over its assignment"))
         ended_ms = entry.taken_over_ms
     return [*told, (ended_ms, sentence(entry, follows))]
+
+
+def _waits(entry: Round) -> str:
+    """Return for whom a round waits, and until when."""
+    if not (entry.waited_for and entry.waited_ms):
+        return ""
+    until = clock(entry.began_ms + entry.waited_ms).strip()
+    return f"; it waits for {listed_names(list(entry.waited_for), _LISTED)} until {until}"
 
 
 def _cause(entry: Round) -> str:

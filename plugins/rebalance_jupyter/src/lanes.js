@@ -270,30 +270,33 @@ export class Lanes {
     this.outlineSelected();
   }
 
-  // Where a stretch is wide enough for the letters of its owners.
+  // Where a stretch is wide enough for the letters of its owners; for one without, those of its next owners.
   places() {
     const { trace, lens } = this;
-    /** @type {[partition: number, x: number, owners: number[]][]} */
+    /** @type {{ partition: number, x: number, owners: number[], isNext: boolean }[]} */
     const found = [];
     for (let p = 0; p < trace.partitions; p++)
       trace.stretches(p, (from, to, owners) => {
         const [left, right] = [lens.clipped(from), lens.clipped(to)];
-        if (owners.length && right - left >= 14 * owners.length) found.push([p, (left + right) / 2, [...owners]]);
+        const isNext = !owners.length;
+        const named = isNext ? trace.ownersAt(p, to) : owners;
+        if (named.length && right - left >= 14 * (named.length + Number(isNext))) found.push({ partition: p, x: (left + right) / 2, owners: [...named], isNext });
       }, lens.from, lens.to);
     return found;
   }
 
-  /** @param {[partition: number, x: number, owners: number[]]} place */
-  letter([partition, x, owners]) {
+  /** @param {ReturnType<Lanes["places"]>[0]} place */
+  letter({ partition, x, owners, isNext }) {
     const { coloursAreMembers, members } = this.trace;
-    const ground = coloursAreMembers && this.colouring === "owner" && owners.length === 1 ? members[owners[0]] : { ink: "#000", colour: "#fff" };
+    const named = owners.map((owner) => members[owner].letter).join(" ");
+    const ground = coloursAreMembers && this.colouring === "owner" && owners.length === 1 && !isNext ? members[owners[0]] : { ink: "#000", colour: "#fff" };
     return {
       attributes: {
         x, y: this.row[partition] * this.laneHeight + Math.min(this.laneHeight - 2, 12), "text-anchor": "middle",
         style: `fill: ${ground.ink}; stroke: ${ground.colour}`,
-        class: owners.length > 1 ? "rbl-several" : "rbl-owner",
+        class: isNext ? "rbl-next" : owners.length > 1 ? "rbl-several" : "rbl-owner",
       },
-      words: owners.map((owner) => members[owner].letter).join(" "),
+      words: isNext ? `→ ${named}` : named,
     };
   }
 
@@ -360,13 +363,25 @@ export class Lanes {
   owners(partition, at) {
     const { trace } = this;
     const spans = trace.spansAt(partition, at);
-    if (!spans.length) return at < trace.duration ? ["nobody owns it"] : [];
+    if (!spans.length) return at < trace.duration ? [this.nextOwner(partition, at)] : [];
     return spans.map(([owner, from, to]) => {
       const { letter, name, lag } = trace.members[owner];
       const late = valueAt(lag, at);
       const until = to < trace.duration ? ` to ${clockText(to)}` : "";
       return `${letter} ${name} since ${clockText(from)}${until}${late == null ? "" : `, lag of all its partitions ${amount(late)}`}`;
     });
+  }
+
+  /**
+   * What is said of a partition that nobody owns at a time.
+   * @param {number} partition
+   * @param {number} at
+   */
+  nextOwner(partition, at) {
+    const { trace } = this;
+    const from = trace.nextTime(partition, at);
+    const [next] = from === null ? [] : trace.ownersAt(partition, from);
+    return from === null ? "nobody owns it, until the end" : `nobody owns it until ${clockText(from)}, then ${trace.members[next].name}`;
   }
 
   /**

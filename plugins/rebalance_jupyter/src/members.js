@@ -52,11 +52,12 @@ export class Members {
   // Put the elements of all members into the overlays, and write the legend.
   build() {
     const { trace } = this;
-    this.events.append(...this.rows.flatMap(({ calls, told }) => [calls, told]));
+    this.events.append(...this.rows.flatMap(({ calls, told, waits }) => [waits, calls, told]));
     this.overlay.append(...this.rows.map(({ hit }) => hit), this.cursor);
     const hasLimits = this.mostLoad && trace.members.some(({ process_rate }) => process_rate.some(([, rate]) => rate));
     const dots = trace.sentences.length ? "; dots: events of the protocol" : "";
-    const ticks = `ticks above: assigned, below: revoked or lost${dots}; beside: generation, partitions, lag${this.mostLoad ? "; areas: load" : ""}${hasLimits ? ", with a line at what a member can handle" : ""}`;
+    const waits = trace.rounds.some((round) => round.waited_for.length) ? "; line below: a round waits for the member" : "";
+    const ticks = `ticks above: assigned, below: revoked or lost${waits}${dots}; beside: generation, partitions, lag${this.mostLoad ? "; areas: load" : ""}${hasLimits ? ", with a line at what a member can handle" : ""}`;
     this.legend.replaceChildren(...this.stateLegend(), ...(trace.members.length ? [ticks] : []), this.unowned);
   }
 
@@ -77,8 +78,8 @@ export class Members {
       hit.addEventListener(off, () => this.shared.hover(null));
     }
     hit.addEventListener("focus", () => { this.focused = i; });
-    const [calls, told] = ["rbl-calls", "rbl-told"].map((kind) => svg("path", { class: kind }));
-    return { hit, box, figures, load, calls, told, key: "" }; // the key is another one when the texts change
+    const [calls, told, waits] = ["rbl-calls", "rbl-told", "rbl-waits"].map((kind) => svg("path", { class: kind }));
+    return { hit, box, figures, load, calls, told, waits, key: "" }; // the key is another one when the texts change
   }
 
   // Draw the lanes that are in the box.
@@ -119,6 +120,11 @@ export class Members {
     const dots = member.told.filter(([at]) => lens.shows(at)).map(([at]) =>
       `M${(lens.x(at) - 2).toFixed(1)} ${i * this.lane + 7.5}a2 2 0 1 0 4 0a2 2 0 1 0 -4 0z`);
     adjust(row.told, { d: dots.join("") });
+    adjust(row.waits, { d: this.waitsOf(i).filter(([began, formed]) => began <= lens.to && formed >= lens.from).map(([began, formed]) => {
+      const [left, right] = [lens.clipped(began), lens.clipped(formed)];
+      const end = lens.shows(formed) ? `M${right.toFixed(1)} ${(i * this.lane + 1).toFixed(1)}v${STATES}h-1v-${STATES}z` : "";
+      return `M${left.toFixed(1)} ${i * this.lane + STATES - 2}H${Math.max(left + 1, right).toFixed(1)}v2H${left.toFixed(1)}z${end}`;
+    }).join("") });
     for (const text of [row.figures, row.load]) adjust(text, { x: lens.beside });
     adjust(row.box, { width: lens.width - 2 });
   }
@@ -170,13 +176,23 @@ export class Members {
   }
 
   /**
+   * The times in which rounds waited for a member, with their texts.
+   * @param {number} i
+   * @returns {[began: number, formed: number, waited: string][]}
+   */
+  waitsOf(i) {
+    return this.trace.rounds.filter((round) => round.waited_for.includes(i)).map(({ began, formed, waited }) => [began, formed ?? began, waited]);
+  }
+
+  /**
    * What the tooltip says of a place: the member, its state, its load, and what happened to it near that time.
    * @param {number} x
    * @param {number} y
    */
   tell(x, y) {
     const { trace, lens } = this;
-    const member = trace.members[Math.floor(y / this.lane)];
+    const number = Math.floor(y / this.lane);
+    const member = trace.members[number];
     if (!member) return [];
     if (!lens.covers(x)) return [member.name];
     const at = lens.at(x);
@@ -185,6 +201,7 @@ export class Members {
     return [
       member.name,
       ...trace.stateLine(member.states, at),
+      ...this.waitsOf(number).filter(([began, formed]) => began <= at && at < formed).map(([, , waited]) => `the round ${waited}`),
       ...this.loadLine(member, at),
       ...member.calls.filter(([time]) => near(time)).map(([time, kind, count]) => `${clockText(time)} ${kind} ${counted(count, "partition")}`),
       ...member.told.filter(([time]) => near(time)).map(([time, said]) => `${clockText(time)} ${trace.sentences[said]}`),

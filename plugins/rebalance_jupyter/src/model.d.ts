@@ -5,7 +5,13 @@ export type Series<Value> = [at: number, value: Value][];
 
 export interface Round {
   began: number;
+  /** When the wait for members had ended, if it did. */
+  formed: number | null;
   stable: number | null;
+  /** The members that it waited for. */
+  waited_for: number[];
+  /** For whom it waited, how long and why. */
+  waited: string;
   generation: number;
   protocol: string;
   leader: number;

@@ -49,7 +49,7 @@ export class RoundPanel {
     const counts = round?.counts ?? {};
     const shown = Object.entries(counts).filter(([, count]) => count).map(([what, count]) => `${what} ${count}`);
     const because = round ? `because ${round.causes.join("; ")}` : "";
-    this.counts.textContent = [shown.join(", "), because, round?.report].filter(Boolean).join(" · ");
+    this.counts.textContent = [shown.join(", "), because, round?.waited, round?.report].filter(Boolean).join(" · ");
     const told = trace.told(number);
     const more = told.length > MOST_LINES ? [`${COUNT.format(told.length - MOST_LINES)} more`] : [];
     this.told.replaceChildren(...[...told.slice(0, MOST_LINES), ...more].map((line) => html("li", {}, line)));

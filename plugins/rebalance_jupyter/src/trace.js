@@ -181,6 +181,17 @@ export class Trace {
   }
 
   /**
+   * When a partition next gets an owner, after a time at which nobody has it; null if it does not.
+   * @param {number} partition
+   * @param {number} at
+   */
+  nextTime(partition, at) {
+    for (let i = this.first[partition]; i < this.first[partition + 1]; i++)
+      if (this.spans[4 * i + 2] > at) return this.spans[4 * i + 2];
+    return null;
+  }
+
+  /**
    * The spans of a partition at a time: owner, from, to.
    * @param {number} partition
    * @param {number} at
