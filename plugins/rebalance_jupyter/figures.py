@@ -18,9 +18,6 @@ from rebalance_lab.verdicts.rule import is_tie
 from rebalance_lab.verdicts.tables import as_text
 from rebalance_lab.verdicts.words import clock, counted, listed_names
 
-_AXES = ("moves", "stops", "cost", "lag", "balance")
-"""Groups of metrics, in the order in which the scatter prefers them."""
-
 _MOST_EVENTS = 6
 """The most events of the scenario that are listed above the figures."""
 
@@ -48,7 +45,6 @@ def figures_of(traces: Sequence[Trace], registry: Registry) -> dict[str, Any]:
         "groups": groups,
         "front": sorted(comparison.front),
         "front_line": front_line(comparison),
-        "axes": [metric.name for metric in _axes(comparison)],
     }
 
 
@@ -106,13 +102,6 @@ def choice_of(comparison: Comparison) -> str:
         for label, own in named.items()
     ]
     return f"None is best in everything: {'; '.join(parts)}."
-
-
-def _axes(comparison: Comparison) -> list[MetricSpec]:
-    """Return the two metrics that the scatter shows first: the main ones, of those that differ if two do."""
-    firsts = {metric.group: metric for metric in reversed(comparison.headlines or comparison.shown)}
-    chosen = [firsts[group] for group in _AXES if group in firsts] or comparison.shown
-    return sorted(chosen, key=lambda metric: not _differs(comparison.figures(metric)))[:2]
 
 
 def _differs(figures: Sequence[Figure]) -> bool:

@@ -8,9 +8,11 @@ from traitlets.config import Config
 
 from rebalance_jupyter import Lab, compare_view, show
 from tests.rebalance_jupyter.bench import SMALL
+from tests.rebalance_jupyter.browser import drawn
 from tests.rebalance_jupyter.samples import ran
 
 VIEWPORT = {"width": 1000, "height": 800}
+SHOW_ALL = "document.querySelector('.rbl')?.rbl?.lens.all()"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -71,12 +73,13 @@ def tabs():
 def opened(browser, tabs, tmp_path):
     """Open a view as a file. At the end: no error was logged, and nothing but the file was asked for.
 
-    ``frozen``: time goes on in the page only where the test lets it, by `page.clock`.
+    ``frozen``: time goes on in the page only where the test lets it, by `page.clock`. ``whole``: show the
+    whole time, and not what happens first.
     """
     for tab in tabs.values():
         tab.forget()
 
-    def open_page(view, *, frozen=False, **options):
+    def open_page(view, *, frozen=False, whole=True, **options):
         key = repr((frozen, sorted(options.items())))
         tab = tabs[key] = tabs.get(key) or Tab(browser, frozen, options)
         path = tmp_path / f"view-{len(list(tmp_path.iterdir()))}.html"
@@ -85,8 +88,13 @@ def opened(browser, tabs, tmp_path):
         tab.page.set_viewport_size(options.get("viewport", VIEWPORT))  # a test may have changed it
         tab.page.mouse.move(0, 0)
         tab.page.goto(path.as_uri())
+        if whole:
+            tab.page.evaluate(SHOW_ALL)
         if frozen:
             tab.page.clock.pause_at(tab.page.evaluate("Date.now()") / 1_000 + 1)
+            tab.page.clock.run_for(50)
+        elif whole:
+            drawn(tab.page)
         return tab.page
 
     yield open_page

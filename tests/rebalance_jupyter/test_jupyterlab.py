@@ -206,7 +206,7 @@ def the_bench_runs_edits_and_runs_again(lab):
     field(lab, "members").fill("3")
     field(lab, "members").press("Tab")
     wait_for_document(lab, "count: 3")
-    view.locator(".rbl-row").nth(7).wait_for()
+    view.locator(".rbl-row").nth(7).wait_for(state="attached")
     first = view.locator(".rbl-view").first.locator(".rbl-row title")
     expect(first).to_have_text(["c-0", "c-1", "c-2", "new-0"])
 

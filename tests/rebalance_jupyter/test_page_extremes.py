@@ -75,7 +75,7 @@ def test_findings_are_errors_of_their_run(opened):
     wrong, *found = all_texts(page, ".rbl-error[role=alert]")
     assert wrong == "x: wrong"
     assert found == list(findings(History(ran(TOO_SHORT, "range"))))
-    assert page.inner_text("h3 + .rbl-error") == found[0]
+    assert page.inner_text(".rbl-view .rbl-head + .rbl-error") == found[0]
 
 
 def test_an_error_while_drawing_is_drawn(opened):
@@ -102,7 +102,7 @@ def test_members_that_share_a_colour_are_told_apart_by_letters(opened):
     page = opened(show(trace))
     names = [member["name"] for member in view_model(trace).document["members"]]
     assert len(all_texts(page, ".rbl-legend >> nth=0 >> span")) == len(names) + 1
-    assert svg_texts(page, ".rbl-happened") == ["↑ leave …-a-long-name-3"]
+    assert svg_texts(page, ".rbl-scenario g text")[-1].startswith("leave consumer-of-a-service")
     for partition, owner, since, until in spans_of(trace):
         if until - since > 2_000:
             colour = rgb(PALETTE[names.index(owner) % len(PALETTE)])

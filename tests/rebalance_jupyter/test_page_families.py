@@ -2,7 +2,7 @@
 
 import pytest
 
-from rebalance_jupyter import compare_view, show
+from rebalance_jupyter import show
 from rebalance_jupyter.view_model import view_model
 from rebalance_lab.verdicts.looks import PALETTE
 from tests.rebalance_jupyter.browser import (
@@ -250,18 +250,3 @@ def test_what_the_delay_does_is_beside_the_counts_of_the_round(opened):
         go_to(page, each["stable"])
         assert (each["report"] or "delay") in page.inner_text(".rbl-counts") or not each["report"]
     assert any(each["report"] for each in view_model(trace).document["rounds"])
-
-
-@pytest.mark.slow
-def test_labels_of_changes_that_follow_each_other_are_in_two_rows(late):
-    assert svg_texts(late, ".rbl-happened") == ["↑ lag_view c2", "↑ join c4"]
-    tops = late.locator(".rbl-happened").evaluate_all("(found) => found.map((each) => each.getBBox().y)")
-    assert tops[1] > tops[0] + 10
-    titles = svg_texts(late, ".rbl-mark title")
-    assert titles == ["0:00:29.000 lag_view c2", "0:00:30.000 join c4"]
-
-
-@pytest.mark.slow
-def test_families_side_by_side(opened):
-    page = opened(compare_view([ran(LATE_VIEW, "watcher"), ran(LATE_VIEW, "rocketmq")]))
-    assert all_texts(page, "h3") == ["watcher", "rocketmq"]

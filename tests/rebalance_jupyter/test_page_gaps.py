@@ -5,7 +5,7 @@ import re
 import pytest
 
 from coordinator_core.protocol import events as ev
-from rebalance_jupyter import show
+from rebalance_jupyter import compare_view, show
 from rebalance_lab.verdicts.looks import PALETTE
 from tests.rebalance_jupyter.browser import BORDER, HATCH, go_to, rgb
 from tests.rebalance_jupyter.samples import ran
@@ -94,23 +94,30 @@ def test_the_gap_and_the_move_of_one_partition_among_ten_thousand_are_drawn(open
     assert runs_of(own, {BORDER}) == [round(2 * scale)]
 
 
-def worked_on(page):
-    """The outline of the area: pixels from the left edge, and the height from there on."""
-    path = page.locator(".rbl-worked").first.get_attribute("d")
-    base = float(re.match(r"M[\d.]+ ([\d.]+)", path).group(1))
-    steps = re.findall(r"H([\d.]+)V([\d.]+)", path)[:-1]
-    return [(float(x), base - float(y)) for x, y in steps]
+def standing(page):
+    """The steps of the plot: pixels from the left edge, and the height from there on."""
+    path = page.locator(".rbl-lag").last.locator(".rbl-line").first.get_attribute("d")
+    return [(float(x), float(y)) for x, y in re.findall(r"H([\d.]+)V([\d.]+)", path)]
 
 
-def test_the_area_of_partitions_worked_on_falls_to_nothing_for_two_pixels_at_a_short_stop(opened):
-    steps = worked_on(opened(show(stopped(6))))
-    assert [height for _, height in steps] == [0, 40, 0, 40]
-    assert steps[3][0] - steps[2][0] == 2
+def heights(page):
+    """The numbers of partitions that are not worked on, from left to right, of the largest."""
+    first = re.match(
+        r"M[\d.]+ ([\d.]+)", page.locator(".rbl-lag").last.locator(".rbl-line").first.get_attribute("d")
+    )
+    tops = [float(first.group(1)), *(y for _, y in standing(page))]
+    return [round((max(tops) - top) / (max(tops) - min(tops)), 2) for top in tops]
 
 
-def test_the_area_falls_by_the_part_that_stops(opened):
-    steps = worked_on(opened(show(stopped(8, given=[0, 1]))))
-    assert [height for _, height in steps] == [0, 40, 30, 40]
+def test_partitions_that_are_not_worked_on_rise_for_two_pixels_at_a_short_stop(opened):
+    page = opened(show(stopped(6)))
+    assert heights(page) == [1, 0, 1, 0]
+    _, stops, goes_on = standing(page)
+    assert goes_on[0] - stops[0] == 2
+
+
+def test_they_rise_by_the_part_that_stops(opened):
+    assert heights(opened(show(stopped(8, given=[0, 1])))) == [1, 0, 0.25, 0]
 
 
 def test_partitions_of_a_member_that_is_paused_are_not_worked_on(opened):
@@ -122,15 +129,17 @@ def test_partitions_of_a_member_that_is_paused_are_not_worked_on(opened):
         topics={"t": 2},
     )
     page = opened(show(trace))
-    assert [height for _, height in worked_on(page)] == [0, 40, 0, 40]
-    for at_ms, figure in ((20_000, "2 of 2"), (50_000, "0 of 2"), (100_000, "2 of 2")):
+    assert heights(page) == [1, 0, 1, 0]
+    for at_ms, figure in ((20_000, "0"), (50_000, "2"), (100_000, "0")):
         go_to(page, at_ms)
-        assert page.locator(".rbl-working text").last.text_content() == figure
+        assert page.locator(".rbl-key").last.locator("strong").inner_text() == figure
 
 
 def test_an_eager_strategy_stops_all_partitions_and_a_cooperative_one_only_those_that_move(opened):
-    fallen = []
-    for strategy in ("range", "cooperative-sticky"):
-        steps = worked_on(opened(show(ran(strategy=strategy))))
-        fallen.append([height for x, height in steps if 230 < x < 300])  # as the third member joins
-    assert min(fallen[0]) == 0 < min(fallen[1])
+    page = opened(compare_view([ran(strategy="range"), ran(strategy="cooperative-sticky")]))
+    risen = []
+    for number in (0, 1):
+        path = page.locator(".rbl-lag").last.locator(".rbl-line").nth(number).get_attribute("d")
+        steps = [(float(x), float(y)) for x, y in re.findall(r"H([\d.]+)V([\d.]+)", path)]
+        risen.append(min(y for x, y in steps if 230 < x < 300))  # as the third member joins
+    assert risen[0] < risen[1]

@@ -8,12 +8,10 @@ from tests.rebalance_jupyter.browser import (
     DURATION,
     all_texts,
     click_lane,
-    comes_to,
     go_to,
     history_of,
     shown_ms,
     svg_texts,
-    wait_until,
     window_of,
 )
 from tests.rebalance_jupyter.samples import TWO_TOPICS, ran
@@ -153,35 +151,3 @@ def test_a_button_lists_the_keys(page):
     page.get_by_role("button", name="Keys").click()
     assert "zoom to the round at the cursor" in page.inner_text(".rbl-keys")
     assert page.get_by_role("button", name="Keys").get_attribute("aria-expanded") == "true"
-
-
-def test_above_a_second_column_the_strip_is_repeated_in_the_columns_of_its_plots(opened):
-    page = opened(compare_view([ran(strategy="range"), ran()]), viewport={"width": 1_700, "height": 800})
-    second = page.locator(".rbl-view").nth(1).locator("canvas").first
-
-    def beside():
-        """Return how far the plots of the repeated strip are from those of the second column."""
-        again, first = (page.locator(part).first for part in (".rbl-again", ".rbl-strip > svg"))
-        left, _ = plots(page)
-        return again.bounding_box()["x"] + left - first.bounding_box()["x"] - second.bounding_box()["x"]
-
-    page.locator(".rbl-again").wait_for()
-    comes_to(beside, pytest.approx(0, abs=1))
-    box, strip = second.bounding_box(), page.locator(".rbl-again").bounding_box()
-    page.mouse.click(box["x"] + box["width"] / 2, strip["y"] + 20)
-    comes_to(lambda: shown_ms(page), pytest.approx(DURATION / 2, abs=400))
-    page.set_viewport_size({"width": 1_300, "height": 800})
-    wait_until(page, "document.querySelector('.rbl-again').style.display === 'none'")
-
-
-def test_in_two_columns_the_lag_is_beside_the_partitions_that_nobody_owns(opened):
-    page = opened(compare_view([ran(strategy="range"), ran()]), viewport={"width": 1_700, "height": 800})
-    for number in (0, 1):
-        plot = page.locator(".rbl-lag").nth(number).bounding_box()
-        lanes = page.locator(".rbl-view").nth(number).locator(".rbl-overlay").first.bounding_box()
-        assert (plot["x"], plot["width"]) == pytest.approx((lanes["x"], lanes["width"]), abs=1)
-        assert plot["y"] + plot["height"] < lanes["y"]
-    page.set_viewport_size({"width": 1_300, "height": 800})
-    lag, nobody = page.locator(".rbl-lag").all()
-    wait_until(page, "document.querySelector('.rbl-again').style.display === 'none'")
-    assert lag.bounding_box()["x"] == nobody.bounding_box()["x"]

@@ -28,8 +28,8 @@ def test_the_cursor_stands_at_its_time_in_every_panel(page):
             """(found) => found.map((line) =>
               line.ownerSVGElement.getBoundingClientRect().left + line.x1.baseVal.value)"""
         )
-        assert len(cursors) == 6
-        assert cursors == pytest.approx([expected] * 6, abs=0.6)
+        assert len(cursors) == 5
+        assert cursors == pytest.approx([expected] * 5, abs=0.6)
 
 
 def test_home_and_end(page):
@@ -64,9 +64,9 @@ def test_keys_work_wherever_the_focus_is_within(page):
 
 def test_what_asks_for_keys_itself_has_them(page):
     go_to(page, 0)
-    page.get_by_label("Speed").focus()
+    page.get_by_label("Lanes grouped by").focus()
     page.keyboard.press("ArrowDown")
-    assert (page.get_by_label("Speed").input_value(), time_of(page)) == ("2", clock(0))
+    assert (page.get_by_label("Lanes grouped by").input_value(), time_of(page)) == ("member", clock(0))
 
 
 def test_keys_do_not_leave_the_widget_but_those_of_the_browser_do(page):
@@ -116,16 +116,11 @@ def still(opened):
     return page
 
 
-def test_space_plays_at_the_chosen_speed_and_stops(still):
+def test_space_plays_and_stops(still):
     still.focus(".rbl")
     still.keyboard.press("Space")
     still.clock.run_for(1_000)
     assert shown_ms(still) == pytest.approx(DURATION / 20, rel=0.05)
-    still.get_by_label("Speed").select_option("4")
-    before = shown_ms(still)
-    still.clock.run_for(1_000)
-    assert shown_ms(still) - before == pytest.approx(4 * DURATION / 20, rel=0.05)
-    still.focus(".rbl")
     still.keyboard.press("Space")
     stopped = time_of(still)
     still.clock.run_for(1_000)

@@ -1,10 +1,11 @@
-"""The comparison above the views: the answer, the table of figures and the scatter."""
+"""The comparison above the views: the answer, and beside it the table of figures."""
 
 import pytest
 
 from rebalance_jupyter import compare_view, run, show
-from tests.rebalance_jupyter.browser import all_texts, drawn, svg_texts, wait_until
+from tests.rebalance_jupyter.browser import all_texts, wait_until
 from tests.rebalance_jupyter.samples import SCALE_OUT, ran
+from tests.rebalance_jupyter.take_pictures import COMPARISON
 
 pytestmark = pytest.mark.slow
 
@@ -25,9 +26,31 @@ def test_the_answer_is_above_the_table(both, figures):
     assert both.inner_text(".rbl-answer") == figures["answer"]
     assert all_texts(both, ".rbl-because") == figures["reasons"]
     assert both.inner_text(".rbl-workload") == figures["workload"]
-    parts = (".rbl-workload", ".rbl-answer", ".rbl-figures", ".rbl-view")
+    parts = (".rbl-workload", ".rbl-answer", ".rbl-because", ".rbl-lag", ".rbl-view")
     places = [both.locator(name).first.bounding_box()["y"] for name in parts]
     assert places == sorted(places)
+
+
+def test_a_comparison_of_two_strategies_over_24_partitions_fits_one_screen(opened):
+    view = compare_view([run(COMPARISON, strategy) for strategy in ("range", "cooperative-sticky")])
+    page = opened(view, whole=False, viewport={"width": 1_400, "height": 900})
+    assert page.evaluate("document.scrollingElement.scrollHeight") <= 900
+    first, second = (canvas.bounding_box() for canvas in page.locator(".rbl-view canvas:visible").all())
+    assert (first["x"], first["width"]) == (second["x"], second["width"])
+    for part in (".rbl-workload", ".rbl-answer", ".rbl-figures", ".rbl-times", ".rbl-scenario", ".rbl-lag"):
+        assert page.locator(part).first.is_visible()
+    assert page.locator(".rbl-figures tbody tr").count() >= 4
+
+
+@pytest.mark.parametrize("width", [400, 700, 1_000, 1_400])
+def test_no_text_of_the_heads_of_strategies_covers_another_one(opened, width):
+    page = opened(compare_view([ran(strategy="range"), ran()]), viewport={"width": width, "height": 800})
+    for view in page.locator(".rbl-view").all():
+        sentence, summary = (
+            view.locator(part).bounding_box() for part in (".rbl-sentence", ".rbl-more summary")
+        )
+        beside = sentence["x"] + sentence["width"] <= summary["x"]
+        assert beside or sentence["y"] + sentence["height"] <= summary["y"]
 
 
 @pytest.mark.parametrize(
@@ -59,7 +82,7 @@ def test_the_head_of_the_table_tells_what_bold_and_the_second_number_of_a_cell_a
 
 def test_main_figures_that_are_the_same_are_one_line(both, figures):
     same = wanted_rows(figures, lambda row: row["headline"] and not row["differs"])
-    said = both.inner_text(".rbl-verdict .rbl-wide p")
+    said = both.inner_text(".rbl-same")
     assert same
     assert all(f"{row['name']} {row['cells'][0]['text']}" in said for row in same)
 
@@ -82,56 +105,11 @@ def test_front_is_explained_where_it_stands(opened):
     assert all(title.endswith(f"{figures['front_line']}.") for title in titles)
 
 
-@pytest.mark.parametrize(("width", "fits"), [(1_300, True), (700, False)])
-def test_the_scatter_begins_folded_unless_it_is_beside_the_table(opened, width, fits):
-    page = opened(compare_view([ran(strategy="range"), ran()]), viewport={"width": width, "height": 700})
-    assert page.locator(".rbl-scatter").is_visible() == fits
-    page.get_by_text("Two figures against each other").click()
-    page.set_viewport_size({"width": width - 20, "height": 700})
-    drawn(page)
-    assert page.locator(".rbl-scatter").is_visible() != fits  # a reader's choice stays
-
-
-def test_a_point_of_the_scatter_selects_its_strategy(both):
-    both.locator(".rbl-point").nth(1).click()
-    assert both.locator(CHOSEN).first.inner_text().startswith("cooperative-sticky")
-    assert svg_texts(both, ".rbl-point.rbl-chosen text") == ["cooperative-sticky"]
-    wait_until(both, IN_SIGHT)
-
-
-@pytest.mark.parametrize(("front", "told"), [([0], True), ([0, 1], False)])
-def test_the_scatter_tells_what_filled_points_are_if_there_are_others(opened, figures, front, told):
-    view = compare_view([ran(strategy="range"), ran()])
-    view.figures = figures | {"front": front}
-    page = opened(view, viewport={"width": 1_300, "height": 700})
-    assert page.get_by_text("filled: Pareto front").count() == told
-
-
-def test_the_axes_of_the_scatter_can_be_chosen(both, figures):
-    name = wanted_rows(figures, lambda row: row["differs"])[-1]["name"]
-    both.get_by_label("Upward axis").select_option(name)
-    across = figures["axes"][0]
-    rows = {row["name"]: row["cells"] for row in wanted_rows(figures, lambda row: True)}
-    said = both.locator(".rbl-point").evaluate_all("(all) => all.map((each) => each.ariaLabel)")
-    assert said == [
-        f"{strategy}: {across} {rows[across][i]['text']}, {name} {rows[name][i]['text']}"
-        for i, strategy in enumerate(figures["strategies"])
-    ]
-
-
 def test_the_name_of_a_strategy_in_the_table_goes_to_it(both):
+    both.set_viewport_size({"width": 1_000, "height": 300})
     assert not both.evaluate(IN_SIGHT)
     both.locator(".rbl-figures thead button").nth(1).click()
     wait_until(both, IN_SIGHT)
-
-
-@pytest.mark.parametrize(("width", "columns"), [(1_300, 1), (1_700, 2)])
-def test_on_a_wide_screen_two_strategies_are_beside_each_other(opened, width, columns):
-    view = compare_view([ran(strategy="range"), ran()])
-    page = opened(view, viewport={"width": width, "height": 900})
-    first, second = (each.bounding_box() for each in page.locator(".rbl-view").all())
-    assert (first["y"] == second["y"]) == (columns == 2)
-    assert page.evaluate("document.scrollingElement.scrollWidth") <= width
 
 
 def test_transfers_and_states_of_a_comparison_are_folded(both):
@@ -151,8 +129,7 @@ def test_a_comparison_of_few_metrics_is_shown(opened, figures, count):
     """As with ``REBALANCE_LAB_NO_PLUGIN``, which switches the plugin of metrics off."""
     view = compare_view([ran(strategy="range"), ran()])
     groups = [group | {"metrics": group["metrics"][:1]} for group in figures["groups"][:count]]
-    axes = [metric["name"] for group in groups for metric in group["metrics"]]
-    view.figures = figures | {"groups": groups, "axes": axes}
+    view.figures = figures | {"groups": groups}
     page = opened(view)
     assert page.locator(".rbl-error").count() == 0
     assert page.locator(".rbl-view").count() == 2

@@ -128,7 +128,7 @@ def test_the_window_follows_the_cursor(page):
     page.keyboard.press("ArrowRight")
     from_ms, to_ms = window_of(page)
     assert from_ms < shown_ms(page) < to_ms
-    assert page.locator(".rbl-cursor[visibility=visible]").count() == 6
+    assert page.locator(".rbl-cursor[visibility=visible]").count() == 5
     page.keyboard.press("d")
     page.keyboard.press("d")
     page.keyboard.press("d")

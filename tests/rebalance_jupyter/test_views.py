@@ -277,13 +277,6 @@ duration: 1m
     assert [member["process_rate"] for member in members] == [[[0, 160]], [[0, 200]], [[0, 100]]]
 
 
-def test_the_scatter_begins_with_metrics_that_differ():
-    registry = Registry()
-    registry.register(classic, name="classic")
-    registry.register(Fixed(same=([1, 1], "lower"), other=([1, 2], "lower"), third=([3, 4], "lower")))
-    assert compare_view([ran()] * 2, registry=registry).figures["axes"] == ["other", "third"]
-
-
 def test_a_metric_that_no_strategy_has_does_not_differ():
     figures = compare_view([ran(NOBODY, "range"), ran(NOBODY)]).figures
     metrics = [metric for group in figures["groups"] for metric in group["metrics"]]

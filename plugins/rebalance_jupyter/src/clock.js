@@ -20,7 +20,6 @@ export class Clock {
     this.stopAt(stops);
     this.at = 0;
     this.playing = false;
-    this.speed = 1;
     /** @type {Listener[]} */
     this.listeners = [];
     this.request = 0;
@@ -71,7 +70,7 @@ export class Clock {
   frame(before) {
     this.request = requestAnimationFrame((now) => {
       if (!this.playing) return;
-      const [at, skipped] = played(this.at, (now - before) * this.speed, this.quiet, this.duration);
+      const [at, skipped] = played(this.at, now - before, this.quiet, this.duration);
       this.skipped = skipped;
       this.set(at, false);
       if (this.at >= this.duration) this.pause();
@@ -86,7 +85,7 @@ export class Clock {
       this.set(this.stops.find((s) => s > this.at) ?? this.duration, false);
       if (this.at >= this.duration) this.pause();
       else this.jump();
-    }, 1000 / this.speed);
+    }, 1000);
   }
 
   pause() {

@@ -22,7 +22,7 @@ const KEYS = [
  * @param {import("./clock.js").Clock} clock
  * @param {import("./view.js").View[]} views
  * @param {import("./overview.js").Overview} overview
- * @param {{ note: () => void, save: (kind: string) => void }} acts
+ * @param {{ note: () => void, save: (kind: string) => void, colour: (what: Lanes["colouring"]) => void }} acts
  */
 export function controls(clock, views, overview, acts) {
   /** @type {(label: string, hint: string, act: () => void) => HTMLButtonElement} */
@@ -36,18 +36,12 @@ export function controls(clock, views, overview, acts) {
   });
   help.setAttribute("aria-expanded", "false");
   const time = html("span", { class: "rbl-time" });
-  const speed = html("select", { "aria-label": "Speed", onchange: () => { clock.speed = Number(speed.value); } });
-  for (const factor of [0.25, 0.5, 1, 2, 4]) {
-    const option = html("option", { value: factor }, `${factor}×`);
-    option.selected = factor === 1;
-    speed.append(option);
-  }
   const grouped = html("select", {
     "aria-label": "Lanes grouped by", onchange: () => views.forEach((view) => view.lanes.groupBy(/** @type {Lanes["by"]} */ (grouped.value))),
   });
   grouped.append(html("option", { value: "topic" }, "by topic"), html("option", { value: "member" }, "by member"));
   const coloured = html("select", {
-    "aria-label": "Lanes coloured by", onchange: () => views.forEach((view) => view.lanes.colourBy(/** @type {Lanes["colouring"]} */ (coloured.value))),
+    "aria-label": "Lanes coloured by", onchange: () => acts.colour(/** @type {Lanes["colouring"]} */ (coloured.value)),
   });
   for (const what of ["owner", "lag", "rate"]) coloured.append(html("option", { value: what }, `colours: ${what}`));
   clock.listen((at) => {
@@ -62,7 +56,7 @@ export function controls(clock, views, overview, acts) {
     play,
     button("▷", "One step on (right arrow)", () => clock.step(1)),
     button("▶|", "To the end (End)", () => { clock.pause(); clock.set(clock.duration); }),
-    time, speed, grouped, coloured,
+    time, grouped, coloured,
     button("⚑", "Add a note at the cursor (N)", acts.note),
     button("SVG", "Save what one sees as SVG", () => acts.save("svg")),
     button("PNG", "Save what one sees as PNG", () => acts.save("png")),

@@ -1,16 +1,19 @@
-// The events of the scenario, in a row above the plots of all strategies: a mark for each, with its name where it has room.
+// The axis above the plots of all strategies, and below it the events of the scenario and the notes: a mark for each, with
+// its name where it has room.
 
 import { adjust, html, refill, svg, worded } from "./elements.js";
 import { clockText, counted } from "./text.js";
+import { ticks } from "./ticks.js";
 
-const HEIGHT = 14;
+const AXIS = 15; // the height of the times
+const HEIGHT = 14; // of the events
 const WIDTH = 2; // pixels of a mark
 const ASIDE = 4; // pixels between a mark and its name, and at least between a name and the next mark
 const LETTER = 6; // the width of a letter, about
 const NEAR = 5; // pixels between the pointer and an event that it points at
 const MOST = 8; // lines of the tooltip
 const LEAST = 6; // letters of a name that is cut
-const MORE = 36; // pixels of a number of labels
+const LONGEST_NOTE = 24; // letters
 
 /** @import { Series } from "./model" */
 /** @import { Lens } from "./lens.js" */
@@ -61,38 +64,6 @@ export function eventMarks(events, lens, end) {
   });
 }
 
-/** @typedef {{ x: number, words: string, line: string }} Label A label of a place, and its line in the tooltip. */
-
-/**
- * Labels from left to right in rows, each in the first row that is free at its place. Those for which no row is are gathered in
- * a label with their number, behind one that is in their way.
- * @param {Label[]} labels in order of their places
- * @param {number} rows
- * @param {number} end of the room
- */
-export function inRows(labels, rows, end) {
-  /** @type {{ x: number, row: number, words: string, lines: string[] }[]} */
-  const placed = [];
-  const free = Array.from({ length: rows }, () => -Infinity);
-  /** @type {(x: number, row: number, words: string) => string[]} */
-  const put = (x, row, words) => {
-    free[row] = x + 7 * words.length + 8;
-    placed.push({ x, row, words, lines: [] });
-    return placed[placed.length - 1].lines;
-  };
-  /** @type {string[] | null} */
-  let gathered = null;
-  for (const { x, words, line } of labels) {
-    const row = free.findIndex((from) => from <= x);
-    if (row >= 0) gathered = null;
-    const least = free.indexOf(Math.min(...free));
-    const lines = row >= 0 ? put(x, row, words) : gathered ??= put(Math.min(free[least], end - MORE), least, "+000");
-    lines.push(line);
-    if (gathered) placed[placed.length - 1].words = `+${gathered.length}`;
-  }
-  return placed;
-}
-
 /**
  * @param {string[]} labels
  * @param {number} most letters
@@ -110,27 +81,38 @@ export class Events {
    * @param {object} parts
    * @param {View[]} parts.views
    * @param {Lens} parts.lens
+   * @param {import("./pointer.js").Pointer} parts.pointer
+   * @param {() => Series<string>} parts.pinned
    */
-  constructor({ views, lens }) {
+  constructor({ views, lens, pointer, pinned }) {
     this.lens = lens;
-    this.events = eventsOf(views.map(({ trace }) => trace.marks));
+    this.pinned = pinned;
+    this.happened = eventsOf(views.map(({ trace }) => trace.marks));
+    this.events = this.happened; // with the notes
     /** @type {ReturnType<typeof eventMarks>} */
     this.marks = [];
     this.bars = svg("g");
     this.names = svg("g");
-    const title = worded("events", { x: lens.left - 6, y: HEIGHT - 3, "text-anchor": "end" });
-    this.drawing = svg("svg", { class: "rbl-scenario rbl-plot", height: HEIGHT, role: "img", "aria-label": "Events of the scenario over time" },
-      title, this.bars, this.names);
-    this.element = html("div", { hidden: this.events.length ? null : "" }, this.drawing);
+    this.times = svg("g", { class: "rbl-times" });
+    this.title = worded("events", { x: lens.left - 6, y: AXIS + HEIGHT - 3, "text-anchor": "end" });
+    this.drawing = svg("svg", { class: "rbl-scenario rbl-plot", role: "img", "aria-label": "Time, and the events of the scenario" },
+      this.times, this.title, this.bars, this.names);
+    this.element = html("div", { class: "rbl-wide" }, this.drawing);
+    pointer.watch(this.drawing, (x) => this.near(x));
   }
 
   draw() {
     const { lens, drawing } = this;
-    adjust(drawing, { width: lens.width });
+    const notes = this.pinned().map(([at, text]) => /** @type {[number, string]} */ ([at, `⚑ ${text.slice(0, LONGEST_NOTE)}`]));
+    this.events = eventsOf([this.happened, notes]);
+    adjust(this.title, { visibility: this.events.length ? "visible" : "hidden" });
+    adjust(drawing, { width: lens.width, height: AXIS + (this.events.length ? HEIGHT : 0) });
+    refill(this.times, "text", ticks(lens.from, lens.to, lens.scale).map(([at, words]) =>
+      ({ attributes: { x: lens.x(at), y: AXIS - 4, "text-anchor": "middle" }, words })));
     const marks = this.marks = eventMarks(this.events, lens, lens.width);
-    refill(this.bars, "rect", marks.map(({ x, width }) => ({ attributes: { x, y: 0, width, height: HEIGHT } })));
+    refill(this.bars, "rect", marks.map(({ x, width }) => ({ attributes: { x, y: AXIS, width, height: HEIGHT } })));
     refill(this.names, "text", marks.filter(({ name }) => name).map(({ x, width, name }) => (
-      { attributes: { x: x + width + ASIDE, y: HEIGHT - 3 }, words: name }
+      { attributes: { x: x + width + ASIDE, y: AXIS + HEIGHT - 3 }, words: name }
     )));
   }
 

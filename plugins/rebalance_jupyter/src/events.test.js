@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 
-import { eventMarks, eventsOf, inRows } from "./events.js";
+import { eventMarks, eventsOf } from "./events.js";
 import { Lens } from "./lens.js";
 
 const MINUTE = 60_000;
@@ -71,23 +71,5 @@ describe("the mark of an event", () => {
     expect(marksOf([[1, "crash a"], [1, "crash b"], [1.02, "leave c"]], lensOf(6))).toEqual([[99, 4, "crash a, crash b, leave c"]]);
     const crowd = Array.from({ length: 121 }, (_, i) => /** @type {[number, string]} */ ([1 + i / 40, `crash c${i}`]));
     expect(marksOf(crowd, lensOf(6))).toEqual([[99, 302, "121 events"]]);
-  });
-});
-
-describe("labels in rows", () => {
-  /** @param {number[]} places */
-  const placed = (...places) => inRows(places.map((x, i) => ({ x, words: "leave c-1", line: `${i}` })), 2, 400);
-
-  test("are beside their places while a row is free", () => {
-    expect(placed(0, 10, 80).map(({ x, row }) => [x, row])).toEqual([[0, 0], [10, 1], [80, 0]]);
-  });
-
-  test("are gathered with their number where none is, and none is lost", () => {
-    const labels = placed(0, 10, 20, 30, 40, 120);
-    expect(labels.map(({ x, row, words, lines }) => [x, row, words, lines])).toEqual([
-      [0, 0, "leave c-1", ["0"]], [10, 1, "leave c-1", ["1"]], [71, 0, "+3", ["2", "3", "4"]], [120, 0, "leave c-1", ["5"]],
-    ]);
-    const crowd = placed(...Array.from({ length: 300 }, (_, i) => i));
-    expect(crowd.flatMap(({ lines }) => lines)).toHaveLength(300);
   });
 });

@@ -6,6 +6,7 @@ import { scales } from "./amounts.js";
 import { Clock } from "./clock.js";
 import { controls } from "./controls.js";
 import { html } from "./elements.js";
+import { Events } from "./events.js";
 import { gestures, notes } from "./gestures.js";
 import { save } from "./image.js";
 import { Lag } from "./lag.js";
@@ -15,14 +16,12 @@ import { Pinned, pinned } from "./pinned.js";
 import { Pointer } from "./pointer.js";
 import { quietStretches } from "./quiet.js";
 import { receive } from "./receiving.js";
-import { aroundRound, stopsOf } from "./stops.js";
+import { aroundRound, opening, stopsOf } from "./stops.js";
 import { Verdict } from "./table.js";
 import { lasting } from "./text.js";
 import { NOBODY, Trace } from "./trace.js";
 import { View } from "./view.js";
 
-const TWO_COLUMNS = 1400; // pixels from which two strategies are beside each other
-const GAP = 24;
 const NEAR = 3; // pixels between rounds of several strategies that have one step
 
 /** @import { Model } from "./model" */
@@ -60,29 +59,44 @@ function draw(model, element) {
       model.save_changes();
       address();
     },
-    pinned: () => pinned(model),
+    alone: traces.length === 1,
   };
   const scenarios = [...new Set(traces.map((trace) => trace.scenario))];
   traces.forEach((trace, i) => {
     const strategy = model.get("figures")?.strategies?.[i] ?? trace.strategy; // a repeated name has a number
-    views.push(new View(trace, clock, lens, shared, scenarios.length > 1 ? `${strategy} on ${trace.scenario}` : strategy, traces.length === 1));
+    views.push(new View(trace, clock, lens, shared, scenarios.length > 1 ? `${strategy} on ${trace.scenario}` : strategy));
   });
   const name = scenarios.join(", ") || "nothing to show";
   const root = html("div", { class: "rbl", tabindex: "0", role: "region", "aria-label": `Rebalances of ${name}` });
   const failures = (model.get("errors") ?? []).map((error) => html("p", { class: "rbl-error", role: "alert" }, error));
   const figures = model.get("figures") ?? {};
+  for (const { more } of views) // the members of all strategies are shown together
+    more.addEventListener("toggle", () => views.forEach((view) => { view.more.open = more.open; }));
   const verdict = figures.groups?.length ? [new Verdict(figures, (i) => views[i]?.show())] : [];
-  const beside = html("div", { class: "rbl-views" }, ...views.map((view) => view.element));
+  const legend = html("div", { class: "rbl-legend" });
+  const explain = () => {
+    const entries = new Map(views.flatMap(({ lanes }) => lanes.entries()).map((each) => [each.textContent, each]));
+    legend.replaceChildren(...entries.values());
+  };
+  explain();
   const overview = new Overview({ views, clock, lens });
   const remarks = new Pinned(model, clock);
   const noted = html("div", { class: "rbl-note", role: "status", hidden: "" });
   const note = notes(noted);
-  const lag = new Lag({ views, clock, lens, pointer, counted: verdict.length > 0 });
+  const events = new Events({ views, lens, pointer, pinned: () => pinned(model) });
+  const lag = new Lag({ views, clock, lens, pointer, events, counted: verdict.length > 0 });
   const bar = controls(clock, views, overview, {
     note: () => remarks.open(),
+    colour: (what) => {
+      views.forEach((view) => view.lanes.colourBy(what));
+      explain();
+    },
     save: (kind) => void save(root, name, kind).catch((problem) => note(`not saved: ${problem}`)),
   });
-  root.append(html("h2", {}, name), ...failures, ...verdict.map((each) => each.element), bar, remarks.element, lag.element, beside, pointer.tip, live);
+  const head = html("div", { class: "rbl-head" }, html("h2", {}, name), html("span", { class: "rbl-workload" }, figures.workload ?? ""));
+  root.append(head, ...failures, ...verdict.map((each) => each.element),
+    html("div", { class: "rbl-top" }, bar, events.element), remarks.element, lag.element,
+    legend, ...views.map((view) => view.element), pointer.tip, live);
   // JupyterLab and Notebook handle keys first, except in elements with this attribute. The focused element needs
   // the attribute too. Their chords, such as the one that saves, still work.
   /** @param {KeyboardEvent} event */
@@ -133,7 +147,7 @@ function draw(model, element) {
     if (clock.skipped && clock.skipped !== skipped) note(`skipping ${lasting(clock.skipped[1] - clock.skipped[0])}`);
     skipped = clock.skipped;
   });
-  lens.listen(() => [lag, ...views].forEach((each) => each.draw()));
+  lens.listen(() => [events, lag, ...views].forEach((each) => each.draw()));
   clock.listen((at, resting) => {
     if (!resting) return;
     model.set("at", at);
@@ -144,21 +158,19 @@ function draw(model, element) {
   element.replaceChildren(root);
   const fit = () => {
     const width = root.clientWidth || 904; // not in the page yet; it is resized when it is added
-    const columns = views.length > 1 && width >= TWO_COLUMNS ? 2 : 1;
-    const column = (width - 4 - GAP * (columns - 1)) / columns;
-    overview.repeatAt(columns > 1 ? column + GAP : null);
-    for (const grid of [lag.element, beside]) grid.style.gridTemplateColumns = `repeat(${columns}, minmax(0, 1fr))`;
-    if (root.clientWidth) verdict.splice(0).forEach((each) => each.unfold()); // once: later a reader decides
-    if (lens.resize(column) || !views[0]?.drawn) [overview, lag, ...views].forEach((each) => each.draw());
+    if (lens.resize(width - 4) || !views[0]?.drawn) [overview, events, lag, ...views].forEach((each) => each.draw());
   };
   const watch = new ResizeObserver(fit);
   watch.observe(root);
   fit();
   const moved = () => { if (model.get("at") !== clock.at) clock.set(model.get("at")); };
   model.on("change:at", moved);
-  const repinned = () => { remarks.show(); views.forEach((view) => view.draw()); };
+  const repinned = () => { remarks.show(); events.draw(); };
   model.on("change:notes", repinned);
   clock.set(model.get("at") ?? 0);
+  const causes = traces.flatMap(({ marks: listed, times }) => times.map(([began]) =>
+    /** @type {[number, number]} */ ([listed.findLast(([at]) => at <= began)?.[0] ?? began, began])));
+  lens.zoom(...opening([...rounds, ...marks, ...causes], clock.at, duration));
   if (model.get("address")) {
     const select = (/** @type {string} */ partition) => {
       if (traces.some((trace) => trace.numberOf(partition) !== NOBODY)) shared.selected(partition);

@@ -1,8 +1,7 @@
-// The lag of all strategies, and the partitions that nobody owns: a plot of each, one below the other or beside it. Lines
-// have dashes, as hues are those of members.
+// The lag of all strategies, and the partitions that are not worked on: a plot of each, one below the other. Lines have
+// dashes, as hues are those of members.
 
 import { adjust, html, refill, svg, titled, worded, write } from "./elements.js";
-import { Events } from "./events.js";
 import { COUNT, amount, clockText, counted, roundStep, short } from "./text.js";
 import { countUntil, heightAt, largest, valueAt } from "./trace.js";
 
@@ -75,15 +74,15 @@ function sample(number, count) {
 
 /** @type {Quantity} */
 const LAG = {
-  heading: "Lag", name: "lag", unit: "records", height: 96, text: amount,
+  heading: "Lag", name: "lag", unit: "records", height: 60, text: amount,
   most: highest, step: (most) => roundStep(most, 4), at: (trace, at) => heightAt(trace.lag, at), path: slopes,
 };
 /** @type {Quantity} */
-const NOBODYS = {
-  heading: "Partitions that nobody owns", name: "partitions that nobody owns", unit: "partitions", height: 34,
+const STANDING = {
+  heading: "Partitions that are not worked on", name: "partitions that are not worked on", unit: "partitions", height: 34,
   text: (count) => COUNT.format(count),
-  most: (traces) => traces.reduce((most, trace) => largest(trace.nobodys, most), 1),
-  step: (most) => Math.max(1, roundStep(most, 2)), at: (trace, at) => valueAt(trace.nobodys, at) ?? 0, path: steps,
+  most: (traces) => traces.reduce((most, trace) => largest(trace.standing, most), 1),
+  step: (most) => Math.max(1, roundStep(most, 2)), at: (trace, at) => valueAt(trace.standing, at) ?? 0, path: steps,
 };
 
 class Plot {
@@ -202,26 +201,25 @@ export class Lag {
    * @param {import("./clock.js").Clock} parts.clock
    * @param {Lens} parts.lens
    * @param {import("./pointer.js").Pointer} parts.pointer
+   * @param {import("./events.js").Events} parts.events
    * @param {boolean} parts.counted whether there are figures, which leave out the start of the group
    */
-  constructor({ views, clock, lens, pointer, counted: hasFigures }) {
+  constructor({ views, clock, lens, pointer, events, counted: hasFigures }) {
     const counts = hasFigures ? Math.min(...views.map(({ trace }) => trace.counts)) : 0; // the figures, from then on
     const measured = views.some(({ trace }) => trace.lag.length);
-    const shown = views.some(({ trace }) => trace.partitions) ? [...(measured ? [LAG] : []), NOBODYS] : [];
+    const shown = views.some(({ trace }) => trace.partitions) ? [...(measured ? [LAG] : []), STANDING] : [];
     this.views = views;
     this.clock = clock;
     this.lens = lens;
     this.plots = shown.map((quantity, i) => new Plot(quantity, views, lens, { counts, isFirst: !i }));
-    this.events = new Events({ views, lens });
-    this.element = html("div", { class: "rbl-lags" }, ...this.plots.map(({ quantity, key, drawing }, i) =>
-      html("div", { class: "rbl-wide" }, pointer.across(html("h4", {}, quantity.heading, " ", key), ...(i ? [] : [this.events.element]), drawing))));
-    for (const { drawing } of this.plots) pointer.watch(drawing, (x) => [...this.events.near(x), ...this.tell(x)]);
-    pointer.watch(this.events.drawing, (x) => this.events.near(x));
+    this.element = html("div", { class: "rbl-wide" }, pointer.across(...this.plots.flatMap(({ quantity, key, drawing }) =>
+      [html("h4", {}, quantity.heading, " ", key), drawing])));
+    for (const { drawing } of this.plots) pointer.watch(drawing, (x) => [...events.near(x), ...this.tell(x)]);
     clock.listen((at) => { this.move(at); });
   }
 
   draw() {
-    for (const part of [this.events, ...this.plots]) part.draw();
+    for (const part of this.plots) part.draw();
     this.move(this.clock.at);
   }
 
@@ -237,11 +235,11 @@ export class Lag {
     return this.views.flatMap(({ trace, name }) => {
       if (at > trace.duration) return [];
       const lag = heightAt(trace.lag, at);
-      const nobodys = valueAt(trace.nobodys, at);
+      const standing = valueAt(trace.standing, at);
       const number = trace.roundDuring(at);
       return [
         name + (lag === undefined ? "" : `: lag ${COUNT.format(lag)}`),
-        ...(nobodys ? [`nobody owns ${counted(nobodys, "partition")}`] : []),
+        ...(standing ? [`${counted(standing, "partition")} not worked on`] : []),
         ...(number < 0 ? [] : trace.roundLines(number)),
       ];
     });
@@ -302,13 +300,13 @@ function slopes({ lag, duration }, lens, y) {
 }
 
 /**
- * The steps of the partitions that nobody owns: in each column of pixels the most, for at least LEAST pixels.
+ * The steps of the partitions that are not worked on: in each column of pixels the most, for at least LEAST pixels.
  * @type {Quantity["path"]}
  */
-function steps({ nobodys, duration }, lens, y) {
+function steps({ standing, duration }, lens, y) {
   const columns = new Float64Array(Math.ceil(lens.plot));
-  nobodys.forEach(([at, count], n) => {
-    const until = nobodys[n + 1]?.[0] ?? duration;
+  standing.forEach(([at, count], n) => {
+    const until = standing[n + 1]?.[0] ?? duration;
     if (!count || until < lens.from || at > lens.to) return;
     const first = Math.max(0, Math.min(columns.length - LEAST, Math.floor(lens.column(at))));
     const end = Math.min(columns.length, Math.max(first + LEAST, Math.ceil(lens.column(until))));

@@ -6,7 +6,8 @@ import { brushFor } from "./painting.js";
 import { amount, clockText, short } from "./text.js";
 import { NOBODY, valueAt } from "./trace.js";
 
-const TALLEST = 600;
+const TALLEST = 600; // pixels of the lanes of one view
+const BESIDE = 168; // of each of several views, unless that is less than a pixel for a lane
 const LEAST_GAP = 2; // pixels
 const MOST_LETTERS = 1000;
 const HOT_LINE = 12; // pixels between two names of hot partitions
@@ -43,10 +44,9 @@ export class Lanes {
     this.image = null;
     this.canvas = html("canvas", { class: "rbl-lanes" });
     this.overlay = svg("svg", { class: "rbl-overlay rbl-plot", role: "img", "aria-label": "Owners of the partitions over time" });
-    this.legend = html("div", { class: "rbl-legend" });
     this.past = html("div", { class: "rbl-past", role: "status", hidden: "" });
     this.stack = html("div", { class: "rbl-stack" }, this.canvas, this.overlay);
-    this.elements = [html("h4", {}, "Ownership"), this.stack, this.legend, this.past];
+    this.elements = [this.stack, this.past];
     this.overlay.addEventListener("mousemove", (event) => this.point(event));
     this.overlay.addEventListener("mouseleave", () => shared.hover(null));
     this.overlay.addEventListener("click", (event) => {
@@ -61,7 +61,6 @@ export class Lanes {
     this.outline = svg("rect", { class: "rbl-selected", visibility: "hidden" });
     this.cursor = svg("line", { y1: 0, y2: this.height, class: "rbl-cursor" });
     this.overlay.append(this.names, this.hot, this.marks, this.letters, this.highlights, this.outline, this.cursor);
-    this.drawLegend();
     shared.pointer.watch(this.overlay, (x, y) => this.tell(x, y));
     if (!trace.partitions) this.stack.replaceChildren(html("p", {}, "No partitions."));
     this.sort();
@@ -74,7 +73,8 @@ export class Lanes {
 
   get laneHeight() {
     const count = Math.max(1, this.trace.partitions);
-    return count > TALLEST ? TALLEST / count : Math.max(1, Math.min(18, Math.floor(TALLEST / count)));
+    const tallest = this.shared.alone ? TALLEST : Math.max(BESIDE, Math.min(TALLEST, count));
+    return count > tallest ? tallest / count : Math.max(1, Math.min(18, Math.floor(tallest / count)));
   }
 
   get height() {
@@ -300,19 +300,17 @@ export class Lanes {
     };
   }
 
-  drawLegend() {
+  // The entries of the legend, which all views share.
+  entries() {
     const owners = this.trace.coloursAreMembers
       ? this.trace.members.map(({ colour, letter, name }) => [colour, `${letter} ${short(name)}`])
       : [[BY_CHANGE.fresh, "new owner"], [BY_CHANGE.kept, "kept"]];
     const named = this.colouring === "owner" ? owners.map(([colour, label]) => entry(colour, label)) : this.shared.scales[this.colouring].legend();
     const entries = [...named, entry(null, "nobody")];
-    if (this.colouring !== "owner") {
-      this.legend.replaceChildren(...entries);
-      return;
-    }
+    if (this.colouring !== "owner") return entries;
     if (this.trace.paused.some((times) => times.length)) entries.push(entry(null, "owner paused", "rbl-striped"));
     if (this.trace.overlaps) entries.push(entry(null, "several owners", "rbl-divided"));
-    this.legend.replaceChildren(...entries);
+    return entries;
   }
 
   /** @param {MouseEvent} event */
@@ -455,7 +453,6 @@ export class Lanes {
   /** @param {Lanes["colouring"]} what */
   colourBy(what) {
     this.colouring = what;
-    this.drawLegend();
     this.draw();
   }
 

@@ -133,14 +133,12 @@ export interface Figures {
   /** Numbers of strategies. */
   front: number[];
   front_line: string;
-  /** Names of metrics. */
-  axes: string[];
 }
 
 /** All that is shared between Python and the page. */
 export interface State {
   views: ViewState[];
-  figures: Figures | { groups?: undefined; strategies?: undefined };
+  figures: Figures | { groups?: undefined; strategies?: undefined; workload?: undefined };
   errors: string[];
   at: number;
   round: number;

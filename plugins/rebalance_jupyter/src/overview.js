@@ -1,6 +1,6 @@
 // The whole time in a strip: rounds, stops, the window of the lens, and the cursor, which a slider moves.
 
-import { adjust, freshId, html, svg, titled, worded, write } from "./elements.js";
+import { adjust, html, svg, titled, worded, write } from "./elements.js";
 import { lasting } from "./text.js";
 import { leasts } from "./worked.js";
 
@@ -31,8 +31,7 @@ export class Overview {
     this.bar = svg("rect", { y: 0.5, height: BAR - 1, class: "rbl-bar" });
     this.cursor = svg("line", { y1: BAR, y2: HEIGHT, class: "rbl-at" });
     this.figure = svg("text", { y: 26 });
-    const id = freshId();
-    this.drawing = svg("svg", { id, height: HEIGHT, role: "img", "aria-label": `Whole time: ${ROUNDS}, ${STOPS}` },
+    this.drawing = svg("svg", { height: HEIGHT, role: "img", "aria-label": `Whole time: ${ROUNDS}, ${STOPS}` },
       titled(worded(`rounds${whose}`, { x: lens.left - 6, y: 20, "text-anchor": "end" }), ROUNDS),
       titled(worded(`stops${whose}`, { x: lens.left - 6, y: 31, "text-anchor": "end" }), STOPS),
       this.happened, this.lacking, this.frame, this.track, this.bar, this.cursor, this.figure);
@@ -41,20 +40,10 @@ export class Overview {
       oninput: () => clock.set(Number(this.slider.value), false),
       onchange: () => clock.set(Number(this.slider.value)),
     });
-    this.again = svg("svg", { class: "rbl-again", height: HEIGHT, "aria-hidden": "true" }, svg("use", { href: `#${id}` }));
-    this.element = html("div", { class: "rbl-strip" }, this.drawing, this.slider, this.again);
+    this.element = html("div", { class: "rbl-strip" }, this.drawing, this.slider);
     this.drag();
     clock.listen((at) => this.move(at));
     lens.listen(() => this.place());
-  }
-
-  /**
-   * Repeat the strip above a second column of plots, or do not.
-   * @param {number | null} left
-   */
-  repeatAt(left) {
-    this.again.style.display = left === null ? "none" : "block";
-    this.again.style.left = `${left}px`;
   }
 
   /**
@@ -67,10 +56,9 @@ export class Overview {
 
   draw() {
     const { lens, slider, drawing } = this;
-    for (const strip of [drawing, this.again]) adjust(strip, { width: lens.width });
+    adjust(drawing, { width: lens.width });
     adjust(this.track, { x: lens.left, width: lens.plot });
     adjust(this.figure, { x: lens.beside });
-    write(this.figure, `whole time: ${lasting(lens.duration)}`);
     slider.style.left = `${lens.left}px`;
     slider.style.width = `${lens.plot}px`;
     this.happened.replaceChildren(...this.rounds());
@@ -111,6 +99,7 @@ export class Overview {
       adjust(element, { x, width: wide });
     }
     adjust(this.frame, { visibility: lens.isWhole ? "hidden" : "visible" });
+    write(this.figure, lens.isWhole ? `whole time: ${lasting(lens.duration)}` : `shown: ${lasting(lens.span)} of ${lasting(lens.duration)}; key 0: all`);
   }
 
   /** @param {number} at */
@@ -141,9 +130,6 @@ export class Overview {
       const moved = timeOf(event) - began.at;
       const [first, last] = began.ends;
       lens.zoom(began.from + (last ? 0 : moved), began.to + (first ? 0 : moved));
-    });
-    this.again.addEventListener("pointerdown", (event) => {
-      this.clock.set(((event.clientX - this.again.getBoundingClientRect().left - lens.left) * lens.duration) / lens.plot);
     });
     for (const end of ["pointerup", "pointercancel"]) drawing.addEventListener(end, () => { began = null; });
     drawing.addEventListener("dblclick", () => { lens.all(); });

@@ -19,14 +19,15 @@ export class RoundPanel {
     /** @type {SVGElement[]} */
     this.nodes = [];
     this.arrow = freshId();
-    this.heading = html("h4");
-    this.sentence = html("p", { class: "rbl-sentence" });
+    this.heading = html("span", { class: "rbl-number" });
+    this.sentence = html("span", { class: "rbl-sentence" });
     this.counts = html("p", { class: "rbl-counts" });
     this.told = html("ol", { class: "rbl-events", "aria-label": "Events of the protocol in this round", hidden: "" });
     this.flow = svg("svg", {
       class: "rbl-flow", viewBox: "0 0 460 210", role: "img", "aria-label": "Who gave partitions to whom in this round",
     });
-    this.elements = [this.heading, this.sentence, this.counts, this.told];
+    this.heads = [this.heading, this.sentence];
+    this.details = [this.counts, this.told];
   }
 
   /** @param {number} at */

@@ -19,6 +19,33 @@ export function aroundRound(rounds, at) {
   return [from - margin, to + margin];
 }
 
+const MOST = 1 / 3; // of the duration that a view opens with, unless it opens with all of it
+const LEAD = 0.25; // the part of what is shown before what happens first, and after it
+const TOGETHER = 3000; // milliseconds between what is shown together, at least
+
+/**
+ * The stretch of time that a view opens with: what happens first, and what is near it. It is the whole time if that is more
+ * than a part of it.
+ * @param {Stretch[]} happened
+ * @param {number} at where the first one begins
+ * @param {number} duration
+ * @returns {Stretch}
+ */
+export function opening(happened, at, duration) {
+  const first = happened.find(([begins, ends]) => begins <= at && at <= ends && begins < ends);
+  if (!first) return [0, duration];
+  let [from, to] = first;
+  const near = Math.max(TOGETHER, to - from);
+  for (let grows = true; grows;) {
+    const [left, right] = [from, to];
+    for (const [begins, ends] of happened)
+      if (begins <= right + near && ends >= left - near) [from, to] = [Math.min(from, begins), Math.max(to, ends)];
+    grows = from < left || to > right;
+  }
+  const margin = Math.max(500, LEAD * (to - from));
+  return to - from + 2 * margin > MOST * duration ? [0, duration] : [Math.max(0, from - margin), Math.min(duration, to + margin)];
+}
+
 const SAME = 50; // milliseconds between times that are one step
 
 /**

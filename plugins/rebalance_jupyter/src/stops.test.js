@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 
-import { aroundRound, stopsOf } from "./stops.js";
+import { aroundRound, opening, stopsOf } from "./stops.js";
 
 test("without rounds there is no stretch", () => expect(aroundRound([], 5)).toBeNull());
 
@@ -36,5 +36,23 @@ describe("steps", () => {
   test("of one strategy are never joined for being near", () => {
     expect(stopsOf([[[1000, 1100], [1300, 1400]]], 10000)).toEqual([1000, 1100, 1300, 1400]);
     expect(stopsOf([[[1000, 1100], [1300, 1400]], [[1010, 1100]]], 10000)).toEqual([1010, 1100, 1300, 1400]);
+  });
+});
+
+describe("a view opens", () => {
+  const minutes = 4 * 60_000;
+
+  test("with the round at a time and what is near it", () => {
+    expect(opening([[60_000, 62_000], [62_000, 64_000], [60_000, 60_000], [150_000, 195_000]], 62_000, minutes)).toEqual([59_000, 65_000]);
+  });
+
+  test("with what is near it on both sides, also if it is listed later", () => {
+    expect(opening([[62_000, 64_000], [60_000, 60_000], [58_000, 58_000]], 62_000, minutes)).toEqual([56_500, 65_500]);
+  });
+
+  test("with the whole time if that would be most of it, or without rounds", () => {
+    expect(opening([[60_000, 150_000]], 60_000, minutes)).toEqual([0, minutes]);
+    expect(opening([], 0, minutes)).toEqual([0, minutes]);
+    expect(opening([[5_000, 6_000]], 9_000, minutes)).toEqual([0, minutes]);
   });
 });

@@ -1,7 +1,6 @@
-// The answer of a comparison, above the views: sentences, the figures by groups, and two metrics as a scatter.
+// The answer of a comparison, above the views: sentences, and beside them the figures by groups.
 
 import { html } from "./elements.js";
-import { Scatter, frontTitle } from "./scatter.js";
 import { listed } from "./text.js";
 
 /** @import { Figures, Metric } from "./model" */
@@ -16,6 +15,14 @@ const SHOWN = [
 const MARKS = "bold: best of the row; +n: difference from it";
 const SIGNS = "Bold: better by more than 1 % than all that is not bold; bars: compared with the largest of the row";
 const START = "The group's own start does not count";
+
+/**
+ * What the front is.
+ * @param {Figures} figures
+ */
+function frontTitle({ front_line }) {
+  return `No other strategy is better in one figure of the front and not worse in any. ${front_line}.`;
+}
 
 export class Verdict {
   /**
@@ -32,21 +39,18 @@ export class Verdict {
     for (const [value, label] of SHOWN) this.shown.append(html("option", { value }, label));
     if (!this.metrics.some(SHOWN[0][2])) this.shown.value = this.metrics.some(SHOWN[1][2]) ? "differ" : "all";
     this.table = html("table", { class: "rbl-figures" });
-    this.same = html("p", { class: "rbl-counts" });
+    this.same = html("p", { class: "rbl-counts rbl-same" });
     this.definitions = html("dl");
-    this.scatter = new Scatter(figures, this.metrics, (number) => this.select(number));
     const reasons = figures.reasons.map((reason) => html("p", { class: "rbl-reason rbl-because" }, reason));
     const notes = [figures.title, figures.front_line, ...(figures.strategies.length > 1 ? [SIGNS] : []), START].filter(Boolean).map((note) => `${note}.`).join(" ");
     this.element = html("section", { class: "rbl-verdict", "aria-label": "Comparison" },
-      html("p", { class: "rbl-counts rbl-workload" }, figures.workload),
-      ...(figures.answer ? [html("p", { class: "rbl-answer" }, figures.answer)] : []),
-      ...(figures.choice ? [html("p", { class: "rbl-answer rbl-choices" }, figures.choice)] : []),
-      ...reasons,
-      html("div", { class: "rbl-choice" },
-        html("div", { class: "rbl-wide" }, this.table, this.same),
-        ...(figures.strategies.length > 1 ? [this.scatter.element] : [])),
-      html("p", { class: "rbl-counts" }, notes),
-      html("details", {}, html("summary", {}, "Definitions"), this.definitions));
+      html("div", { class: "rbl-told-first" },
+        ...(figures.answer ? [html("p", { class: "rbl-answer" }, figures.answer)] : []),
+        ...(figures.choice ? [html("p", { class: "rbl-answer rbl-choices" }, figures.choice)] : []),
+        ...reasons,
+        this.same,
+        html("details", {}, html("summary", {}, "Definitions"), html("p", { class: "rbl-counts" }, notes), this.definitions)),
+      html("div", { class: "rbl-wide" }, this.table));
     this.draw();
   }
 
@@ -73,12 +77,6 @@ export class Verdict {
     this.mark();
   }
 
-  // Unfold the scatter if it has room beside the table: below it, it would move the views off the screen.
-  unfold() {
-    const { element } = this.scatter;
-    element.open = element.offsetLeft > this.same.offsetLeft;
-  }
-
   /** @param {Metric} metric */
   row({ name, unit, definition, cells }) {
     const head = html("th", { scope: "row", title: definition }, name, ...(unit ? [html("small", {}, ` ${unit}`)] : []));
@@ -99,6 +97,5 @@ export class Verdict {
       const first = row.cells.length - this.figures.strategies.length;
       [...row.cells].forEach((cell, i) => cell.classList.toggle("rbl-chosen", i >= first && i - first === this.selected));
     }
-    this.scatter.mark(this.selected);
   }
 }

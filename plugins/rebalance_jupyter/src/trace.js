@@ -67,7 +67,7 @@ export class Trace {
     const bytes = ArrayBuffer.isView(spans) ? spans : new DataView(spans);
     const copy = bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength);
     /** @type {Series<number> | undefined} */
-    this.unowned = undefined;
+    this.stands = undefined;
     this.spans = new Int32Array(copy); // partition, owner, from, to
     this.count = this.spans.length / 4;
     this.partitions = this.topics.reduce((sum, topic) => sum + topic.partitions, 0);
@@ -205,27 +205,16 @@ export class Trace {
   }
 
   /**
-   * How many partitions nobody owns, over time, from when the group has begun to work.
+   * How many partitions exist and are not worked on, over time.
    * @returns {Series<number>}
    */
-  get nobodys() {
-    if (this.unowned) return this.unowned;
-    /** @type {Map<number, number>} */
-    const changes = new Map();
-    /** @type {(at: number, by: number) => void} */
-    const count = (at, by) => changes.set(at, (changes.get(at) ?? 0) + by);
-    for (let p = 0; p < this.partitions; p++)
-      this.stretches(p, (from, to, owners) => {
-        if (owners.length) return;
-        count(from, 1);
-        count(to, -1);
-      });
-    let sum = 0;
-    /** @type {Series<number>} */
-    const counts = [[0, 0]];
-    for (const [at, by] of [...changes].sort(([a], [b]) => a - b)) counts.push([at, (sum += by)]);
-    this.unowned = counts;
-    return counts;
+  get standing() {
+    if (this.stands) return this.stands;
+    const times = new Set([...this.worked.map(([at]) => at), ...this.since]);
+    const stands = [...times].sort((a, b) => a - b).map((at) =>
+      /** @type {[number, number]} */ ([at, this.since.reduce((sum, from) => sum + Number(from <= at), 0) - (valueAt(this.worked, at) ?? 0)]));
+    this.stands = stands.filter(([, count], n) => !n || count !== stands[n - 1][1]);
+    return this.stands;
   }
 
   /**

@@ -40,7 +40,7 @@ function memberOf(given) {
  */
 function round(began, stable) {
   const counts = { kept: 0, revoked: 0, assigned: 0, lost: 0 };
-  return { began, stable, generation: 1, protocol: "range", leader: 0, causes: [], report: "", counts, members: {}, flows: [], sentence: "", sentences: [] };
+  return { began, formed: null, stable, waited_for: [], waited: "", generation: 1, protocol: "range", leader: 0, causes: [], report: "", counts, members: {}, flows: [], sentence: "", sentences: [] };
 }
 
 /**
@@ -72,8 +72,15 @@ describe("a line through points", () => {
   test("rises between them and then stays", () => expect([10, 15, 20, 99].map((at) => heightAt(points, at))).toEqual([0, 50, 100, 100]));
 });
 
-test("the partitions that nobody owns are counted from when the group works", () => {
-  expect(traceOf({}, [0, 0, 10, 40], [1, 1, 20, 100]).nobodys).toEqual([[0, 0], [10, 1], [20, 0], [40, 1], [100, 0]]);
+test("the partitions that are not worked on are those that exist and are not", () => {
+  expect(traceOf({ worked: [[0, 0], [10, 1], [20, 2], [40, 1]] }).standing).toEqual([[0, 2], [10, 1], [20, 0], [40, 1]]);
+  const grown = traceOf({ worked: [[0, 0], [10, 1], [30, 2]], topics: [{ name: "t", partitions: 2 }], added: { t: [[20, 1]] } });
+  expect(grown.standing).toEqual([[0, 1], [10, 0], [20, 1], [30, 0]]);
+});
+
+test("what nobody owns has its next owner from a time on, or none", () => {
+  const trace = traceOf({}, [0, 0, 10, 40], [0, 1, 60, 100]);
+  expect([5, 45, 100].map((at) => trace.nextTime(0, at))).toEqual([10, 60, null]);
 });
 
 describe("the spans", () => {

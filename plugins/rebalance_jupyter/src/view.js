@@ -6,7 +6,6 @@ import { Lanes } from "./lanes.js";
 import { Machine } from "./machine.js";
 import { Members } from "./members.js";
 import { RoundPanel } from "./round.js";
-import { Working } from "./working.js";
 
 const SHOWN_MS = 1500;
 
@@ -18,7 +17,7 @@ const SHOWN_MS = 1500;
  * @typedef {object} Shared What a panel tells the others.
  * @property {(name: string | null) => void} hover The member under the pointer.
  * @property {(name: string) => void} selected The selected partition.
- * @property {() => import("./model").Series<string>} pinned The notes.
+ * @property {boolean} alone There are no other views.
  * @property {import("./pointer.js").Pointer} pointer
  * @property {ReturnType<typeof import("./amounts.js").scales>} scales
  */
@@ -32,9 +31,8 @@ export class View {
    * @param {Lens} lens
    * @param {Shared} shared
    * @param {string} name
-   * @param {boolean} isOnly there are no other views
    */
-  constructor(trace, clock, lens, shared, name, isOnly) {
+  constructor(trace, clock, lens, shared, name) {
     this.trace = trace;
     this.clock = clock;
     this.lens = lens;
@@ -42,7 +40,6 @@ export class View {
     this.drawn = false;
     /** @type {string | null} */
     this.hovered = null;
-    this.working = new Working(this.context(shared));
     this.lanes = new Lanes(this.context(shared));
     this.members = new Members(this.context(shared));
     this.group = new Group(this.context(shared));
@@ -50,16 +47,15 @@ export class View {
     this.machine = new Machine(trace);
     const failed = trace.kind(trace.end.state) === "resting" ? "" : `; ended ${trace.end.state}`;
     const drawings = trace.members.length ? [this.round.flow, this.machine.drawing] : [this.machine.drawing];
-    this.more = html("details", { class: "rbl-more", open: isOnly ? "" : null },
-      html("summary", {}, "Transfers and states"), html("div", { class: "rbl-pair" }, ...drawings));
     this.brushed = html("div", { class: "rbl-brush", hidden: "" });
+    this.more = html("details", { class: "rbl-more", open: shared.alone ? "" : null },
+      html("summary", {}, "Members and states"),
+      shared.pointer.across(...this.members.elements, ...this.group.elements),
+      ...this.round.details, html("div", { class: "rbl-pair" }, ...drawings));
     this.element = html("section", { class: "rbl-view", "aria-label": `${trace.scenario} under ${name}` },
-      html("h3", {}, `${name}${failed}`),
+      html("div", { class: "rbl-head" }, html("h3", {}, `${name}${failed}`), ...this.round.heads),
       ...trace.findings.map((finding) => html("p", { class: "rbl-error", role: "alert" }, finding)),
-      shared.pointer.across(
-        this.working.element, ...this.lanes.elements, ...this.members.elements, ...this.group.elements, this.brushed,
-      ),
-      ...this.round.elements,
+      shared.pointer.across(...this.lanes.elements, this.brushed),
       this.more,
     );
     clock.listen((at, resting) => { if (this.drawn) this.move(at, resting); });
@@ -93,7 +89,7 @@ export class View {
   // Draw what the lens shows.
   draw() {
     this.drawn = true;
-    for (const panel of [this.working, this.lanes, this.members, this.group]) panel.draw();
+    for (const panel of [this.lanes, this.members, this.group]) panel.draw();
     this.move(this.clock.at, false);
   }
 
@@ -103,7 +99,7 @@ export class View {
    */
   move(at, resting) {
     this.lanes.move(at, resting);
-    const others = [this.working, this.members, this.group, this.round, this.machine];
+    const others = [this.members, this.group, this.round, this.machine];
     for (const panel of others) panel.move(at);
     if (resting || this.hovered !== null) this.highlight(this.hovered);
   }
