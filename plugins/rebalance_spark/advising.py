@@ -5,7 +5,7 @@ scenarios: its hours, and its draws.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -17,26 +17,28 @@ from rebalance_lab.verdicts.rule import (
     FEWEST_PAIRS,
     TIE,
     Order,
-    chances,
     differences,
     discoveries,
     medians,
     order,
 )
 from rebalance_lab.verdicts.words import listed_names
+from rebalance_spark.choices import MARGIN
+from rebalance_spark.dominance import NEVER, Tests, relieved, tested
 from rebalance_spark.gains import Change, Floats, Gains, Numbers, gains, total, typical
 from rebalance_spark.groups import DRAW
 from rebalance_spark.parts import Subjects
 from rebalance_spark.stored import NO_ROW, Figures2D, Scored
 
 Bools: TypeAlias = npt.NDArray[np.bool_]
-Pairs: TypeAlias = tuple[Floats, Floats, Numbers, int]
-"""The figures of two strategies, the number of the subject of each pair, and the number of subjects."""
-
 BY_COUNT, BY_RATE = "imbalance", "weighted_imbalance"
+
+OVERLOAD = "overload"
+"""By how much the busiest member has more than it can handle, as a share of that: 0 if it does not."""
 
 ADDITIVE = (
     "stopped_partition_seconds",
+    "delayed_records",
     "unowned_partition_seconds",
     "moved_partitions",
     "duplicate_records",
@@ -47,11 +49,15 @@ ADDITIVE = (
 """Metrics of which a day has the sum of its scenarios."""
 
 RULE = (
-    "A {subject} switches to a strategy that is known to be better in {metrics} (signed-rank test of its"
-    " scenarios; by more than {tie:g} % is better, within it is as good); of all such switches, at most"
-    " {rate:g} % are expected to be due to chance (Benjamini-Hochberg). Of several strategies, it is the one"
-    " with the best median of {first}; of those that are equal in it, the best in the next metric, and so on"
-    " through the table. All other {subjects} stay."
+    "A {subject} switches to a strategy that is known to be better in {metrics} (by more than {tie:g} %"
+    "{margin}; signed-rank test of its scenarios); of all such switches, at most {rate:g} % are expected to"
+    " be due to chance (Benjamini-Hochberg). Of several strategies, it is the one with the best median of"
+    " {first}, and of those that are equal in it, the best in the next metric. All other {subjects} stay."
+)
+
+RELIEF = (
+    "A {subject} of which a member has more than it can handle switches to a strategy under which that is"
+    " known to be less, whatever it costs in the rest."
 )
 
 SWITCH, STAY, UNKNOWN = "switch", "stay", "no figures"
@@ -65,13 +71,15 @@ scenarios would show that a switch is better, if they were like those that it ha
 class Held(NamedTuple):
     """Subjects that stay although a strategy is known to be better in something: it may be worse in the rest.
 
-    ``better`` and ``perhaps_worse`` map metrics to the median of the mean changes of these subjects.
+    ``better`` and ``perhaps_worse`` map metrics to the median of the mean changes of these subjects, and
+    ``worse_in`` the latter to the median share of scenarios in which it is worse by more than the margin.
     """
 
     strategy: str
     subjects: int
     better: Mapping[str, float]
     perhaps_worse: Mapping[str, float]
+    worse_in: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,9 +97,12 @@ class Advice:
     that switch to it. ``counted`` are the subjects without rates: `BY_COUNT` decides about them in place of
     `BY_RATE`. ``holds`` says for each subject under which values of a column the same is advised, if it was
     asked for. ``second`` is the number of the strategy that is advised without the one that is: that of
-    today, unless several are known to be better. ``held`` says why groups stay although a strategy is better
-    in something. ``per_day`` has how often a day what happens in a scenario
-    happens to each subject, NaN where it is not known, if it was given.
+    today, unless several are known to be better; of a subject that stays, the one that is closest to a
+    switch. ``second_changes`` are the mean changes to it. ``held`` says why groups stay although a strategy
+    is better in something. ``per_day`` has how often a day what happens in a scenario happens to each
+    subject, NaN where it is not known, if it was given. ``margin`` is the share by which a strategy may be
+    worse in the rest. ``overloaded`` has in how many scenarios of each subject the busiest member has more
+    than it can handle, today and under the advised strategy (2 x subjects), if that is known.
     """
 
     baseline: str
@@ -109,6 +120,9 @@ class Advice:
     rate: float
     second: npt.NDArray[np.int64]
     held: Sequence[Held]
+    second_changes: Mapping[str, Floats] = field(default_factory=dict)
+    margin: float = MARGIN / 100
+    overloaded: Numbers | None = None
     holds: Sequence[str] = ()
     per_day: Floats | None = None
 
@@ -125,8 +139,8 @@ class Advice:
 
     @property
     def per_day_metrics(self) -> list[str]:
-        """The metrics that decide of which a day has the sum."""
-        return [metric for metric in self.metrics if metric in ADDITIVE and metric in self.changes]
+        """The metrics of which a day has the sum, those that decide first."""
+        return [metric for metric in self.changes if metric in ADDITIVE]
 
     def change_per_day(self, metric: str) -> Change:
         """Return the change of a day over all subjects that switch."""
@@ -158,15 +172,18 @@ class Advice:
     def rule(self) -> str:
         """The rule in words."""
         listed = listed_names(self.metrics, len(self.metrics))
-        several = f"at least one of {listed} and as good in the others"
-        return RULE.format(
-            metrics=listed if len(self.metrics) == 1 else several,
+        is_one = len(self.metrics) == 1
+        rule = RULE.format(
+            metrics=listed if is_one else f"at least one of {listed} and not worse in the others",
+            margin="" if is_one else f", and not worse by more than {100 * self.margin:g} %",
             first=self.metrics[0],
             tie=100 * TIE,
             rate=100 * self.rate,
             subject=self.subjects.singular,
             subjects=self.subjects.plural,
         )
+        has_overload = self.overloaded is not None and self.overloaded[0].any()
+        return f"{rule} {RELIEF.format(subject=self.subjects.singular)}" if has_overload else rule
 
 
 def holding(advice: Advice, alone: Mapping[str, Advice]) -> list[str]:
@@ -201,11 +218,15 @@ def advise(
     higher: Mapping[str, bool],
     counts: Figures2D | None,
     rate: float,
+    margin: float = MARGIN / 100,
+    load: Figures2D | None = None,
 ) -> Advice:
     """Return the advice for scores. ``figures`` has the deciding metrics, and others whose change is shown.
 
     ``counts`` are the figures of `BY_COUNT`. They decide about subjects without rates if `BY_RATE` decides.
-    ``rate`` is the greatest expected share of the switches that are due to chance.
+    ``rate`` is the greatest expected share of the switches that are due to chance. ``margin`` is the share by
+    which a strategy may be worse in the rest. ``load`` is that of the busiest member, as a share of what it
+    can handle: a subject in which it is more than that switches for the sake of it alone.
 
     Of each subject the scenarios count in which today's strategy has the deciding figures, and only those
     that are scored under all strategies, if there are any. A strategy without figures in one of them is not
@@ -227,13 +248,22 @@ def advise(
     signs = {metric: -1.0 if higher[metric] else 1.0 for metric in figures}
     costs = {m: _complete(signs[m] * grid, today, rows, subjects) for m, grid in figures.items()}
     middles = {m: _by_strategy(grid, lambda cost: medians(cost, numbers, size)) for m, grid in costs.items()}
-    tests = _tests([costs[m] for m in deciding], today, numbers, size)
+    tests = tested([costs[m] for m in deciding], today, numbers, size, margin)
+    overload = None if load is None else _complete(np.maximum(load - 1.0, 0.0), today, rows, subjects)
+    if overload is not None:
+        tests = relieved(tests, overload, today, numbers, size)
+        sums = _by_strategy(overload, lambda cost: np.bincount(numbers, np.nan_to_num(cost), size))
+        middles = {OVERLOAD: sums, **middles}
     possible = discoveries(tests.chances, rate)
     chosen = _chosen(possible, middles, today)
     each_alone = [differences(costs[m], costs[m][:, [today]]) for m in deciding]
     rest = possible.copy()
     rest[np.arange(size), chosen] = False
-    agree = rows & (_chosen(_dominates(each_alone), costs, today) == chosen[numbers])
+    alone = _dominates(each_alone, margin)
+    if overload is not None:
+        relief = differences(overload, overload[:, [today]])
+        alone = np.where(overload[:, [today]] > 0, (relief < -TIE) | (alone & (relief <= TIE)), alone)
+    agree = rows & (_chosen(alone, costs, today) == chosen[numbers])
     scenarios = np.bincount(numbers[rows], minlength=size)
     few = scenarios < FEWEST_PAIRS
     changes = {
@@ -246,6 +276,8 @@ def advise(
         by_rate, by_count = changes[BY_RATE], changes.get(BY_COUNT, none)
         changes[BY_COUNT] = Gains(*np.where(counted, by_rate, by_count))
         changes[BY_RATE] = Gains(*np.where(counted, none, by_rate))
+    second = np.where(chosen == today, _closest(tests.chances, today), _chosen(rest, middles, today))
+    mean_changes = {m: _mean_changes(costs[m], signs[m], today, numbers, size) for m in changes if m in costs}
     decisive = {*deciding, *([BY_COUNT] if counted.any() else [])}
     worse: dict[str, list[str]] = {}
     for number in np.unique(chosen[chosen != today]).tolist():
@@ -263,62 +295,44 @@ def advise(
         scenarios,
         np.where(few, np.nan, np.bincount(numbers, agree, size) / np.maximum(scenarios, 1)),
         _of_chosen(tests.chances, chosen, today),
-        tests.needed.min(axis=1, initial=_NEVER, where=tests.needed > 0) % _NEVER,
+        tests.needed.min(axis=1, initial=NEVER, where=tests.needed > 0) % NEVER,
         changes,
         worse,
         [name for name, is_counted in zip(subjects.names, counted, strict=True) if is_counted],
         rate,
-        _chosen(rest, middles, today),
+        second,
         _held(
             tests,
             scored.strategies,
-            {m: _mean_changes(costs[m], signs[m], today, numbers, size) for m in deciding},
+            {m: mean_changes[m] for m in deciding if m in mean_changes},
+            [_worse_in(costs[m], today, numbers, size, margin) for m in deciding if m in mean_changes],
             chosen == today,
             rate,
         ),
+        {m: each[np.arange(size), second] for m, each in mean_changes.items()},
+        margin,
+        None if overload is None else _overloaded(overload, today, chosen, numbers, size),
     )
 
 
-class _Tests(NamedTuple):
-    """The p of each switch (subjects x strategies), NaN if it is not tested, and the scenarios it needs.
-
-    ``better`` and ``as_good`` have those of each metric by itself (metrics x subjects x strategies).
-    """
-
-    chances: npt.NDArray[np.float64]
-    needed: npt.NDArray[np.int64]
-    better: npt.NDArray[np.float64]
-    as_good: npt.NDArray[np.float64]
+def _overloaded(overload: Figures2D, today: int, chosen: Numbers, numbers: Numbers, size: int) -> Numbers:
+    """Return in how many scenarios of each subject there is overload, today and under what is advised."""
+    columns = (overload[:, today], overload[np.arange(len(numbers)), chosen[numbers]])
+    return np.stack([np.bincount(numbers[column > 0], minlength=size) for column in columns])
 
 
-_NEVER = 1_000_000
-"""Scenarios that nobody has."""
+def _closest(chances: Floats, today: int) -> Numbers:
+    """Return the strategy of each subject with the least p, that of today where none was tested."""
+    known = np.where(np.isnan(chances), np.inf, chances)
+    return np.where(np.isinf(known).all(axis=1), today, known.argmin(axis=1))
 
 
-def _tests(costs: Sequence[Figures2D], today: int, numbers: npt.NDArray[np.int64], size: int) -> _Tests:
-    """Test for each subject and strategy that it dominates today's."""
-    shape = (size, costs[0].shape[1])
-    found, needed = np.full(shape, np.nan), np.zeros(shape, dtype=np.int64)
-    better, as_good = np.full((2, len(costs), *shape), np.nan)
-    for number in (n for n in range(shape[1]) if n != today):
-        pairs = [(cost[:, number], cost[:, today], numbers, size) for cost in costs]
-        tested = dominance(pairs)
-        found[:, number] = tested.chances
-        better[:, :, number], as_good[:, :, number] = tested.better, tested.as_good
-        excess = np.maximum(2 * np.nan_to_num(tested.share) - 1, 0.0)
-        counts = np.bincount(numbers, ~np.isnan(pairs[0][0] - pairs[0][1]), size)
-        about = np.maximum(np.ceil(_FAR / np.maximum(excess, _LEAST) ** 2), counts + FEWEST_PAIRS)
-        needed[:, number] = np.where((counts >= FEWEST_PAIRS) & (excess >= _LEAST), about, 0)
-        for each in (found, *better, *as_good):
-            each[counts < FEWEST_PAIRS, number] = np.nan
-    return _Tests(found, needed, better, as_good)
-
-
-_LEAST = 0.3
-"""A sign of a switch: by how much the ranks that speak for it exceed the others, as a share of all."""
-
-_FAR = 3.0**2 * 4 / 3
-"""Three standard deviations of this share, squared, for one scenario: about what stays certain among many."""
+def _worse_in(cost: Figures2D, today: int, numbers: Numbers, size: int, margin: float) -> Figures2D:
+    """Return the share of the scenarios of each subject in which each strategy is worse than today's."""
+    apart = differences(cost, cost[:, [today]])
+    counts = _by_strategy(~np.isnan(apart), lambda known: np.bincount(numbers, known, size))
+    worse = _by_strategy(apart > margin, lambda row: np.bincount(numbers, row, size))
+    return np.asarray(worse / np.maximum(counts, 1), dtype=np.float64)
 
 
 def _of_chosen(
@@ -380,47 +394,18 @@ def place_of(baseline: str, scored: Scored) -> int:
     return scored.strategies.index(baseline)
 
 
-class Dominance(NamedTuple):
-    """The test that one strategy dominates another, for each of S subjects and in M metrics.
-
-    ``chances``: the p (S). ``share``: of the ranks that speak for it, where they do least (S).
-    ``better`` and ``as_good``: the p in each metric by itself (M x S).
-    """
-
-    chances: Floats
-    share: Floats
-    better: Floats
-    as_good: Floats
-
-
-def dominance(pairs: Sequence[Pairs]) -> Dominance:
-    """Test that one strategy dominates another: better in at least one metric, and as good in the others.
-
-    ``pairs`` has the arguments of `rule.chances` for each metric.
-
-    Being as good in all is tested metric by metric at the same level (an intersection-union test). The p of
-    being better is that of the metric that shows it most, times the number of metrics in which pairs of the
-    subject differ (Bonferroni): the test is of the signs of differences, given their sizes. Where the means
-    say otherwise, as with few great losses among many small gains, the p is 1.
-    """
-    better, shares = zip(*(chances(*each, -TIE) for each in pairs), strict=True)
-    as_good, good_shares = zip(*(chances(*each, TIE) for each in pairs), strict=True)
-    apart = np.array([_apart(*each) for each in pairs])
-    differing = sum(_differs(*each) for each in pairs)
-    p_better = np.where(apart < 0, better, 1.0)
-    p_as_good = np.where(apart <= TIE, as_good, 1.0)
-    found = np.maximum(np.maximum(differing, 1) * p_better.min(axis=0), p_as_good.max(axis=0))
-    share = np.minimum(np.max(shares, axis=0), np.min(good_shares, axis=0))
-    return Dominance(np.minimum(found, 1.0), share, p_better, p_as_good)
-
-
 def _held(
-    tests: "_Tests", names: Sequence[str], changes: Mapping[str, Figures2D], stays: Bools, rate: float
+    tests: Tests,
+    names: Sequence[str],
+    changes: Mapping[str, Figures2D],
+    worse_in: Sequence[Figures2D],
+    stays: Bools,
+    rate: float,
 ) -> list[Held]:
     """Return what holds back subjects that stay: for each strategy, those that are alike in it together.
 
-    ``changes`` has the mean changes of each metric (subjects x strategies). Those that may be worse in the
-    fewest metrics are first.
+    ``changes`` has the mean changes of each metric (subjects x strategies), and ``worse_in`` the shares of
+    scenarios that are worse. Those that may be worse in the fewest metrics are first.
     """
     metrics = list(changes)
     known = np.array([discoveries(each, rate) for each in tests.better])
@@ -436,11 +421,13 @@ def _held(
             inside = rows[of_rows.ravel() == number]
             parts = [
                 {
-                    metric: float(np.nanmedian(changes[metric][inside, place]))
-                    for n, metric in enumerate(metrics)
+                    metric: float(np.nanmedian(grid[inside, place]))
+                    for n, (metric, grid) in enumerate(zip(metrics, grids, strict=True))
                     if code >> n & 1
                 }
-                for code in codes
+                for code, grids in zip(
+                    (*codes, codes[1]), (*[[*changes.values()]] * 2, worse_in), strict=True
+                )
             ]
             found.append(Held(strategy, len(inside), *parts))
     return sorted(found, key=lambda each: (len(each.perhaps_worse), -each.subjects * len(each.better)))
@@ -458,23 +445,10 @@ def _mean_changes(cost: Figures2D, sign: float, today: int, numbers: Numbers, si
     return np.stack(found, axis=1)
 
 
-def _apart(one: Floats, other: Floats, subjects: Numbers, count: int) -> Floats:
-    """Return the difference of the means of each subject, as a share of the greater one."""
-    known = ~np.isnan(one - other)
-    first, second = (np.bincount(subjects[known], v[known], count).astype(np.float64) for v in (one, other))
-    return differences(first, second)
-
-
-def _differs(one: Floats, other: Floats, subjects: Numbers, count: int) -> Numbers:
-    """Return for each subject 1 if any of its pairs differ by more than the margin, else 0."""
-    apart = np.abs(differences(one, other)) > TIE
-    return np.asarray(np.bincount(subjects, apart, count) > 0, dtype=np.int64)
-
-
-def _dominates(differences: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-    """Return whether scenarios alone are better in one of the metrics (metrics x ...), and as good in all."""
+def _dominates(differences: npt.ArrayLike, margin: float) -> npt.NDArray[np.bool_]:
+    """Return whether scenarios alone are better in one of the metrics and not worse in all."""
     found = np.asarray(differences)
-    return np.asarray((found < -TIE).any(axis=0) & (found <= TIE).all(axis=0))
+    return np.asarray((found < -TIE).any(axis=0) & (found <= margin).all(axis=0))
 
 
 def _chosen(

@@ -9,6 +9,11 @@ CHANCE = 5.0
 """The greatest expected share of the switches that are due to chance, in percent."""
 
 
+MARGIN = 5.0
+"""By how much a strategy may be worse in the rest of the metrics that decide, in percent: a stay for the sake
+of less is not worth it."""
+
+
 class Status(StrEnum):
     """The outcome of a scenario under a strategy."""
 

@@ -12,27 +12,29 @@ from coordinator_core.reading.suggestions import one_of
 from coordinator_core.registry.registry import default_registry
 from rebalance_lab.verdicts.rule import ONE_IN
 from rebalance_lab.verdicts.rule import differences as shares
-from rebalance_lab.verdicts.words import listed_names
+from rebalance_lab.verdicts.words import agreeing, listed_names
 from rebalance_spark.advising import (
     BY_COUNT,
     BY_RATE,
     Advice,
     advise,
-    dominance,
     first_draws,
     holding,
     place_of,
 )
-from rebalance_spark.choices import CHANCE, Status
-from rebalance_spark.groups import REPAIRED, REPAIRS
+from rebalance_spark.choices import CHANCE, MARGIN, Status
+from rebalance_spark.dominance import dominance
+from rebalance_spark.groups import LARGEST, REPAIRED, REPAIRS
 from rebalance_spark.paired import Difference, comparable, completed_by_all, difference
 from rebalance_spark.parts import GROUP, Subjects, parts_of, subjects_of, times_per_day
 from rebalance_spark.starts import about_starts
 from rebalance_spark.stored import NO_ROW, Figures2D, Scored, check_paired
 
 STOPS, MOVES = "stopped_partition_seconds", "moved_partitions"
-EVENTS = "events"
+EVENTS, MEMBERS = "events", "members"
 UTILIZATION = "utilization"
+RECORDS = ("delayed_records", "lag_record_seconds")
+"""What a switch does to records: said with it, if it is worse, and summed over a day."""
 
 ROUNDING = 1e-9
 """Figures of a scenario with a smaller relative difference are even."""
@@ -87,9 +89,9 @@ class Question:
     switches. ``per``: the column with the subjects of decisions, as for `parts.subjects_of`. ``by``: the
     name and the value of each scenario by which there are parts. ``rate``: the greatest expected share of
     switches that are due to chance. ``across``: a column with values under which decisions should hold, such
-    as the time of a batch. ``per_day``: how often a day what happens in a scenario happens to its group, a
-    number or a column with it. The defaults of ``balance`` and ``deciding`` are those of `balance_of` and
-    `deciding_of`.
+    as the time of a batch. ``margin``: by which share of a figure a strategy may be worse in the rest.
+    ``per_day``: how often a day what happens in a scenario happens to its group, a number or a column with
+    it. The defaults of ``balance`` and ``deciding`` are those of `balance_of` and `deciding_of`.
     """
 
     balance: str | None = None
@@ -98,6 +100,7 @@ class Question:
     per: str = ""
     by: tuple[str, Sequence[Any]] | None = None
     rate: float = CHANCE / 100
+    margin: float = MARGIN / 100
     across: str = ""
     per_day: str = ""
 
@@ -157,7 +160,10 @@ def balance_of(scored: Scored) -> str:
 
 
 def deciding_of(scored: Scored, baseline: str, balance: str) -> list[str]:
-    """Return the metrics that decide by default: of stops, moves and balance those that today's strategy has.
+    """Return the metrics that decide by default, of those that today's strategy has: stops and balance.
+
+    Where stops are not measured, moves decide in their place. What a move costs besides, such as the time to
+    restore state, is a part of the stopped time of a scenario that has it.
 
     Raises:
         InputError: if it has no scores, or none of these metrics.
@@ -167,6 +173,8 @@ def deciding_of(scored: Scored, baseline: str, balance: str) -> list[str]:
     candidates = [name for name in (STOPS, MOVES, balance) if name]
     known = [name for name in candidates if name in names]
     found = [name for name in known if not np.isnan(scored.figures(name)[:, today]).all()]
+    if STOPS in found and MOVES in found and len(found) > 1:
+        found.remove(MOVES)
     if not found:
         nothing = f"no figures of {listed_names(candidates)} under {baseline}"
         raise InputError("--baseline", nothing, "--decide METRIC, which the scores have")
@@ -208,7 +216,9 @@ def found_in(scored: Scored, question: Question, *, everything: bool = True, pai
     names = [metric.name for metric in scored.metrics]
     headlines = headlines_of(names, balance)
     wanted = {*(names if everything else headlines), *deciding, MOVES}
+    watched = {*headlines, *deciding, *(RECORDS if question.baseline else ())}
     read = [name for name in names if name in wanted]
+    beside = [name for name in names if name in watched and name not in wanted]
     common = completed_by_all(scored)
     figures: dict[tuple[str, str], Figures] = {}
     wins: dict[tuple[str, str, str], tuple[int, int, int]] = {}
@@ -221,10 +231,11 @@ def found_in(scored: Scored, question: Question, *, everything: bool = True, pai
         figures |= figures_of(scored, metric, grid, rows, subjects, today)
         if pairs:
             wins |= wins_of(scored, metric, grid)
-        if metric in headlines or metric in deciding:
+        if metric in watched:
             grids[metric] = grid
         for _, inside, of_part in parts if metric in (MOVES, balance, *deciding) else ():
             of_part |= figures_of(scored, metric, grid, rows & inside, subjects, today)
+    grids |= {metric: scored.figures(metric) for metric in beside}
     described = {metric.name: metric for metric in scored.metrics}
     specs = default_registry().metrics()
     return Findings(
@@ -242,6 +253,7 @@ def found_in(scored: Scored, question: Question, *, everything: bool = True, pai
             *_uneven(scored, subjects),
             *_repaired(scored),
             *about_starts(scored, question.baseline),
+            *_idle(scored, subjects, question.baseline),
             *unweighted,
         ],
         wins=wins,
@@ -424,6 +436,26 @@ def _uneven(scored: Scored, subjects: Subjects) -> list[str]:
     return [f"{of} are missing under some keys, such as hours ({_examples(subjects.names, fewer)})"]
 
 
+def _idle(scored: Scored, subjects: Subjects, baseline: str) -> list[str]:
+    """Return a sentence about groups that may have members without partitions, which owners do not show.
+
+    Under ``range`` a group has as many members with partitions as its largest topic has partitions, at most.
+    """
+    if baseline.partition("+")[0] != "range" or not {LARGEST, MEMBERS} <= {*scored.others}:
+        return []
+    columns = zip(scored.values(LARGEST), scored.values(MEMBERS), strict=True)
+    full = np.array([bool(largest) and largest == members for largest, members in columns])
+    found = np.flatnonzero(np.bincount(subjects.numbers, full, len(subjects.names)) > 0)
+    if not len(found):
+        return []
+    which = f"{len(found):,} of {subjects.counted} ({_examples(subjects.names, found)})"
+    return [
+        f"{which} {agreeing('has', len(found))} as many members as the largest topic has partitions: further"
+        " members own nothing under range, and a table of owners does not have them (a row without topic and"
+        " partition adds one)"
+    ]
+
+
 def _events(scored: Scored) -> tuple[int, int] | None:
     """Return the fewest and the most events of a scenario, if the scores have them."""
     values = scored.values(EVENTS) if EVENTS in scored.others else []
@@ -454,11 +486,26 @@ def _advice(
     higher = {metric: higher_is_better(metric) for metric in grids}
     has_counts = any(metric.name == BY_COUNT for metric in scored.metrics)
     counts = scored.figures(BY_COUNT) if BY_RATE in deciding and has_counts else None
+    has_load = not question.deciding and any(metric.name == UTILIZATION for metric in scored.metrics)
+    load = scored.figures(UTILIZATION) if has_load else None
 
     def made(rows: npt.NDArray[np.bool_]) -> Advice:
-        inside = {metric: np.where(rows[:, None], grid, np.nan) for metric, grid in grids.items()}
-        counted = None if counts is None else np.where(rows[:, None], counts, np.nan)
-        return advise(scored, question.baseline, subjects, inside, deciding, higher, counted, question.rate)
+        def of(grid: Figures2D) -> Figures2D:
+            return np.where(rows[:, None], grid, np.nan)
+
+        inside = {metric: of(grid) for metric, grid in grids.items()}
+        return advise(
+            scored,
+            question.baseline,
+            subjects,
+            inside,
+            deciding,
+            higher,
+            None if counts is None else of(counts),
+            question.rate,
+            question.margin,
+            None if load is None else of(load),
+        )
 
     advice = made(np.ones(len(scored.scenarios), dtype=np.bool_))
     if question.per_day:

@@ -38,6 +38,9 @@ KINDS = {
 DIFFERING = "differing"
 """The column with the names of kept columns that differ in a group, and are null for this reason."""
 
+LARGEST = "largest_topic"
+"""The column with the partitions of the topic that has the most of them."""
+
 DRAW = "draw"
 """The key that tells the draws of a group apart."""
 
@@ -292,7 +295,7 @@ def _repairs() -> list["Column"]:
 
 
 def _topics(once: "DataFrame", by: Sequence[str], rates: bool, lags: bool) -> "DataFrame":
-    """Return the topics of each group as ``_topics``, and their partitions as ``_count``."""
+    """Return the topics of each group as ``_topics``, the number of partitions, and that of the largest."""
     from pyspark.sql import functions as sf
 
     rates_of = sf.map_from_entries(sf.collect_list(sf.struct("_partition", "_rate")))
@@ -305,7 +308,9 @@ def _topics(once: "DataFrame", by: Sequence[str], rates: bool, lags: bool) -> "D
     fields += [_per_partition("_lags", "bigint").alias("backlog")] if lags else []
     pairs = sf.array_sort(sf.collect_list(sf.struct("_topic", sf.struct(*fields).alias("_fields"))))
     return each.groupBy(*by).agg(
-        sf.map_from_entries(pairs).alias("_topics"), sf.sum("partitions").alias("_count")
+        sf.map_from_entries(pairs).alias("_topics"),
+        sf.sum("partitions").alias("_count"),
+        sf.max("partitions").alias("_largest"),
     )
 
 
@@ -393,6 +398,7 @@ def _columns(
         reduce(add, map(sf.col, KINDS)).alias(REPAIRS),
         sf.nullif(sf.concat_ws(", ", *counts), sf.lit("")).alias(REPAIRED_KINDS),
         sf.col(DIFFERING),
+        sf.coalesce("_largest", sf.lit(0)).cast("int").alias(LARGEST),
         *(sf.col(f"_key{number}").alias(_short(key)) for number, key in enumerate(keys)),
         *(sf.col(f"_several_{name}").cast("string").alias(name) for name in several),
         *([sf.col(DRAW)] if drawn else []),

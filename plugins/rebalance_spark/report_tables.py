@@ -17,7 +17,7 @@ from rebalance_lab.verdicts.tables import BEST, Cell, Table, as_text
 from rebalance_lab.verdicts.words import agreeing, listed_names
 from rebalance_spark.advising import ADDITIVE, BY_COUNT, BY_RATE, UNKNOWN, Advice, first_draws
 from rebalance_spark.choices import Fidelity, Status
-from rebalance_spark.findings import MOVES, Figures, Findings, higher_is_better
+from rebalance_spark.findings import MOVES, RECORDS, Figures, Findings, higher_is_better
 from rebalance_spark.gains import Change
 from rebalance_spark.groups import REPAIRS
 from rebalance_spark.paired import LEVEL, Difference
@@ -37,13 +37,19 @@ _EACH_ALONE = (
     f"Each decision rests on one scenario, and takes {FEWEST_PAIRS}: score more hours (--keys) or --draws, or"
     " decide --per COLUMN"
 )
-_FEW = "not have enough data for a switch yet: score more hours (--keys) or --draws"
+_FEW = "not have enough data for a switch yet"
 
 _AT_ONCE = (
-    "Members without process_rate, if there are any, handle records at once, so that rounds do not wait for"
-    " batches of records."
+    "Members without process_rate (--member process_rate=N) handle records at once, so that rounds do not"
+    " wait for batches of records."
 )
 
+
+_RESTARTS = (
+    "A switch takes two rolling restarts: with both assignors in the list of each member, and with the new"
+    " one alone. Java clients from 3.0 on with the default list need one for cooperative-sticky, without"
+    " range."
+)
 
 _WRITERS: Mapping[str, Callable[..., None]] = {".csv": csv.write_csv, ".parquet": parquet.write_table}
 """How a table is written to a file, by the ending of its name."""
@@ -84,18 +90,27 @@ def verdict(findings: Findings) -> list[str]:
         lines.append(f"leave {staying:,} of {total:,} {groups} as they are, with {advice.baseline}{of_these}")
     if few:
         alone = advice.subjects.are_scenarios
-        does = agreeing("does", few)
-        lines.append(_EACH_ALONE if alone else f"{few:,} of {total:,} {groups} {does} {_FEW}")
+        some = f"{few:,} of {total:,} {groups} {agreeing('does', few)} {_FEW}"
+        lines.append(_EACH_ALONE if alone else f"{some}: {_more(advice)}")
     return lines
+
+
+def _more(advice: Advice) -> str:
+    """Return what would be enough data for the groups that do not have it."""
+    open_ = advice.is_undecided
+    needed = int(np.median(np.maximum(advice.needed[open_], FEWEST_PAIRS)))
+    have = int(np.median(advice.scenarios[open_]))
+    each = "it has" if int(open_.sum()) == 1 else "each has"
+    draws = f"--draws {-(-needed // have)}" if have else "--draws N"
+    return f"about {needed:,} scenarios would be, and {each} {have:,}: score {draws}, or more hours (--keys)"
 
 
 def _per_day(findings: Findings, advice: Advice) -> list[str]:
     """Return what all switches together change in a day, if it is known how often scenarios happen."""
     if advice.per_day is None or not advice.switches or not advice.per_day_metrics:
         return []
-    changes = ", ".join(
-        _change(findings, metric, advice.change_per_day(metric)) for metric in advice.per_day_metrics
-    )
+    wanted = [m for m in advice.per_day_metrics if m in (*advice.metrics, *RECORDS)]
+    changes = ", ".join(_change(findings, metric, advice.change_per_day(metric)) for metric in wanted)
     unknown = int(np.isnan(advice.per_day[advice.is_switching]).sum())
     without = f", without {unknown:,} of which it is not known how often" if unknown else ""
     return [f"all switches together, in a day: {changes}{without}"]
@@ -121,8 +136,8 @@ def notes(findings: Findings) -> list[str]:
     if advice.switches:
         one = advice.subjects.singular
         found.append(
-            f"Changes are of the median {one} that switches, with intervals of 95 %. The mean difference"
-            f" of a {one} is drawn towards those of the others, as far as chance would explain it."
+            f"Changes are of a scenario, for the median {one} that switches, with intervals of 95 %. The mean"
+            f" difference of a {one} is drawn towards those of the others, as far as chance would explain it."
         )
     found += _overloaded(findings, advice)
     found += _held_back(advice)
@@ -135,14 +150,17 @@ def notes(findings: Findings) -> list[str]:
         )
     if not np.isnan(advice.agree).all():
         share = f"{100 * np.nanmean(advice.agree):.0f} %"
-        alone = f"the strategy of its {advice.subjects.singular} in {share} of them, in the mean"
-        found.append(f"The figures of each scenario alone give {alone}.")
+        one = advice.subjects.singular
+        found.append(
+            f"The advice of a {one} rests on all of its scenarios: in {share} of them, in the mean, the"
+            " figures of that scenario alone give the same."
+        )
     if Fidelity.PLAN in findings.fidelities:
         found.append(_NO_STOPS)
     if Fidelity.PROTOCOL in findings.fidelities:
         found.append(f"{_events(findings.events)}{_AT_ONCE}")
     takes = what_it_takes({name: parted(name)[0] for name, _ in advice.switches}, default_registry())
-    return [*found, *filter(None, [takes])]
+    return [*found, *([_RESTARTS] if advice.switches else []), *filter(None, [takes])]
 
 
 def _overloaded(findings: Findings, advice: Advice) -> list[str]:
@@ -155,10 +173,30 @@ def _overloaded(findings: Findings, advice: Advice) -> list[str]:
         [f"{findings.overloaded[name] or 'none'} under {name}" for name in others], len(others)
     )
     more = f", {listed}" if others else ""
-    return [
+    found = [
         f"The busiest member has more than it can handle in {today:,} of {findings.common:,} scenarios under"
         f" {advice.baseline}{more}."
     ]
+    if advice.overloaded is None:
+        return found
+    now, then = advice.overloaded
+    for rows, text in (
+        (now > 0, "{are} overloaded in some of their scenarios with {today}: {names}"),
+        (
+            (then > 0) & (then >= now) & ~advice.is_switching,
+            "No strategy that was scored is known to relieve {names}: that takes more members, faster"
+            " processing, or other keys",
+        ),
+    ):
+        names = [n for n, row in zip(advice.subjects.names, rows, strict=True) if row]
+        if names and not advice.subjects.are_scenarios:
+            are = f"{len(names):,} of {len(rows):,} {advice.subjects.plural} are"
+            listed = listed_names(names, _MOST_NAMED)
+            found.append(f"{text.format(are=are, today=advice.baseline, names=listed)} (--advice FILE).")
+    return found
+
+
+_MOST_NAMED = 8
 
 
 _MOST_HELD = 3
@@ -170,14 +208,15 @@ def _held_back(advice: Advice) -> list[str]:
     for held in advice.held[:_MOST_HELD]:
         noun = advice.subjects.singular if held.subjects == 1 else advice.subjects.plural
         stays = agreeing("stays", held.subjects)
-        better, worse = (
-            listed_names([f"{_with_sign(change)} {metric}" for metric, change in each.items()])
-            for each in (held.better, held.perhaps_worse)
-        )
+        better = [f"{_with_sign(change)} {metric}" for metric, change in held.better.items()]
+        worse = [
+            f"{_with_sign(change)} {metric}, worse in {100 * held.worse_in[metric]:.0f} %"
+            for metric, change in held.perhaps_worse.items()
+        ]
         found.append(
-            f"{held.subjects:,} {noun} {stays} though {held.strategy} is known to be better ({better}): it is"
-            f" not known to be as good in the rest ({worse})."
-            f" --decide {','.join(held.better)} decides without."
+            f"{held.subjects:,} {noun} {stays} though {held.strategy} is known to be better"
+            f" ({listed_names(better)}): it may be worse by more than {100 * advice.margin:g} % in the rest"
+            f" ({listed_names(worse)} of the scenarios). --decide {','.join(held.better)} decides without."
         )
     return found
 
@@ -191,15 +230,24 @@ def _events(events: tuple[int, int] | None) -> str:
 
 def _price(findings: Findings, advice: Advice, strategy: str) -> str:
     """Return the mean changes where the strategy is advised: of deciding metrics, then of worse headlines."""
-    texts, worse = (
-        ", ".join(
-            _change(findings, metric, change)
-            for metric in metrics
-            if not np.isnan((change := advice.change(strategy, metric)).value)
-        )
-        for metrics in (advice.decisive, advice.worse.get(strategy, ()))
+    rows = advice.chosen == advice.strategies.index(strategy)
+    parts, alike = [], []
+    if advice.overloaded is not None and (before := int(advice.overloaded[0][rows].sum())):
+        parts.append(f"overloaded in {int(advice.overloaded[1][rows].sum()):,} scenarios, now {before:,}")
+    for metric in advice.decisive:
+        change = advice.change(strategy, metric)
+        if np.isnan(change.value):
+            continue
+        if change.low <= 0 <= change.high and len(advice.decisive) > 1:
+            alike.append(metric)
+        else:
+            parts.append(_change(findings, metric, change))
+    if alike:
+        parts.append(f"no clear change of {listed_names(alike)}")
+    worse = ", ".join(
+        _change(findings, m, advice.change(strategy, m)) for m in advice.worse.get(strategy, ())
     )
-    return texts + (f"; but {worse}" if worse else "")
+    return ", ".join(parts) + (f"; but {worse}" if worse else "")
 
 
 def _change(findings: Findings, metric: str, change: Change) -> str:
@@ -403,10 +451,7 @@ def advice_table(scored: Scored, advice: Advice) -> pa.Table:
         "today": [advice.baseline] * len(subjects.names),
         "strategy": names[advice.chosen].tolist(),
         "reason": advice.reasons,
-        "runner_up": [
-            scored.strategies[second] if switches else None
-            for second, switches in zip(advice.second.tolist(), advice.is_switching.tolist(), strict=True)
-        ],
+        "runner_up": [scored.strategies[second] for second in advice.second.tolist()],
         "p": pa.array(advice.chances, from_pandas=True),
         **({"holds": list(advice.holds)} if advice.holds else {}),
     }
@@ -414,6 +459,11 @@ def advice_table(scored: Scored, advice: Advice) -> pa.Table:
         ends = {"low": change.low, "high": change.high} if metric in advice.decisive else {}
         for name, values in {"change": change.means, **ends}.items():
             columns[f"{metric}_{name}"] = pa.array(values, from_pandas=True)
+    for metric, values in advice.second_changes.items():
+        if metric in advice.decisive:
+            columns[f"runner_up_{metric}_change"] = pa.array(values, from_pandas=True)
+    if advice.overloaded is not None:
+        columns["overloaded_scenarios"], columns["overloaded_then"] = advice.overloaded
     first = advice.changes[advice.metrics[0]].means
     if advice.per_day is not None:
         columns["times_per_day"] = pa.array(advice.per_day, from_pandas=True)

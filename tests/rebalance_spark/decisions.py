@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rebalance_lab.verdicts.rule import TIE, differences
+from rebalance_lab.verdicts.rule import differences
 from rebalance_spark.advising import advise
+from rebalance_spark.choices import MARGIN
 from rebalance_spark.gains import HALF_WIDTH, gains
 from rebalance_spark.parts import GROUP, Subjects
 
@@ -81,7 +82,7 @@ def looked_at(seed, hours, effects, noise, spread=0.0):
     width = HALF_WIDTH * np.sqrt(deviations**2 + errors.var(axis=1, ddof=1) / hours)
     return Looked(
         len(rows) / GROUPS,
-        float((differences(factors, np.ones_like(factors)) > TIE).any(axis=1).mean()),
+        float((differences(factors, np.ones_like(factors)) > MARGIN / 100).any(axis=1).mean()),
         float((np.abs(promised - (ratios - 1)) <= width).mean()),
         float(promised.mean()),
         float((ratios - 1).mean()),

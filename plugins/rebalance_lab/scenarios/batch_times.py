@@ -35,7 +35,10 @@ def with_rates(entry: Any, config: Mapping[str, Any], where: str) -> Any:
         raise InputError(inside(where, BATCH), "0ms", "more than 0ms, or no batch: records take no time then")
     for field in (RATE,) if low == high else (RATE, DEVIATION):
         if entry.get(field) is not None:
-            expected = f"one of the two: {field} follows from batch"
+            expected = (
+                f"one of the two: {field} follows from batch, the time of max.poll.records records; of"
+                f" smaller polls, {OVERHEAD} is what each takes besides its records"
+            )
             raise InputError(where.removesuffix(": "), f"{BATCH} and {field}", expected)
     mean_ms, records = (low + high) / 2, _most_records(entry.get("config"), config)
     rates: dict[str, Any] = {RATE: records * 1_000 / mean_ms}

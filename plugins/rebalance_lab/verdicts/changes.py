@@ -22,8 +22,8 @@ from coordinator_core.reading.settings import configured
 from coordinator_core.registry.hookspecs import DEFAULT_PROTOCOL, Strategy
 from coordinator_core.registry.registry import Registry
 from rebalance_lab.scenarios.families import family_for, reads
-from rebalance_lab.scenarios.member_events import Crash, Freeze, Leave
-from rebalance_lab.scenarios.scenario import Scenario, ScenarioEvent
+from rebalance_lab.scenarios.member_events import Crash, Freeze, Join, Leave
+from rebalance_lab.scenarios.scenario import Member, Scenario, ScenarioEvent
 from rebalance_lab.scenarios.settings import parse_config
 from rebalance_lab.simulation.process.clients import CLIENTS
 from rebalance_lab.traces.causes import AWAY, DETECTION, UNASSIGNED
@@ -66,6 +66,7 @@ class Kind(Enum):
     STATIC = "static members"
     COOPERATIVE = "a cooperative assignor"
     STICKY = "a sticky assignor"
+    EVEN = "an assignor that mixes topics"
     WEIGHTS = "an assignor that knows weights"
     SHORT_SESSION = "a shorter session"
     LONG_SESSION = "a longer session"
@@ -159,12 +160,32 @@ class Change:
         return labelled(self.strategy, self.texts)
 
     def of(self, scenario: Scenario, registry: Registry) -> Scenario:
-        """Return a scenario with the settings.
+        """Return a scenario with the settings, also of members that have others of their own.
 
         Raises:
             InputError: if a setting is out of its range, or contradicts another one.
         """
-        return replace(scenario, config=parse_config({**scenario.config, **self.settings}, "", registry))
+        events = [
+            replace(event, arguments=replace(event.arguments, members=self._members(event.arguments.members)))
+            if isinstance(event.arguments, Join)
+            else event
+            for event in scenario.events
+        ]
+        return replace(
+            scenario,
+            config=parse_config({**scenario.config, **self.settings}, "", registry),
+            members=self._members(scenario.members),
+            events=type(scenario.events)(events),
+        )
+
+    def _members(self, members: Sequence[Member]) -> tuple[Member, ...]:
+        """Return members of which none has another value of one of the settings."""
+        return tuple(
+            replace(member, overrides=replace(own, config={**own.config, **changed}))
+            if (changed := {n: v for n, v in self.settings.items() if n in (own := member.overrides).config})
+            else member
+            for member in members
+        )
 
 
 class Absence(NamedTuple):
@@ -178,7 +199,8 @@ class Absence(NamedTuple):
 class Facts:
     """The facts of a run on which the choice of changes depends.
 
-    - ``settings``: the durations of `SHORTER` that the strategy reads; ``poll_records``: max.poll.records.
+    - ``settings``: the durations of `SHORTER` that the strategy reads; ``poll_records``: the
+      greatest max.poll.records of the members.
     - ``session``, ``session_ms``: the setting that is the session timeout of members, and its value.
     - ``absences``: the members that ended and came back, the longest absence first.
     - ``expired``: the number of members that the group removed because their sessions expired.
@@ -249,7 +271,7 @@ def facts_of(scenario: Scenario, history: History) -> Facts:
         session,
         durations[session],
         durations,
-        config.max_poll_records,
+        max([_poll_records(member, config) for member in scenario.members], default=config.max_poll_records),
         absences,
         expired,
         silent or bool(expired),
@@ -258,6 +280,10 @@ def facts_of(scenario: Scenario, history: History) -> Facts:
         rejoins or bool(absences),
         needs(scenario, history.trace, kind, has_session=SESSION in of_consumers),
     )
+
+
+def _poll_records(member: Member, config: ClientConfig) -> int:
+    return int(member.overrides.config.get(RECORDS, config.max_poll_records))
 
 
 def _durations(config: msgspec.Struct) -> dict[str, int]:
@@ -350,6 +376,8 @@ def _assignors(now: Strategy, facts: Facts) -> Iterator[Change]:
     weighted = ["optimal"] if is_small else ["lag-aware"]
     if is_avoidable := _is_overload_avoidable(facts.history):
         weighted = list(dict.fromkeys([*weighted, "lag-aware"]))
+        if now.assignor != "roundrobin":  # which Kafka's own clients have, unlike the others
+            yield Change(_with_assignor("roundrobin", now), frozenset({Kind.EVEN}))
     if is_avoidable or weighted_optimality_gap(facts.history) > UNEVEN:
         for assignor in weighted:
             if now.assignor != assignor:

@@ -63,6 +63,12 @@ def capacity_lost(history: History) -> float:
     return stops.stopped_ms / stops.partition_ms if stops.partition_ms else nan
 
 
+@metric("stops", "records")
+def delayed_records(history: History) -> float:
+    """The records that were produced while their partition was stopped. Unknown without records."""
+    return history.stops.stopped_records if history.stops.records > 0 else nan
+
+
 @metric("stops", "partition seconds")
 def unowned_partition_seconds(history: History) -> float:
     """The time in which no member of the group had a claim to a partition, summed over partitions."""

@@ -14,7 +14,7 @@ from rebalance_lab.cli.files import check_path, is_written_through, write_whole
 from rebalance_lab.cli.options import strategy_option
 from rebalance_lab.cli.output import print_document, stdout
 from rebalance_lab.verdicts.tables import csv_text, text_tables
-from rebalance_spark.choices import CHANCE, Statistic
+from rebalance_spark.choices import CHANCE, MARGIN, Statistic
 from rebalance_spark.commands.options import Conf, Master, check_one_of, names_in, pairs, session_of_a_command
 
 if TYPE_CHECKING:
@@ -54,8 +54,8 @@ def report(
         typer.Option(
             metavar="METRIC",
             help="With --baseline: metrics that decide whether a group switches, the most important one"
-            " first (rounds,max_lag; also repeatable). The default is stopped_partition_seconds, if it is"
-            " measured, moved_partitions and the metric of --balance.",
+            " first (rounds,max_lag; also repeatable). The default is stopped_partition_seconds, or"
+            " moved_partitions where it is not measured, and the metric of --balance.",
         ),
     ] = None,
     rate: Annotated[
@@ -68,6 +68,15 @@ def report(
             help="With --baseline: the greatest expected share of the switches that are due to chance.",
         ),
     ] = CHANCE,
+    margin: Annotated[
+        float,
+        typer.Option(
+            metavar="PERCENT",
+            min=1.0,
+            max=100.0,
+            help="With --baseline: by how much a strategy may be worse in the rest of what decides.",
+        ),
+    ] = MARGIN,
     across: Annotated[
         str,
         typer.Option(
@@ -151,7 +160,7 @@ def report(
     source = _workload(scored, workload, master, settings) if workload else None
     parts = (by, _column(scored, by, source)) if by else None
     deciding = [name for text in decide or () for name in names_in(text)]
-    question = Question(balance, baseline, deciding, per, parts, rate / 100, across, per_day)
+    question = Question(balance, baseline, deciding, per, parts, rate / 100, margin / 100, across, per_day)
     is_page = html is not None or output == "html"
     findings = found_in(scored, question, everything=is_page or everything or output == "csv", pairs=is_page)
     if advice is not None and findings.advice is not None:
@@ -198,13 +207,18 @@ def _workload(scored: "Scored", path: str, master: str | None, conf: dict[str, s
 
 
 def _column(scored: "Scored", name: str, workload: "Workload | None") -> Sequence[Any]:
-    """Return a column of the scores, or of the workload, for each scenario.
+    """Return a column of the scores, or of the workload, or the group of each scenario.
 
     Raises:
         InputError: if neither has the column.
     """
+    from rebalance_spark.parts import GROUP, subjects_of
+
     if name in scored.others:
         return scored.values(name)
+    if name == GROUP:
+        subjects = subjects_of(scored, GROUP)
+        return [subjects.names[number] for number in subjects.numbers.tolist()]
     found, names = ({}, []) if workload is None else workload.column(name)
     if name not in names:
         known = list(dict.fromkeys([*scored.others, *names]))

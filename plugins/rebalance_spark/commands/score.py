@@ -81,7 +81,7 @@ def score(
         str,
         typer.Option(
             metavar="INPUT",
-            help="The members of groups, in Parquet with group, member, topic and partition. The input has"
+            help="The members of groups: Parquet or CSV with group, member, topic, partition. The input has"
             " the rates then: topic, partition and rate, and lag if it is known.",
         ),
     ] = "",

@@ -245,3 +245,25 @@ def test_a_delay_of_the_settings_counts():
     scenario = load_scenario_text(GROUP, "scenario")
     change = Change("cooperative-sticky+delay")
     assert delay_ms(change, scenario, default_registry()) == 300_000
+
+
+def test_smaller_batches_are_tried_with_members_that_have_a_setting_of_their_own():
+    own = ", batch_overhead: 300ms, config: {max.poll.records: 1000}}"
+    text = GROUP.replace("process_rate: 100}", f"process_rate: 100{own}")
+    joins = f"events: [{{at: 60s, join: {{id: d, topics: [t], process_rate: 100{own}}}]\n"
+    scenario = load_scenario_text(text + joins, "s")
+    registry = default_registry()
+    facts = facts_of(scenario, History(simulate(scenario, "range", registry)))
+    assert facts.poll_records == 1_000
+    (fewer,) = [c for c in changes(scenario, "range", facts, registry) if c.kinds == {Kind.RECORDS}]
+    assert fewer.settings == {"max.poll.records": 100}
+    changed = fewer.of(scenario, registry)
+    everybody = [*changed.members, *changed.events[0].arguments.members]
+    assert [member.overrides.config["max.poll.records"] for member in everybody] == [100] * 4
+    assert scenario.members[0].overrides.config["max.poll.records"] == 1_000
+
+
+def test_members_without_a_setting_of_their_own_stay_as_they_are():
+    scenario = load_scenario_text(GROUP, "s")
+    changed = Change("range", settings={"max.poll.records": 7}).of(scenario, default_registry())
+    assert (changed.members, changed.config["max.poll.records"]) == (scenario.members, 7)

@@ -1,0 +1,131 @@
+"""Tests that one strategy is better for a group than today's, and as good in the rest.
+
+A group stands for any subject of a decision. The pairs of the one rule of better (`verdicts.rule`) are its
+scenarios.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from rebalance_lab.verdicts.rule import FEWEST_PAIRS, TIE, chances, differences
+from rebalance_spark.gains import Floats, Numbers
+from rebalance_spark.stored import Figures2D
+
+Pairs: TypeAlias = tuple[Floats, Floats, Numbers, int]
+"""The figures of two strategies, the number of the subject of each pair, and the number of subjects."""
+
+
+class Dominance(NamedTuple):
+    """The test that one strategy dominates another, for each of S subjects and in M metrics.
+
+    ``chances``: the p (S). ``share``: of the ranks that speak for it, where they do least (S).
+    ``better`` and ``as_good``: the p in each metric by itself (M x S).
+    """
+
+    chances: Floats
+    share: Floats
+    better: Floats
+    as_good: Floats
+
+
+def dominance(pairs: Sequence[Pairs], margin: float = TIE) -> Dominance:
+    """Test that one strategy dominates another: better in at least one metric, and not worse in the others.
+
+    ``pairs`` has the arguments of `rule.chances` for each metric. Better is by more than `TIE`, and worse by
+    more than the margin.
+
+    Being as good in all is tested metric by metric at the same level (an intersection-union test). The p of
+    being better is that of the metric that shows it most, times the number of metrics in which pairs of the
+    subject differ (Bonferroni): the test is of the signs of differences, given their sizes. Where the means
+    say otherwise, as with few great losses among many small gains, the p is 1.
+    """
+    better, shares = zip(*(chances(*each, -TIE) for each in pairs), strict=True)
+    as_good, good_shares = zip(*(chances(*each, margin) for each in pairs), strict=True)
+    apart = np.array([_apart(*each) for each in pairs])
+    differing = sum(_differs(*each) for each in pairs)
+    p_better = np.where(apart < 0, better, 1.0)
+    p_as_good = np.where(apart <= margin, as_good, 1.0)
+    found = np.maximum(np.maximum(differing, 1) * p_better.min(axis=0), p_as_good.max(axis=0))
+    share = np.minimum(np.max(shares, axis=0), np.min(good_shares, axis=0))
+    return Dominance(np.minimum(found, 1.0), share, p_better, p_as_good)
+
+
+class Tests(NamedTuple):
+    """The p of each switch (subjects x strategies), NaN if it is not tested, and the scenarios it needs.
+
+    ``better`` and ``as_good`` have those of each metric by itself (metrics x subjects x strategies).
+    """
+
+    chances: npt.NDArray[np.float64]
+    needed: npt.NDArray[np.int64]
+    better: npt.NDArray[np.float64]
+    as_good: npt.NDArray[np.float64]
+
+
+NEVER = 1_000_000
+"""Scenarios that nobody has."""
+
+
+def relieved(tests: Tests, overload: Figures2D, today: int, numbers: Numbers, size: int) -> Tests:
+    """Return the tests with those of subjects in which the busiest member has more than it can handle.
+
+    A strategy is better for these if that is less, whatever it costs, or if it dominates today's and that is
+    as good. The p is the lesser of the two, twice. The scenarios count in which there is overload under one
+    of the two strategies.
+    """
+    found = tests.chances.copy()
+    for number in (n for n in range(found.shape[1]) if n != today):
+        one, now = (
+            np.where((overload[:, [number, today]] > 0).any(axis=1), overload[:, n], np.nan)
+            for n in (number, today)
+        )
+        counts = np.bincount(numbers, ~np.isnan(one - now), size)
+        less, as_good = (chances(one, now, numbers, size, margin)[0] for margin in (-TIE, TIE))
+        less = np.where(_apart(one, now, numbers, size) < 0, less, 1.0)
+        either = np.minimum(2 * np.fmin(less, np.fmax(found[:, number], as_good)), 1.0)
+        found[:, number] = np.where(counts >= FEWEST_PAIRS, either, found[:, number])
+    return tests._replace(chances=found)
+
+
+def tested(
+    costs: Sequence[Figures2D], today: int, numbers: npt.NDArray[np.int64], size: int, margin: float
+) -> Tests:
+    """Test for each subject and strategy that it dominates today's."""
+    shape = (size, costs[0].shape[1])
+    found, needed = np.full(shape, np.nan), np.zeros(shape, dtype=np.int64)
+    better, as_good = np.full((2, len(costs), *shape), np.nan)
+    for number in (n for n in range(shape[1]) if n != today):
+        pairs = [(cost[:, number], cost[:, today], numbers, size) for cost in costs]
+        found_of = dominance(pairs, margin)
+        found[:, number] = found_of.chances
+        better[:, :, number], as_good[:, :, number] = found_of.better, found_of.as_good
+        excess = np.maximum(2 * np.nan_to_num(found_of.share) - 1, 0.0)
+        counts = np.bincount(numbers, ~np.isnan(pairs[0][0] - pairs[0][1]), size)
+        about = np.maximum(np.ceil(_FAR / np.maximum(excess, _LEAST) ** 2), counts + FEWEST_PAIRS)
+        needed[:, number] = np.where((counts >= FEWEST_PAIRS) & (excess >= _LEAST), about, 0)
+        for each in (found, *better, *as_good):
+            each[counts < FEWEST_PAIRS, number] = np.nan
+    return Tests(found, needed, better, as_good)
+
+
+_LEAST = 0.3
+"""A sign of a switch: by how much the ranks that speak for it exceed the others, as a share of all."""
+
+_FAR = 3.0**2 * 4 / 3
+"""Three standard deviations of this share, squared, for one scenario: about what stays certain among many."""
+
+
+def _apart(one: Floats, other: Floats, subjects: Numbers, count: int) -> Floats:
+    """Return the difference of the means of each subject, as a share of the greater one."""
+    known = ~np.isnan(one - other)
+    first, second = (np.bincount(subjects[known], v[known], count).astype(np.float64) for v in (one, other))
+    return differences(first, second)
+
+
+def _differs(one: Floats, other: Floats, subjects: Numbers, count: int) -> Numbers:
+    """Return for each subject 1 if any of its pairs differ by more than the margin, else 0."""
+    apart = np.abs(differences(one, other)) > TIE
+    return np.asarray(np.bincount(subjects, apart, count) > 0, dtype=np.int64)
