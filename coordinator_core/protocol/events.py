@@ -89,10 +89,11 @@ class MemberStopped(_Event, frozen=True):
     how: str
 
 
-class MemberPaused(_Event, frozen=True):
-    """A consumer process has stopped to poll and to handle records."""
+class MemberPaused(_Event, frozen=True, omit_defaults=True):
+    """A consumer process has stopped to poll: it stands still, or handles one long batch (``in_batch``)."""
 
     client: str
+    in_batch: bool = False
 
 
 class MemberResumed(_Event, frozen=True):

@@ -302,7 +302,12 @@ def _event(diagnosis: Diagnosis, trigger: Trigger, at_ms: int, started: set[str]
             interval_ms = (member.setting_ms("max.poll.interval.ms") if member else None) or 300_000
             back = member.between(trigger.at_ms, diagnosis.group.until_ms, Kind.JOINING) if member else []
             late_ms = back[0].at_ms - trigger.at_ms if back else 1_000
-            yield {"at": max(0, at_ms - interval_ms), "pause": name, "for": interval_ms + late_ms}
+            yield {
+                "at": max(0, at_ms - interval_ms),
+                "pause": name,
+                "for": interval_ms + late_ms,
+                "in_batch": True,
+            }
         elif trigger.cause is Cause.STOOD_STILL:
             since_ms = _stopped_ms(diagnosis, name, trigger)
             awake = (

@@ -82,7 +82,7 @@ const STANDING = {
   heading: "Partitions that are not worked on", name: "partitions that are not worked on", unit: "partitions", height: 34,
   text: (count) => COUNT.format(count),
   most: (traces) => traces.reduce((most, trace) => largest(trace.standing, most), 1),
-  step: (most) => Math.max(1, roundStep(most, 2)), at: (trace, at) => valueAt(trace.standing, at) ?? 0, path: steps,
+  step: (most) => Math.max(1, roundStep(most, 3)), at: (trace, at) => valueAt(trace.standing, at) ?? 0, path: steps,
 };
 
 class Plot {

@@ -98,7 +98,9 @@ def _apply(
 
 
 def _apply_to(process: _Process, event: Any) -> None:
-    if isinstance(event, ev.MemberPaused | ev.MemberCutOff):
+    if isinstance(event, ev.MemberPaused) and event.in_batch:
+        process.away.discard("paused")
+    elif isinstance(event, ev.MemberPaused | ev.MemberCutOff):
         process.away.add("paused" if isinstance(event, ev.MemberPaused) else "cut")
     elif isinstance(event, ev.MemberResumed | ev.MemberReconnected):
         process.away.discard("paused" if isinstance(event, ev.MemberResumed) else "cut")

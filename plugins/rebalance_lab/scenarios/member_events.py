@@ -158,13 +158,27 @@ class ForAWhile(OfNames):
     for_ms: int
 
 
+class Pausing(Lasting, frozen=True):
+    """How long a pause lasts, and what the application does meanwhile."""
+
+    in_batch: Annotated[
+        bool, about("Whether it handles one long batch meanwhile.", expected="true or false")
+    ] = False
+
+
+@dataclass(frozen=True, slots=True)
 class Pause(ForAWhile):
-    """The application of members stands still for a while. Their heartbeats continue in the background."""
+    """The application of members does not poll for a while. Their heartbeats continue in the background.
+
+    It stands still, or handles one long batch (``in_batch``).
+    """
 
     kind = "pause"
+    beside = Pausing
+    in_batch: bool = False
 
     def apply_to(self, stage: Stage, name: str) -> None:
-        stage.pause(name, self.for_ms)
+        stage.pause(name, self.for_ms, in_batch=self.in_batch)
 
 
 class Freeze(ForAWhile):

@@ -29,8 +29,11 @@ class Stage:
     def restart(self, name: str) -> None:
         """Start a consumer process again. A running process is closed first."""
 
-    def pause(self, name: str, for_ms: int) -> None:
-        """Stop the application of a consumer for a while. Its heartbeats continue."""
+    def pause(self, name: str, for_ms: int, *, in_batch: bool = False) -> None:
+        """Let the application of a consumer not poll for a while. Its heartbeats continue.
+
+        It stands still, or handles one long batch (``in_batch``).
+        """
 
     def freeze(self, name: str, for_ms: int) -> None:
         """Stop a consumer process for a while, with its heartbeats. Responses wait in its sockets."""

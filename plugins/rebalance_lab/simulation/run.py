@@ -419,16 +419,16 @@ class Run(Simulation[Process]):
         where = f"scenario {self.scenario.name!r}: members"
         raise InputError(where, "members with owned without a common assignor", "one that all of them have")
 
-    def pause(self, name: str, for_ms: int) -> None:
-        """Let a process stand still. Of pauses that overlap, the last one counts."""
+    def pause(self, name: str, for_ms: int, *, in_batch: bool = False) -> None:
+        """Let a process stand still, or handle a long batch. Of pauses that overlap, the last one counts."""
         consumer = self._running(name)
         if consumer is None:
             return
         until_ms = self.clock.now_ms + for_ms
         consumer.paused_until_ms = max(consumer.paused_until_ms, until_ms)
         if not consumer.paused:
-            self.emit(ev.MemberPaused(client=consumer.member.id))
-            consumer.pause()
+            self.emit(ev.MemberPaused(client=consumer.member.id, in_batch=in_batch))
+            consumer.pause(in_batch=in_batch)
         self.clock.at(until_ms, lambda: self._resume(consumer))
 
     def freeze(self, name: str, for_ms: int) -> None:

@@ -172,7 +172,7 @@ class Timeline:
             ev.ApplicationStarted: self._application_started,
             ev.MemberStopped: self._member_ended,
             ev.ConsumerFailed: self._member_ended,
-            ev.MemberPaused: lambda e: self._set(e.client, paused=True),
+            ev.MemberPaused: lambda e: self._set(e.client, paused=not e.in_batch),
             ev.MemberResumed: lambda e: self._set(e.client, paused=False),
             ev.MemberCutOff: lambda e: self._set(e.client, cut_off=True),
             ev.MemberReconnected: lambda e: self._set(e.client, cut_off=False),

@@ -7,6 +7,8 @@ from coordinator_core.registry.registry import default_registry
 from rebalance_lab.scenarios.scenario import parse_scenario
 from rebalance_lab.simulation.run import simulate
 from rebalance_lab.simulation.world.clock import VirtualClock
+from rebalance_lab.traces.history import History
+from rebalance_lab.verdicts.stops import stopped_partition_seconds
 
 
 def run(*events, strategy="range", **fields):
@@ -47,6 +49,29 @@ def test_a_pause_within_a_pause_does_not_end_it():
     trace = run({"at": "60s", "pause": "c-0", "for": "10s"}, {"at": "62s", "pause": "c-0", "for": "2s"})
     assert times(trace, ev.MemberPaused) == [60_000]
     assert times(trace, ev.MemberResumed) == [70_000]
+
+
+LONG_BATCH = {"at": "60s", "pause": "c-0", "for": "70s", "in_batch": True}
+
+
+@pytest.mark.parametrize("strategy", ["range", "range+server-side", "sticky+reconcile"])
+def test_a_long_batch_is_work_until_the_group_goes_on_without_the_member(strategy):
+    short = {"config": {"max.poll.interval.ms": "20s"}}
+    trace = run(LONG_BATCH, strategy=strategy, **short)
+    history = History(trace)
+    begun, left = times(trace, ev.MemberPaused, client="c-0")
+    assert begun == 60_000
+    assert left == times(trace, ev.ClientStateChanged, client="c-0", after="unjoined")[0] == 80_000
+    still = stopped_partition_seconds(
+        History(run({**LONG_BATCH, "in_batch": False}, strategy=strategy, **short))
+    )
+    assert still - stopped_partition_seconds(history) == pytest.approx(2 * 20, abs=0.1)
+
+
+def test_a_batch_within_the_poll_interval_stops_nothing():
+    trace = run({**LONG_BATCH, "for": "10s"})
+    assert times(trace, ev.MemberPaused) == [60_000]
+    assert stopped_partition_seconds(History(trace)) == 0
 
 
 def test_a_cut_within_a_cut_does_not_end_it():

@@ -167,11 +167,11 @@ def test_a_field_that_the_kind_does_not_have_is_refused(specs, kind):
     assert caught.value.found == "the unknown field 'forr'"
 
 
-@pytest.mark.parametrize("kind", ["pause", "freeze"])
-def test_a_field_that_is_close_to_the_one_meant_is_asked_for(specs, kind):
+@pytest.mark.parametrize(("kind", "known"), [("pause", "for and in_batch"), ("freeze", "for")])
+def test_a_field_that_is_close_to_the_one_meant_is_asked_for(specs, kind, known):
     with pytest.raises(InputError) as caught:
         specs[kind].parse("c-0", {"fro": "5s"}, AT)
-    assert caught.value.expected == "only for beside it (did you mean 'for'?)"
+    assert caught.value.expected == f"only {known} beside it (did you mean 'for'?)"
 
 
 def check(roster, event):
@@ -323,7 +323,11 @@ BACK = {"assignors": ("range",), "protocol": ""}
         ("leave", kinds.Leave(("c",)), [("changed", "leave", "c"), ("leave", "c")]),
         ("crash", kinds.Crash(("c",)), [("changed", "crash", "c"), ("crash", "c")]),
         ("restart", kinds.Restart(("c",)), [("changed", "restart", "c"), ("restart", "c")]),
-        ("pause", kinds.Pause(("c",), 5), [("changed", "pause", "c"), ("pause", "c", 5)]),
+        (
+            "pause",
+            kinds.Pause(("c",), 5),
+            [("changed", "pause", "c"), ("pause", "c", 5, {"in_batch": False})],
+        ),
         ("freeze", kinds.Freeze(("c",), 5), [("changed", "freeze", "c"), ("freeze", "c", 5)]),
         (
             "remove_member",

@@ -243,11 +243,11 @@ class PlannedRun(Simulation[PlannedConsumer], Generic[O_co]):
             if self._waiting:
                 self._rebalance()
 
-    def pause(self, name: str, for_ms: int) -> None:
-        """Let a consumer stand still. After max.poll.interval.ms it leaves until it continues."""
+    def pause(self, name: str, for_ms: int, *, in_batch: bool = False) -> None:
+        """Let a consumer not poll. After max.poll.interval.ms it leaves until it continues."""
         consumer = self._running(name)
         if consumer is not None:
-            self.emit(ev.MemberPaused(client=name))
+            self.emit(ev.MemberPaused(client=name, in_batch=in_batch))
             self._away(consumer, for_ms, consumer.config.max_poll_interval_ms)
 
     def freeze(self, name: str, for_ms: int) -> None:

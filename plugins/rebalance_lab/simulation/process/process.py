@@ -39,6 +39,9 @@ from rebalance_lab.simulation.world.kinds import is_success, kind_of
 from rebalance_lab.simulation.world.network import Connection
 from rebalance_lab.simulation.world.world import World
 
+_OUTSIDE = "unjoined"
+"""The state of a client without a group, in all protocols."""
+
 _CHANGES = frozenset((ev.Revoked, ev.Lost, ev.Assigned))
 """The events by which the partitions of a client change."""
 
@@ -111,7 +114,7 @@ class Process:
             load=world.load,
             emit=world.emit,
         )
-        self.paused = self.frozen = self.closing = self.ended = False
+        self.paused = self.frozen = self.closing = self.ended = self._in_batch = False
         self.paused_until_ms = self.frozen_until_ms = 0
         self._held: list[Callable[[], None]] = []
         self._unread: list[tuple[int, Response]] = []
@@ -189,11 +192,13 @@ class Process:
             self._after(self.client.subscribe(tuple(topics), now_ms=now_ms))
         self._next_poll.set(now_ms)
 
-    def pause(self) -> None:
-        """Stand still, without polls and work. The heartbeats of the client continue.
+    def pause(self, *, in_batch: bool = False) -> None:
+        """Stand still, without polls and work, or handle a long batch. The heartbeats of the client continue.
 
-        The client's timer of polls restarts, unless it waits for the poll that ends a batch.
+        The client's timer of polls restarts, unless it waits for the poll that ends a batch. A batch counts
+        as work until the group goes on without the member.
         """
+        self._in_batch = in_batch
         now_ms = self._clock.now_ms
         if self._application.next_poll_ms() <= now_ms:
             self._call_poll()
@@ -206,7 +211,7 @@ class Process:
 
     def resume(self) -> None:
         """Continue after a pause, or close if that was requested meanwhile."""
-        self.paused = False
+        self.paused = self._in_batch = False
         self._set_halted()
         self._next_poll.set(self._clock.now_ms)
         if self._close_when_resumed:
@@ -569,6 +574,9 @@ class Process:
                     self._application.gave_up(event)
                 self._world.ownership_changed()
             self._world.emit(event)
+            if self._in_batch and isinstance(event, ev.ClientStateChanged) and event.after == _OUTSIDE:
+                self._in_batch = False  # what it still handles belongs to others, who handle it again
+                self._world.emit(ev.MemberPaused(client=self.member.id))
             if isinstance(event, ev.ConsumerFailed):
                 self._application.release(list(self.worker.flows))
         return changes
