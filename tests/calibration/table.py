@@ -112,10 +112,14 @@ def markdown(table: Iterable[Row]) -> str:
     return "\n".join(lines)
 
 
+MOST = 1e9
+"""What is greater never happened, and is a great number in the data."""
+
+
 def _short(row: Row) -> str:
     """Return a figure of a cell, in bold if the real median is outside of the range."""
     digits = 0 if row.figure in NEAR else 1
-    real, predicted, low, high = (f"{value:.{digits}f}" for value in row[2:])
+    real, predicted, low, high = ("∞" if value > MOST else f"{value:.{digits}f}" for value in row[2:])
     shown = f"{real} / {predicted} ({low}-{high})"
     return shown if row.hit else f"**{shown}**"
 
