@@ -56,16 +56,19 @@ def sentences_over_time(entry: Round, follows: Round | None = None) -> list[tupl
 
 
 def _waits(entry: Round) -> str:
-    """Return for whom a round waits, and until when."""
+    """Return until when a round waits, and for whom last."""
     if not (entry.waited_for and entry.waited_ms):
         return ""
     until = clock(entry.began_ms + entry.waited_ms).strip()
-    return f"; it waits for {listed_names(list(entry.waited_for), _LISTED)} until {until}"
+    return f"; it waits until {until}, last for {listed_names(list(entry.waited_for), _LISTED)}"
 
 
 def _cause(entry: Round) -> str:
-    """Return the first cause without its reason."""
-    return entry.causes[0].partition(" (")[0] if entry.causes else "its members join"
+    """Return the first cause without its reason, and who joins besides."""
+    cause = entry.causes[0].partition(" (")[0] if entry.causes else "its members join"
+    others = [name for name in entry.joined if name not in cause.split()]
+    verb = "joins" if len(others) == 1 else "join"
+    return f"{cause}, and {listed_names(others, _LISTED)} {verb}" if entry.causes and others else cause
 
 
 def _same(members: Mapping[str, MemberRound], what: str, one: str, many: str) -> list[str]:

@@ -43,7 +43,7 @@ export function controls(clock, views, overview, acts) {
   const coloured = html("select", {
     "aria-label": "Lanes coloured by", onchange: () => acts.colour(/** @type {Lanes["colouring"]} */ (coloured.value)),
   });
-  for (const what of ["owner", "lag", "rate"]) coloured.append(html("option", { value: what }, `colours: ${what}`));
+  for (const what of ["owner", "lag", "rate"]) coloured.append(html("option", { value: what }, `colours: ${what === "owner" && !views.some(({ trace }) => trace.coloursAreMembers) ? "changes" : what}`));
   clock.listen((at) => {
     time.textContent = clockText(at);
     slider.setAttribute("aria-valuetext", [time.textContent, ...views.map((view) => view.round.heading.textContent)].join(", "));

@@ -59,7 +59,7 @@ function draw(model, element) {
       model.save_changes();
       address();
     },
-    alone: traces.length === 1,
+    views: traces.length,
   };
   const scenarios = [...new Set(traces.map((trace) => trace.scenario))];
   traces.forEach((trace, i) => {

@@ -2,33 +2,18 @@
 // dashes, as hues are those of members.
 
 import { adjust, html, refill, svg, titled, worded, write } from "./elements.js";
-import { COUNT, amount, clockText, counted, roundStep, short } from "./text.js";
+import { COUNT, amount, clockText, counted, roundStep } from "./text.js";
 import { countUntil, heightAt, largest, valueAt } from "./trace.js";
 
 const DASHES = ["", "7 3", "2 2", "9 3 2 3", "1 4", "5 2 1 2 1 2"];
 const TOP = 8;
-const LINE = 13; // pixels between two labels
-const LONGEST = 25; // letters of a strategy's name
+const LOWEST = 2; // pixels of what is not nothing
 const LEAST = 2; // pixels of a step
 const THIN = 1.6; // pixels of the last line
 const WIDER = 1.4; // of each line before it, at most
 const WIDEST = 3.6; // of the first line, more than of the last one
 const PALE = 0.4; // the opacity of the first line
 const SAMPLE = { width: 20, height: 8 }; // pixels of a line in the text
-
-/**
- * Places that are at least LINE apart, in the order of the wanted ones and near them, at most `bottom`.
- * @param {number[]} wanted
- * @param {number} bottom
- */
-export function spread(wanted, bottom) {
-  const order = wanted.map((_, i) => i).sort((a, b) => wanted[a] - wanted[b]);
-  /** @type {number[]} */
-  const places = [];
-  order.forEach((i, n) => { places[i] = Math.max(wanted[i], n ? places[order[n - 1]] + LINE : 0); });
-  for (let n = order.length - 1, most = bottom; n >= 0; n--, most -= LINE) places[order[n]] = Math.min(places[order[n]], most);
-  return places;
-}
 
 /**
  * The looks of one of several lines. Each is thinner and darker than those below it, so that none hides another one.
@@ -100,7 +85,7 @@ class Plot {
     this.lens = lens;
     this.counts = counts;
     this.isFirst = isFirst;
-    this.height = Math.max(quantity.height, LINE * views.length);
+    this.height = quantity.height;
     this.base = TOP + this.height; // where the value is 0
     this.most = 1;
     this.cursor = svg("line", { y1: 0, y2: this.base, class: "rbl-cursor" });
@@ -111,15 +96,12 @@ class Plot {
     this.values = svg("g");
     this.lines = views.map(({ name }, i) =>
       titled(svg("path", { class: "rbl-line", ...looks(i, views.length) }), `${name}: ${quantity.name}`));
-    this.labels = views.map(({ name }, i) => /** @type {const} */ ([
-      svg("path", { class: "rbl-line", ...looks(i, views.length) }), titled(worded(short(name, LONGEST), {}), name),
-    ]));
     this.when = html("span");
     this.figures = views.map(() => html("strong"));
     this.key = html("small", { class: "rbl-key" }, this.when,
       ...views.map(({ name }, i) => html("span", {}, sample(i, views.length), ` ${name} `, this.figures[i])));
     this.drawing = svg("svg", { class: "rbl-lag rbl-plot", role: "img", "aria-label": `${quantity.heading} over time` },
-      this.shades, this.start, this.grid, this.values, ...this.lines, ...this.labels.flat(), this.cursor);
+      this.shades, this.start, this.grid, this.values, ...this.lines, this.cursor);
   }
 
   draw() {
@@ -134,7 +116,6 @@ class Plot {
     this.start.replaceChildren(...this.uncounted());
     this.drawGrid();
     traces.forEach((trace, i) => adjust(this.lines[i], { d: quantity.path(trace, lens, (value) => this.y(value)) }));
-    this.place();
   }
 
   /** @param {number} value */
@@ -167,19 +148,6 @@ class Plot {
     }
     refill(this.grid, "line", ticks.map(([y]) => ({ attributes: { x1: lens.left, x2: lens.left + lens.plot, y1: y, y2: y, class: "rbl-grid" } })));
     refill(this.values, "text", ticks.map(([y, words]) => ({ attributes: { x: lens.left - 6, y: y + 4, "text-anchor": "end" }, words })));
-  }
-
-  // Put the labels beside the ends of their lines, where they do not overlap.
-  place() {
-    const { lens, views, quantity } = this;
-    const right = lens.left + lens.plot;
-    /** @type {(trace: Trace) => number} */
-    const end = (trace) => Math.min(lens.to, trace.duration) - 1; // the last moment that is shown
-    const places = spread(views.map(({ trace }) => this.y(quantity.at(trace, end(trace)) ?? 0)), this.base);
-    this.labels.forEach(([line, text], i) => {
-      adjust(line, { d: `M${right + 6} ${places[i]}h${SAMPLE.width}` });
-      adjust(text, { x: right + 10 + SAMPLE.width, y: places[i] + 4 });
-    });
   }
 
   /** @param {number} at */
@@ -300,7 +268,8 @@ function slopes({ lag, duration }, lens, y) {
 }
 
 /**
- * The steps of the partitions that are not worked on: in each column of pixels the most, for at least LEAST pixels.
+ * The steps of the partitions that are not worked on: in each column of pixels the most, for at least LEAST pixels, and at
+ * least LOWEST high.
  * @type {Quantity["path"]}
  */
 function steps({ standing, duration }, lens, y) {
@@ -312,8 +281,9 @@ function steps({ standing, duration }, lens, y) {
     const end = Math.min(columns.length, Math.max(first + LEAST, Math.ceil(lens.column(until))));
     for (let x = first; x < end; x++) columns[x] = Math.max(columns[x], count);
   });
-  const parts = [`M${lens.left} ${y(columns[0])}`];
+  const high = (/** @type {number} */ count) => (count ? Math.min(y(count), y(0) - LOWEST) : y(0)).toFixed(1);
+  const parts = [`M${lens.left} ${high(columns[0])}`];
   for (let x = 1; x < columns.length; x++)
-    if (columns[x] !== columns[x - 1]) parts.push(`H${lens.left + x}V${y(columns[x]).toFixed(1)}`);
+    if (columns[x] !== columns[x - 1]) parts.push(`H${lens.left + x}V${high(columns[x])}`);
   return `${parts.join("")}H${lens.clipped(duration).toFixed(1)}`;
 }

@@ -1,20 +1,8 @@
 import { expect, test } from "vitest";
-import { corners, spread } from "./lag.js";
+import { corners } from "./lag.js";
 import { heightAt } from "./trace.js";
 
 /** @import { Series } from "./model" */
-
-test("labels that overlap are moved apart in the order of their lines", () => {
-  expect(spread([50, 52, 51], 100)).toEqual([50, 76, 63]);
-});
-
-test("labels stay above the bottom", () => {
-  expect(spread([100, 95, 100], 100)).toEqual([87, 74, 100]);
-});
-
-test("labels that have room are beside their lines", () => {
-  expect(spread([80, 10], 100)).toEqual([80, 10]);
-});
 
 /**
  * The least and the largest height of a line in a column, and its heights at the column's ends.

@@ -7,12 +7,15 @@ import { amount, clockText, short } from "./text.js";
 import { NOBODY, valueAt } from "./trace.js";
 
 const TALLEST = 600; // pixels of the lanes of one view
-const BESIDE = 168; // of each of several views, unless that is less than a pixel for a lane
+const TOGETHER = 336; // of those of several views
+const LOWEST = 96; // of each of them
+const FRESH = 16; // for which a change of the owner is new
 const LEAST_GAP = 2; // pixels
 const MOST_LETTERS = 1000;
 const HOT_LINE = 12; // pixels between two names of hot partitions
 const NEAR = 5; // pixels between the pointer and a change from outside that it points at
-const [FRESH, KEPT] = [BY_CHANGE.fresh, BY_CHANGE.kept].map(pixel);
+const ENDED = ["crashed", "stopped"]; // states of a member
+const [NEW, KEPT] = [BY_CHANGE.fresh, BY_CHANGE.kept].map(pixel);
 
 /** @import { Series } from "./model" */
 
@@ -35,8 +38,6 @@ export class Lanes {
     this.row = new Int32Array(trace.partitions); // of each partition
     /** @type {Map<number, Int8Array>} */
     this.classes = new Map(); // by partition or owner
-    /** @type {number[]} */
-    this.rounds = []; // the columns at which they begin, and one that none reaches
     this.hues = trace.members.map(({ colour }) => pixel(colour));
     this.least = 0; // the width of a border in pixels of the device
     this.hotKey = "";
@@ -54,13 +55,14 @@ export class Lanes {
       this.select(partition === this.selected ? NOBODY : partition); // a second click undoes the first
     });
     this.names = svg("g");
+    this.during = svg("g", { class: "rbl-during" });
     this.marks = svg("g");
     this.letters = svg("g");
     this.hot = svg("g", { class: "rbl-hottest" });
     this.highlights = svg("g", { class: "rbl-highlights" });
     this.outline = svg("rect", { class: "rbl-selected", visibility: "hidden" });
     this.cursor = svg("line", { y1: 0, y2: this.height, class: "rbl-cursor" });
-    this.overlay.append(this.names, this.hot, this.marks, this.letters, this.highlights, this.outline, this.cursor);
+    this.overlay.append(this.names, this.during, this.hot, this.marks, this.letters, this.highlights, this.outline, this.cursor);
     shared.pointer.watch(this.overlay, (x, y) => this.tell(x, y));
     if (!trace.partitions) this.stack.replaceChildren(html("p", {}, "No partitions."));
     this.sort();
@@ -73,7 +75,8 @@ export class Lanes {
 
   get laneHeight() {
     const count = Math.max(1, this.trace.partitions);
-    const tallest = this.shared.alone ? TALLEST : Math.max(BESIDE, Math.min(TALLEST, count));
+    const { views } = this.shared;
+    const tallest = views > 1 ? Math.max(LOWEST, Math.floor(TOGETHER / views)) : TALLEST;
     return count > tallest ? tallest / count : Math.max(1, Math.min(18, Math.floor(tallest / count)));
   }
 
@@ -109,7 +112,6 @@ export class Lanes {
     const brush = brushFor(image, this.laneHeight * ratio, ratio);
     this.least = Math.round(LEAST_GAP * ratio);
     this.classes.clear();
-    this.rounds = [...this.trace.rounds.map(({ began }) => lens.column(began, image.width)), Infinity];
     for (let row = 0; row < this.trace.partitions; row++) this.paint(brush, row, image.width);
     brush.finish();
     /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d")).putImageData(image, 0, 0);
@@ -124,11 +126,11 @@ export class Lanes {
    * @param {number} width
    */
   paint(brush, row, width) {
-    const { trace, lens, least, rounds } = this;
+    const { trace, lens, least } = this;
+    const fresh = FRESH * lens.ratio;
     const { from: since, to: until } = lens;
     let last = NOBODY;
     let free = 0; // after the last gap
-    let round = 0; // the next one: a change is new until it begins
     trace.stretches(this.order[row], (begin, end, owners) => {
       const before = last;
       last = owners.length ? owners[owners.length - 1] : last;
@@ -142,16 +144,16 @@ export class Lanes {
       }
       const from = Math.max(free, Math.min(width - 1, start));
       const to = Math.min(width, Math.max(from + 1, lens.column(end, width)));
-      while (rounds[round] <= start) round++;
-      const settled = last === before ? from : Math.max(from, Math.min(to, rounds[round]));
+      const isNew = last !== before && before !== NOBODY;
+      const settled = isNew ? Math.max(from, Math.min(to, start + fresh)) : from;
       if (this.colouring === "owner") this.paintOwners(brush, row, from, settled, to, owners);
       else this.paintAmounts(brush, row, from, to, owners, this.colouring);
-      if (last !== before && before !== NOBODY && start >= 0) brush.border(row, from, Math.min(to, from + least));
+      if (isNew && start >= 0) brush.border(row, from, Math.min(to, from + least));
     }, since, until);
   }
 
   /**
-   * Owners that are too many for hues are shown by brightness: until when a change is new.
+   * Owners that are too many for hues are not shown, but where they change: a change is dark for some pixels.
    * @param {Brush} brush
    * @param {number} row
    * @param {number} from
@@ -162,13 +164,13 @@ export class Lanes {
   paintOwners(brush, row, from, settled, to, owners) {
     const { trace, lens, hues } = this;
     if (owners.length > 1) {
-      brush.share(row, from, to, trace.coloursAreMembers ? owners.map((owner) => hues[owner]) : [FRESH, KEPT]);
+      brush.share(row, from, to, trace.coloursAreMembers ? owners.map((owner) => hues[owner]) : [NEW, KEPT]);
       return;
     }
     const [owner] = owners;
     if (trace.coloursAreMembers) brush.fill(row, from, to, hues[owner]);
     else {
-      brush.fill(row, from, settled, FRESH);
+      brush.fill(row, from, settled, NEW);
       brush.fill(row, settled, to, KEPT);
     }
     for (const [halted, resumed] of trace.paused[owner])
@@ -265,6 +267,11 @@ export class Lanes {
       attributes: { x1: lens.x(at), x2: lens.x(at), y1: 0, y2: this.height, class: "rbl-mark" },
       title: `${clockText(at)} ${label}`,
     })));
+    const { rounds, times } = this.trace;
+    refill(this.during, "rect", times.filter(([began, ended]) => began <= lens.to && ended >= lens.from).map(([began, ended]) => ({
+      attributes: { x: lens.clipped(began), y: -4, width: Math.max(2, lens.clipped(ended) - lens.clipped(began)), height: 3 },
+      title: `round ${1 + times.findIndex(([at]) => at === began)} of ${rounds.length}: ${clockText(began)} to ${clockText(ended)}`,
+    })));
     const places = this.laneHeight < 12 ? [] : this.places();
     refill(this.letters, "text", places.length > MOST_LETTERS ? [] : places.map((place) => this.letter(place)));
     this.outlineSelected();
@@ -273,20 +280,24 @@ export class Lanes {
   // Where a stretch is wide enough for the letters of its owners; for one without, those of its next owners.
   places() {
     const { trace, lens } = this;
-    /** @type {{ partition: number, x: number, owners: number[], isNext: boolean }[]} */
+    /** @type {{ partition: number, x: number, owners: number[], isNext: boolean, ended: string }[]} */
     const found = [];
     for (let p = 0; p < trace.partitions; p++)
       trace.stretches(p, (from, to, owners) => {
         const [left, right] = [lens.clipped(from), lens.clipped(to)];
         const isNext = !owners.length;
         const named = isNext ? trace.ownersAt(p, to) : owners;
-        if (named.length && right - left >= 14 * (named.length + Number(isNext))) found.push({ partition: p, x: (left + right) / 2, owners: [...named], isNext });
+        const last = isNext ? trace.ownerAt(p, from - 1) : NOBODY;
+        const hasEnded = last !== NOBODY && ENDED.includes(valueAt(trace.members[last].states, from) ?? "");
+        const ended = hasEnded && right - left >= 14 * (named.length + 3) ? `✕ ${trace.members[last].letter} ` : "";
+        if ((named.length || ended) && right - left >= 14 * (named.length + Number(isNext)))
+          found.push({ partition: p, x: (left + right) / 2, owners: [...named], isNext, ended });
       }, lens.from, lens.to);
     return found;
   }
 
   /** @param {ReturnType<Lanes["places"]>[0]} place */
-  letter({ partition, x, owners, isNext }) {
+  letter({ partition, x, owners, isNext, ended }) {
     const { coloursAreMembers, members } = this.trace;
     const named = owners.map((owner) => members[owner].letter).join(" ");
     const ground = coloursAreMembers && this.colouring === "owner" && owners.length === 1 && !isNext ? members[owners[0]] : { ink: "#000", colour: "#fff" };
@@ -296,7 +307,7 @@ export class Lanes {
         style: `fill: ${ground.ink}; stroke: ${ground.colour}`,
         class: isNext ? "rbl-next" : owners.length > 1 ? "rbl-several" : "rbl-owner",
       },
-      words: isNext ? `→ ${named}` : named,
+      words: isNext ? `${ended}${named ? `→ ${named}` : ""}` : named,
     };
   }
 
@@ -304,10 +315,12 @@ export class Lanes {
   entries() {
     const owners = this.trace.coloursAreMembers
       ? this.trace.members.map(({ colour, letter, name }) => [colour, `${letter} ${short(name)}`])
-      : [[BY_CHANGE.fresh, "new owner"], [BY_CHANGE.kept, "kept"]];
+      : [[BY_CHANGE.fresh, "another owner from here on"], [BY_CHANGE.kept, "an owner"]];
     const named = this.colouring === "owner" ? owners.map(([colour, label]) => entry(colour, label)) : this.shared.scales[this.colouring].legend();
     const entries = [...named, entry(null, "nobody")];
     if (this.colouring !== "owner") return entries;
+    if (this.trace.coloursAreMembers && this.trace.members.some(({ states }) => states.some(([, state]) => ENDED.includes(state))))
+      entries.push(html("span", {}, "✕ its owner had ended"));
     if (this.trace.paused.some((times) => times.length)) entries.push(entry(null, "owner paused", "rbl-striped"));
     if (this.trace.overlaps) entries.push(entry(null, "several owners", "rbl-divided"));
     return entries;

@@ -56,8 +56,8 @@ export class Members {
     this.overlay.append(...this.rows.map(({ hit }) => hit), this.cursor);
     const hasLimits = this.mostLoad && trace.members.some(({ process_rate }) => process_rate.some(([, rate]) => rate));
     const dots = trace.sentences.length ? "; dots: events of the protocol" : "";
-    const waits = trace.rounds.some((round) => round.waited_for.length) ? "; line below: a round waits for the member" : "";
-    const ticks = `ticks above: assigned, below: revoked or lost${waits}${dots}; beside: generation, partitions, lag${this.mostLoad ? "; areas: load" : ""}${hasLimits ? ", with a line at what a member can handle" : ""}`;
+    const waits = trace.rounds.some((round) => round.waited_for.length) ? "; line below: a round waits last for this member" : "";
+    const ticks = `ticks above: assigned, below: revoked or lost${waits}${dots}; beside: generation, partitions, lag${this.mostLoad ? "; areas: load" : ""}${hasLimits ? ", with a line at what a member can handle, and hatched above it" : ""}`;
     this.legend.replaceChildren(...this.stateLegend(), ...(trace.members.length ? [ticks] : []), this.unowned);
   }
 
@@ -277,6 +277,7 @@ export class Members {
   textOf(member, at) {
     const state = valueAt(member.states, at) ?? "not started";
     const generation = valueAt(member.generations, at);
+    if (state === "outside") return "not in the group";
     if (!generation || state === "stopped" || state === "crashed") return state;
     const lag = valueAt(member.lag, at);
     const owned = valueAt(member.owned, at) ?? 0;

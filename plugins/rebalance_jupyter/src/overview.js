@@ -99,7 +99,7 @@ export class Overview {
       adjust(element, { x, width: wide });
     }
     adjust(this.frame, { visibility: lens.isWhole ? "hidden" : "visible" });
-    write(this.figure, lens.isWhole ? `whole time: ${lasting(lens.duration)}` : `shown: ${lasting(lens.span)} of ${lasting(lens.duration)}; key 0: all`);
+    write(this.figure, lens.isWhole ? `whole time: ${lasting(lens.duration)}` : `${lasting(lens.span)} of ${lasting(lens.duration)} (all: key 0)`);
   }
 
   /** @param {number} at */

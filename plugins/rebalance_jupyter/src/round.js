@@ -46,7 +46,8 @@ export class RoundPanel {
   describe(number) {
     const { trace } = this;
     const round = trace.rounds[number];
-    this.heading.textContent = round ? `Round ${number + 1} of ${trace.rounds.length}` : "No round yet";
+    const start = trace.counts > 0 ? ", with the start" : "";
+    this.heading.textContent = round ? `Round ${number + 1} of ${trace.rounds.length}${start}` : "No round yet";
     const counts = round?.counts ?? {};
     const shown = Object.entries(counts).filter(([, count]) => count).map(([what, count]) => `${what} ${count}`);
     const because = round ? `because ${round.causes.join("; ")}` : "";

@@ -13,6 +13,7 @@ const SHOWN = [
 ];
 
 const MARKS = "bold: best of the row; +n: difference from it";
+const UNMARKED = "+n: difference from the least; which is best is not known";
 const SIGNS = "Bold: better by more than 1 % than all that is not bold; bars: compared with the largest of the row";
 const START = "The group's own start does not count";
 
@@ -67,7 +68,8 @@ export class Verdict {
       rows[0]?.prepend(html("th", { scope: "rowgroup", rowspan: rows.length, class: "rbl-group" }, name));
       return html("tbody", {}, ...rows);
     });
-    const marks = figures.strategies.length > 1 ? [html("small", {}, MARKS)] : [];
+    const isKnown = this.metrics.some(({ cells }) => cells.some(({ best }) => best));
+    const marks = figures.strategies.length > 1 ? [html("small", {}, isKnown ? MARKS : UNMARKED)] : [];
     this.table.replaceChildren(html("thead", {}, html("tr", {}, html("th", { scope: "col", colspan: 2 }, this.shown, ...marks), ...heads)), ...bodies);
     const same = this.metrics.filter((metric) => metric.headline && !metric.differs && metric.cells[0].number !== null && !wanted(metric));
     const texts = same.map(({ name, unit, cells }) => `${name} ${cells[0].text}${unit ? ` ${unit}` : ""}`);

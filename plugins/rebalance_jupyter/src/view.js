@@ -17,7 +17,7 @@ const SHOWN_MS = 1500;
  * @typedef {object} Shared What a panel tells the others.
  * @property {(name: string | null) => void} hover The member under the pointer.
  * @property {(name: string) => void} selected The selected partition.
- * @property {boolean} alone There are no other views.
+ * @property {number} views How many there are.
  * @property {import("./pointer.js").Pointer} pointer
  * @property {ReturnType<typeof import("./amounts.js").scales>} scales
  */
@@ -48,7 +48,7 @@ export class View {
     const failed = trace.kind(trace.end.state) === "resting" ? "" : `; ended ${trace.end.state}`;
     const drawings = trace.members.length ? [this.round.flow, this.machine.drawing] : [this.machine.drawing];
     this.brushed = html("div", { class: "rbl-brush", hidden: "" });
-    this.more = html("details", { class: "rbl-more", open: shared.alone ? "" : null },
+    this.more = html("details", { class: "rbl-more", open: shared.views > 1 ? null : "" },
       html("summary", {}, "Members and states"),
       shared.pointer.across(...this.members.elements, ...this.group.elements),
       ...this.round.details, html("div", { class: "rbl-pair" }, ...drawings));
