@@ -101,7 +101,7 @@ def test_members_that_share_a_colour_are_told_apart_by_letters(opened):
     trace = ran(CROWD)
     page = opened(show(trace))
     names = [member["name"] for member in view_model(trace).document["members"]]
-    assert len(all_texts(page, ".rbl-legend >> nth=0 >> span")) == len(names) + 1
+    assert len(all_texts(page, ".rbl-legend >> nth=0 >> span")) == len(names) + 2
     assert svg_texts(page, ".rbl-scenario g text")[-1].startswith("leave consumer-of-a-service")
     for partition, owner, since, until in spans_of(trace):
         if until - since > 2_000:
@@ -115,23 +115,20 @@ def test_members_that_share_a_colour_are_told_apart_by_letters(opened):
 def test_of_too_many_members_what_is_new_is_shown_and_letters(opened):
     trace = ran(MULTITUDE)
     page = opened(show(trace))
-    assert all_texts(page, ".rbl-legend >> nth=0 >> span") == ["new owner", "kept", "nobody"]
-    rounds = view_model(trace).document["rounds"]
-    second = rounds[1]["began"]
+    assert all_texts(page, ".rbl-legend >> nth=0 >> span") == [
+        "another owner from here on",
+        "an owner",
+        "nobody",
+    ]
     fresh, kept = rgb("#5a5a5a"), rgb("#b5b5b5")
-    changes = {(p, since): [] for p, _, since, _ in spans_of(trace)}
+    moves = 0
     for partition, owner, since, until in spans_of(trace):
         before = [o for p, o, _, end in spans_of(trace) if p == partition and end <= since]
-        changes[partition, since] = before
-        middle = (since + until) / 2
-        expected = fresh if (not before or before[-1] != owner) and middle < second else None
-        if since < second - 2_000 and until > second + 2_000:
-            assert pixels(page, partition, [since + 1_000, second + 1_500], lane=15, duration=60_000) == [
-                fresh,
-                kept,
-            ]
-        elif expected:
-            assert pixels(page, partition, [middle], lane=15, duration=60_000) == [expected]
+        if until - since > 4_000:
+            moves += (moved := bool(before) and before[-1] != owner)
+            found = pixels(page, partition, [since + 700, since + 2_500], lane=15, duration=60_000)
+            assert found == [fresh if moved else kept, kept]
+    assert moves
     letters = [text for text in svg_texts(page, ".rbl-stack >> nth=0 >> text") if len(text) == 1]
     assert set("ABCDEFGHIJKLMNOPQRSTUVWXYZ") == set(letters)
 
@@ -336,7 +333,7 @@ def test_everything_has_a_name_for_screen_readers(both):
     assert both.get_by_role("region", name="Rebalances of scale-out").count() == 1
     assert (
         both.get_by_role("slider", name="Time").get_attribute("aria-valuetext")
-        == f"{clock(OPENS)}, Round 2 of 3, Round 2 of 4"
+        == f"{clock(OPENS)}, Round 2 of 3, with the start, Round 2 of 4, with the start"
     )
     assert both.get_by_role("group", name="Time").get_by_role("button").count() == 9
     assert both.locator("th:not([scope])").count() == 0

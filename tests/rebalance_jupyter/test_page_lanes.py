@@ -101,10 +101,16 @@ def test_lanes_have_names_letters_and_marks(page):
     texts = svg_texts(page, ".rbl-stack >> nth=0 >> text")
     assert [text for text in texts if "clicks" in text] == [f"clicks-{n}clicks-{n}" for n in range(6)]
     wide = [owner for _, owner, since, until in spans_of(ran()) if until - since > 10_000]
-    assert sorted(text for text in texts if text.startswith("→")) == ["→ A", "→ C"]  # after the crash
+    assert sorted(text for text in texts if "→" in text) == ["✕ B → A", "✕ B → C"]  # after the crash
     assert sorted(t for t in texts if len(t) == 1) == sorted("ABC"[MEMBERS.index(owner)] for owner in wide)
     assert svg_texts(page, ".rbl-mark title") == ["0:00:30.000 join c3", "0:01:30.000 crash c2"]
-    assert all_texts(page, ".rbl-legend >> nth=0 >> span") == ["A c1", "B c2", "C c3", "nobody"]
+    assert all_texts(page, ".rbl-legend >> nth=0 >> span") == [
+        "A c1",
+        "B c2",
+        "C c3",
+        "nobody",
+        "✕ its owner had ended",
+    ]
 
 
 @pytest.mark.parametrize(("count", "lane"), [(4, 18), (48, 12)])

@@ -71,17 +71,6 @@ def test_the_lag_of_each_strategy_is_a_line_with_its_value_at_the_cursor_in_the_
     assert dashes == ["", "7 3"] * 2
 
 
-def test_beside_the_end_of_a_line_is_the_name_of_its_strategy_without_a_value_of_another_time(opened):
-    page = opened(compare_view([ran(strategy="range"), ran(strategy=LONG)]))
-    go_to(page, 135_000)
-    labels = page.locator(".rbl-lag > text")
-    shown = labels.evaluate_all("(found) => found.map((each) => each.firstChild.data)")
-    assert shown == ["range", f"…{LONG[-24:]}"] * 2
-    assert svg_texts(page, ".rbl-lag > text > title") == ["range", LONG] * 2
-    plot, label = page.locator(".rbl-lag").first.bounding_box(), labels.nth(1).bounding_box()
-    assert label["x"] + label["width"] <= plot["x"] + plot["width"]
-
-
 def test_the_headings_keep_their_lines_while_the_values_change(both):
     places, values = set(), set()
     for at_ms in (0, 8_000, 135_000):

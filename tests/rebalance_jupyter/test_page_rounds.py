@@ -54,7 +54,7 @@ def test_each_round_has_its_sentence_counts_causes_and_flows(page):
     for number, each in enumerate(rounds):
         for at_ms in (each["began"], each["stable"]):
             go_to(page, at_ms)
-            assert page.inner_text(".rbl-number") == f"Round {number + 1} of {len(rounds)}"
+            assert page.inner_text(".rbl-number") == f"Round {number + 1} of {len(rounds)}, with the start"
             assert page.inner_text(".rbl-sentence") == told_at(each, at_ms)
             counts = ", ".join(f"{what} {count}" for what, count in each["counts"].items() if count)
             said = [counts, f"because {'; '.join(each['causes'])}", *filter(None, [each["waited"]])]

@@ -77,7 +77,17 @@ def test_the_table_has_the_figures_that_are_asked_for(both, figures, choice, wan
 
 def test_the_head_of_the_table_tells_what_bold_and_the_second_number_of_a_cell_are(both):
     head = both.locator(".rbl-figures thead th").first
-    assert head.locator("small").inner_text() == "bold: best of the row; +n: difference from it"
+    said = "+n: difference from the least; which is best is not known"
+    assert head.locator("small").inner_text() == said
+
+
+def test_bold_is_explained_where_something_is(opened):
+    texts = [f"{SCALE_OUT}seed: {seed}\n" for seed in range(1, 7)]
+    view = compare_view([run(text, strategy) for strategy in ("range", "sticky") for text in texts])
+    page = opened(view)
+    assert page.locator(".rbl-best").count() > 0
+    said = page.locator(".rbl-figures thead th small").first.inner_text()
+    assert said == "bold: best of the row; +n: difference from it"
 
 
 def test_main_figures_that_are_the_same_are_one_line(both, figures):

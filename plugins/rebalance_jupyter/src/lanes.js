@@ -267,10 +267,9 @@ export class Lanes {
       attributes: { x1: lens.x(at), x2: lens.x(at), y1: 0, y2: this.height, class: "rbl-mark" },
       title: `${clockText(at)} ${label}`,
     })));
-    const { rounds, times } = this.trace;
-    refill(this.during, "rect", times.filter(([began, ended]) => began <= lens.to && ended >= lens.from).map(([began, ended]) => ({
+    refill(this.during, "rect", this.trace.times.filter(([began, ended]) => began <= lens.to && ended >= lens.from).map(([began, ended]) => ({
       attributes: { x: lens.clipped(began), y: -4, width: Math.max(2, lens.clipped(ended) - lens.clipped(began)), height: 3 },
-      title: `round ${1 + times.findIndex(([at]) => at === began)} of ${rounds.length}: ${clockText(began)} to ${clockText(ended)}`,
+      title: `a round: ${clockText(began)} to ${clockText(ended)}`,
     })));
     const places = this.laneHeight < 12 ? [] : this.places();
     refill(this.letters, "text", places.length > MOST_LETTERS ? [] : places.map((place) => this.letter(place)));

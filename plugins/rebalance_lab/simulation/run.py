@@ -437,6 +437,9 @@ class Run(Simulation[Process]):
         if consumer is not None:
             consumer.frozen_until_ms = max(consumer.frozen_until_ms, self.clock.now_ms + for_ms)
             self.pause(name, for_ms)
+            if consumer.in_batch:  # which it does not handle either
+                consumer.in_batch = False
+                self.emit(ev.MemberPaused(client=name))
             consumer.freeze()
 
     def _resume(self, process: Process) -> None:

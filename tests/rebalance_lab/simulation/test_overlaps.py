@@ -68,6 +68,12 @@ def test_a_long_batch_is_work_until_the_group_goes_on_without_the_member(strateg
     assert still - stopped_partition_seconds(history) == pytest.approx(2 * 20, abs=0.1)
 
 
+def test_who_freezes_in_a_long_batch_stands_still_from_then_on():
+    trace = run({**LONG_BATCH, "for": "30s"}, {"at": "65s", "freeze": "c-0", "for": "10s"})
+    assert times(trace, ev.MemberPaused, in_batch=False) == [65_000]
+    assert stopped_partition_seconds(History(trace)) == pytest.approx(2 * 25, abs=1)
+
+
 def test_a_batch_within_the_poll_interval_stops_nothing():
     trace = run({**LONG_BATCH, "for": "10s"})
     assert times(trace, ev.MemberPaused) == [60_000]

@@ -30,6 +30,7 @@ CONTRACT = [
     "stopped_vacant_partition_seconds",
     "longest_stop_seconds",
     "capacity_lost",
+    "delayed_records",
     "unowned_partition_seconds",
     "double_owned_partition_seconds",
     "time_to_stable_seconds",

@@ -39,9 +39,6 @@ from rebalance_lab.simulation.world.kinds import is_success, kind_of
 from rebalance_lab.simulation.world.network import Connection
 from rebalance_lab.simulation.world.world import World
 
-_OUTSIDE = "unjoined"
-"""The state of a client without a group, in all protocols."""
-
 _CHANGES = frozenset((ev.Revoked, ev.Lost, ev.Assigned))
 """The events by which the partitions of a client change."""
 
@@ -114,7 +111,7 @@ class Process:
             load=world.load,
             emit=world.emit,
         )
-        self.paused = self.frozen = self.closing = self.ended = self._in_batch = False
+        self.paused = self.frozen = self.closing = self.ended = self.in_batch = False
         self.paused_until_ms = self.frozen_until_ms = 0
         self._held: list[Callable[[], None]] = []
         self._unread: list[tuple[int, Response]] = []
@@ -193,12 +190,8 @@ class Process:
         self._next_poll.set(now_ms)
 
     def pause(self, *, in_batch: bool = False) -> None:
-        """Stand still, without polls and work, or handle a long batch. The heartbeats of the client continue.
-
-        The client's timer of polls restarts, unless it waits for the poll that ends a batch. A batch counts
-        as work until the group goes on without the member.
-        """
-        self._in_batch = in_batch
+        """Do not poll. The timer of polls restarts, unless it waits for the poll that ends a batch."""
+        self.in_batch = in_batch
         now_ms = self._clock.now_ms
         if self._application.next_poll_ms() <= now_ms:
             self._call_poll()
@@ -211,7 +204,7 @@ class Process:
 
     def resume(self) -> None:
         """Continue after a pause, or close if that was requested meanwhile."""
-        self.paused = self._in_batch = False
+        self.paused = self.in_batch = False
         self._set_halted()
         self._next_poll.set(self._clock.now_ms)
         if self._close_when_resumed:
@@ -574,8 +567,8 @@ class Process:
                     self._application.gave_up(event)
                 self._world.ownership_changed()
             self._world.emit(event)
-            if self._in_batch and isinstance(event, ev.ClientStateChanged) and event.after == _OUTSIDE:
-                self._in_batch = False  # what it still handles belongs to others, who handle it again
+            if self.in_batch and isinstance(event, ev.ClientStateChanged) and event.after == "unjoined":
+                self.in_batch = False  # what it still handles belongs to others, who handle it again
                 self._world.emit(ev.MemberPaused(client=self.member.id))
             if isinstance(event, ev.ConsumerFailed):
                 self._application.release(list(self.worker.flows))
