@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rebalance_logs.formats import LogFormat as LogFormat
     from rebalance_logs.formats import wording as wording
     from rebalance_logs.incident import as_yaml as as_yaml
+    from rebalance_logs.on_spark import incidents_from_logs as incidents_from_logs
     from rebalance_logs.on_spark import rounds_from_logs as rounds_from_logs
 
 _NAMES = {
@@ -26,7 +27,7 @@ _NAMES = {
     "facts": ("Kind",),
     "formats": ("NAME", "LogFormat", "wording"),
     "incident": ("as_yaml",),
-    "on_spark": ("rounds_from_logs",),
+    "on_spark": ("incidents_from_logs", "rounds_from_logs"),
 }
 _MODULES = {name: f"{__name__}.{module}" for module, names in _NAMES.items() for name in names}
 __all__ = sorted(_MODULES)

@@ -1,36 +1,44 @@
-"""Logs of a cluster's coordinators on Spark: a row for each round of each group. Needs the extra ``spark``.
+"""Logs of a cluster on Spark: a row for each round, or for each group. Needs the extra ``spark``.
 
-    from rebalance_logs import rounds_from_logs
+    from rebalance_logs import incidents_from_logs, rounds_from_logs
 
-    rounds = rounds_from_logs(spark.read.text("s3://logs/kafka/"))
-    rounds.groupBy("group", "cause").agg(count("*"), sum("seconds"))
+    lines = spark.read.text("s3://logs/kafka/")
+    rounds_from_logs(lines).groupBy("group", "cause").agg(count("*"), sum("seconds"))
+    incidents_from_logs(lines).orderBy(desc("seconds"))  # a workload for `score`, where members have logs
 
 Lines are read in batches of Arrow where they lie; only those about groups are moved, to one place for each
 group. A row's lines may be in any order, because each has its time.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, tzinfo
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
 from coordinator_core.errors import InputError
-from rebalance_logs.causes import diagnosed
+from rebalance_logs.causes import Diagnosis, diagnosed
 from rebalance_logs.facts import Fact
 from rebalance_logs.groups import groups_of
+from rebalance_logs.incident import as_yaml
 from rebalance_logs.reading import LogFile, Logs, facts_of
 from rebalance_logs.report import reason_of
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch, Table
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, GroupedData
+
+RowsOf: TypeAlias = Callable[[Sequence[Fact]], Iterator[tuple[Any, ...]]]
 
 FACTS = "group string, fact binary"
 ROUNDS = (
     "group string, protocol string, generation long, began timestamp, seconds double, members int,"
     " reason string, cause string, cause_members array<string>"
+)
+INCIDENTS = (
+    "scenario_id string, scenario string, missing string, rounds int, seconds double,"
+    " stopped_partition_seconds double, cause string, cause_members array<string>"
 )
 
 
@@ -44,10 +52,29 @@ def rounds_from_logs(lines: "DataFrame", *, text: str = "value", zone: tzinfo = 
     Raises:
         InputError: if there is no such column.
     """
+    return _grouped(lines, text, zone).applyInArrow(partial(_rows, made=rounds_of, columns=ROUNDS), ROUNDS)
+
+
+def incidents_from_logs(lines: "DataFrame", *, text: str = "value", zone: tzinfo = UTC) -> "DataFrame":
+    """Return a row for each group in lines of logs, with its scenario: a workload for `score`.
+
+    The columns are those of `INCIDENTS`: ``scenario_id`` is the group, and ``scenario`` what `diagnose -o`
+    writes; it is null where the lines do not show enough, as ``missing`` says, such as those of coordinators
+    alone, which do not have partitions. ``seconds`` is the time in rounds whose end a line shows, and
+    ``cause`` the one that cost most. What no line shows is null.
+
+    Raises:
+        InputError: if there is no such column.
+    """
+    made = partial(_rows, made=incidents_of, columns=INCIDENTS)
+    return _grouped(lines, text, zone).applyInArrow(made, INCIDENTS)
+
+
+def _grouped(lines: "DataFrame", text: str, zone: tzinfo) -> "GroupedData":
     if text not in lines.columns:
-        raise InputError("rounds_from_logs: text", repr(text), f"a column: {', '.join(lines.columns)}")
+        raise InputError("text", repr(text), f"a column: {', '.join(lines.columns)}")
     facts = lines.select(text).mapInArrow(partial(_facts, zone=zone), FACTS)
-    return facts.groupBy("group").applyInArrow(_rounds, ROUNDS)
+    return facts.groupBy("group")
 
 
 def _facts(batches: "Iterable[RecordBatch]", zone: tzinfo) -> "Iterator[RecordBatch]":
@@ -65,13 +92,13 @@ def _facts(batches: "Iterable[RecordBatch]", zone: tzinfo) -> "Iterator[RecordBa
         )
 
 
-def _rounds(facts: "Table") -> "Table":
-    """Return the rounds of one group."""
+def _rows(facts: "Table", made: RowsOf, columns: str) -> "Table":
+    """Return the rows that a function makes of the facts of one group."""
     import pyarrow as pa
 
     decoder = msgspec.json.Decoder(Fact)
-    rows = list(rounds_of([decoder.decode(fact) for fact in facts["fact"].to_pylist()]))
-    fields = [column.split() for column in ROUNDS.split(", ")]
+    rows = list(made([decoder.decode(fact) for fact in facts["fact"].to_pylist()]))
+    fields = [column.split() for column in columns.split(", ")]
     types = {
         "string": pa.string(),
         "long": pa.int64(),
@@ -80,15 +107,15 @@ def _rounds(facts: "Table") -> "Table":
         "timestamp": pa.timestamp("us", "UTC"),
         "array<string>": pa.list_(pa.string()),
     }
-    columns = zip(*rows, strict=True) if rows else ([] for _ in fields)
-    arrays = [pa.array(list(own), types[kind]) for own, (_, kind) in zip(columns, fields, strict=True)]
+    values = zip(*rows, strict=True) if rows else ([] for _ in fields)
+    arrays = [pa.array(list(own), types[kind]) for own, (_, kind) in zip(values, fields, strict=True)]
     return pa.Table.from_arrays(arrays, names=[name for name, _ in fields])
 
 
 def rounds_of(facts: Sequence[Fact]) -> Iterator[tuple[Any, ...]]:
     """Yield the row of each round of the groups that facts speak of, in order."""
-    for group in groups_of(Logs([LogFile("logs")], list(facts)), [0]):
-        found = diagnosed(group)
+    for found in _diagnosed(facts):
+        group = found.group
         causes = {number: each for each in reversed(found.causes) for number in each.generations}
         for this, triggers in zip(group.rounds, found.triggers, strict=True):
             cause = causes.get(this.generation)
@@ -103,3 +130,30 @@ def rounds_of(facts: Sequence[Fact]) -> Iterator[tuple[Any, ...]]:
                 None if cause is None else str(cause.cause),
                 [] if cause is None else cause.members,
             )
+
+
+def incidents_of(facts: Sequence[Fact]) -> Iterator[tuple[Any, ...]]:
+    """Yield the row of each group that facts speak of."""
+    for found in _diagnosed(facts):
+        scenario, missing = None, None
+        try:
+            scenario = as_yaml(found)
+        except InputError as error:
+            missing = error.found
+        times = [this.ended_ms - this.began_ms for this in found.group.rounds if this.ended_ms is not None]
+        stopped = [each.stopped_ms for each in found.causes if each.stopped_ms is not None]
+        first = found.causes[0] if found.causes else None
+        yield (
+            found.group.group,
+            scenario,
+            missing,
+            len(found.group.rounds),
+            sum(times) / 1_000 if times else None,
+            sum(stopped) / 1_000 if stopped else None,
+            None if first is None else str(first.cause),
+            [] if first is None else first.members,
+        )
+
+
+def _diagnosed(facts: Sequence[Fact]) -> Iterator[Diagnosis]:
+    return map(diagnosed, groups_of(Logs([LogFile("")], list(facts)), [0]))
