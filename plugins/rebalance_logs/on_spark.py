@@ -4,7 +4,7 @@
 
     lines = spark.read.text("s3://logs/kafka/")
     rounds_from_logs(lines).groupBy("group", "cause").agg(count("*"), sum("seconds"))
-    incidents_from_logs(lines).orderBy(desc("seconds"))  # a workload for `score`, where members have logs
+    incidents_from_logs(lines).orderBy(desc("seconds_in_rounds"))  # a workload for `score`
 
 Lines are read in batches of Arrow where they lie; only those about groups are moved, to one place for each
 group. A row's lines may be in any order, because each has its time.
@@ -37,8 +37,8 @@ ROUNDS = (
     " reason string, cause string, cause_members array<string>"
 )
 INCIDENTS = (
-    "scenario_id string, scenario string, missing string, rounds int, seconds double,"
-    " stopped_partition_seconds double, cause string, cause_members array<string>"
+    "scenario_id string, scenario string, missing string, rounds_seen int, seconds_in_rounds double,"
+    " stopped_seen double, cause string, cause_members array<string>"
 )
 
 
@@ -52,7 +52,7 @@ def rounds_from_logs(lines: "DataFrame", *, text: str = "value", zone: tzinfo = 
     Raises:
         InputError: if there is no such column.
     """
-    return _grouped(lines, text, zone).applyInArrow(partial(_rows, made=rounds_of, columns=ROUNDS), ROUNDS)
+    return _grouped(lines, text, zone).applyInArrow(_rounds, ROUNDS)
 
 
 def incidents_from_logs(lines: "DataFrame", *, text: str = "value", zone: tzinfo = UTC) -> "DataFrame":
@@ -60,14 +60,14 @@ def incidents_from_logs(lines: "DataFrame", *, text: str = "value", zone: tzinfo
 
     The columns are those of `INCIDENTS`: ``scenario_id`` is the group, and ``scenario`` what `diagnose -o`
     writes; it is null where the lines do not show enough, as ``missing`` says, such as those of coordinators
-    alone, which do not have partitions. ``seconds`` is the time in rounds whose end a line shows, and
-    ``cause`` the one that cost most. What no line shows is null.
+    alone, which do not have partitions. ``seconds_in_rounds`` is the time of rounds whose end a line shows,
+    ``stopped_seen`` the stopped time in partition seconds, and ``cause`` the one that cost most. What no line
+    shows is null.
 
     Raises:
         InputError: if there is no such column.
     """
-    made = partial(_rows, made=incidents_of, columns=INCIDENTS)
-    return _grouped(lines, text, zone).applyInArrow(made, INCIDENTS)
+    return _grouped(lines, text, zone).applyInArrow(_incidents, INCIDENTS)
 
 
 def _grouped(lines: "DataFrame", text: str, zone: tzinfo) -> "GroupedData":
@@ -90,6 +90,14 @@ def _facts(batches: "Iterable[RecordBatch]", zone: tzinfo) -> "Iterator[RecordBa
             ],
             names=["group", "fact"],
         )
+
+
+def _rounds(facts: "Table") -> "Table":
+    return _rows(facts, rounds_of, ROUNDS)
+
+
+def _incidents(facts: "Table") -> "Table":
+    return _rows(facts, incidents_of, INCIDENTS)
 
 
 def _rows(facts: "Table", made: RowsOf, columns: str) -> "Table":

@@ -5,7 +5,7 @@ from datetime import UTC
 import pyarrow as pa
 
 from rebalance_lab.scenarios.files import load_scenario_text
-from rebalance_logs.on_spark import INCIDENTS, ROUNDS, _facts, _rows, incidents_of, rounds_of
+from rebalance_logs.on_spark import ROUNDS, _facts, _incidents, _rounds
 from tests.places import DATA
 
 LOGS = DATA / "logs" / "broker-old" / "server.log"
@@ -28,7 +28,7 @@ def test_lines_in_batches_and_in_any_order_become_rounds():
         pa.RecordBatch.from_pydict({"value": part}) for part in (lines[7:], ["garbage", None], lines[:7])
     ]
     facts = pa.Table.from_batches(_facts(batches, zone=UTC))
-    rounds = _rows(facts, rounds_of, ROUNDS)
+    rounds = _rounds(facts)
     assert rounds.column_names == [column.split()[0] for column in ROUNDS.split(", ")]
     assert rows_of(rounds.to_pylist()) == EXPECTED
     assert {row["group"] for row in rounds.to_pylist()} == {"pay"}
@@ -38,7 +38,7 @@ def incident_of(paths):
     """The row of the only group in files."""
     lines = [line for path in paths for line in path.read_text().splitlines()]
     facts = pa.Table.from_batches(_facts([pa.RecordBatch.from_pydict({"value": lines})], zone=UTC))
-    (row,) = _rows(facts, incidents_of, INCIDENTS).to_pylist()
+    (row,) = _incidents(facts).to_pylist()
     return row
 
 
@@ -47,13 +47,13 @@ def test_the_logs_of_members_give_the_scenario_of_a_group():
     scenario = load_scenario_text(row["scenario"], row["scenario_id"])
     assert (row["scenario_id"], len(scenario.members), row["missing"]) == ("payments", 3, None)
     assert (row["cause"], row["cause_members"]) == ("session-expired", ["c-1"])
-    assert row["rounds"] >= 2
-    assert row["seconds"] > 5
-    assert row["stopped_partition_seconds"] > 5
+    assert row["rounds_seen"] >= 2
+    assert row["seconds_in_rounds"] > 5
+    assert row["stopped_seen"] > 5
 
 
 def test_the_log_of_a_coordinator_alone_gives_no_scenario_and_says_why():
     row = incident_of([LOGS])
-    assert (row["scenario_id"], row["scenario"], row["rounds"]) == ("pay", None, 3)
+    assert (row["scenario_id"], row["scenario"], row["rounds_seen"]) == ("pay", None, 3)
     assert row["missing"] == "no line that shows a partition of pay"
-    assert row["stopped_partition_seconds"] is None
+    assert row["stopped_seen"] is None
