@@ -74,7 +74,7 @@ def relieved(tests: Tests, overload: Figures2D, today: int, numbers: Numbers, si
 
     A strategy is better for these if that is less, whatever it costs, or if it dominates today's and that is
     as good. The p is the lesser of the two, twice. The scenarios count in which there is overload under one
-    of the two strategies.
+    of the two strategies; where they are too few for a test, no strategy with more of it is better.
     """
     found = tests.chances.copy()
     for number in (n for n in range(found.shape[1]) if n != today):
@@ -84,9 +84,11 @@ def relieved(tests: Tests, overload: Figures2D, today: int, numbers: Numbers, si
         )
         counts = np.bincount(numbers, ~np.isnan(one - now), size)
         less, as_good = (chances(one, now, numbers, size, margin)[0] for margin in (-TIE, TIE))
-        less = np.where(_apart(one, now, numbers, size) < 0, less, 1.0)
-        either = np.minimum(2 * np.fmin(less, np.fmax(found[:, number], as_good)), 1.0)
-        found[:, number] = np.where(counts >= FEWEST_PAIRS, either, found[:, number])
+        apart = _apart(one, now, numbers, size)
+        less = np.where(apart < 0, less, 1.0)
+        either = np.minimum(2 * np.fmin(less, np.maximum(found[:, number], as_good)), 1.0)
+        few = np.where(apart > 0, np.maximum(found[:, number], 1.0), found[:, number])
+        found[:, number] = np.where(counts >= FEWEST_PAIRS, either, few)
     return tests._replace(chances=found)
 
 

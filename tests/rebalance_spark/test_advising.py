@@ -354,6 +354,15 @@ def test_of_few_hours_of_overload_no_relief_is_known(stored):
     assert "No strategy that was scored is known to relieve busy" in " ".join(notes(made))
 
 
+def test_a_gain_does_not_pay_for_an_overload_of_a_few_hours(stored):
+    def moved(each):
+        return {**each, "moved_partitions": 5.0 - 2 * (each["strategy"] == "other")}
+
+    for load, switches in ((1.2, []), (0.6, [("other", 1)])):
+        rows = [moved(each) for each in loaded("x", 3, today=0.9, other=load)]
+        assert found(stored(rows, more=LOADED), baseline="today").advice.switches == switches
+
+
 def test_a_group_that_is_overloaded_under_both_does_not_switch_for_it(stored):
     made = found(stored(loaded("busy", 12, today=1.5, other=1.5), more=LOADED), baseline="today")
     assert made.advice.switches == []
