@@ -260,7 +260,7 @@ def test_the_metrics_are_listed():
 
 def test_the_events_are_listed():
     listed = first_column(SCENARIOS, "| event | |")
-    assert set(listed) - {"for", "topics"} == set(default_registry().scenario_events())
+    assert set(listed) - {"for", "in_batch", "topics"} == set(default_registry().scenario_events())
 
 
 def test_the_checks_of_the_conformance_suite_are_listed():

@@ -74,6 +74,7 @@ def as_page(
         "errors": list(errors),
         "at": at_ms,
         "selected": "",
+        "zoom": [],
         "notes": list(notes),
         "address": True,
     }

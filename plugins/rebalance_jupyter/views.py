@@ -38,8 +38,9 @@ _WHOLE = 1_000
 class RebalanceView(anywidget.AnyWidget):
     """A view of traces. ``at`` (ms) and ``round`` (of the first trace) follow the cursor when it rests.
 
-    ``at`` can be set. ``selected`` is the name of the selected partition, or "". ``notes`` can
-    be set: a list of ``[at_ms, text]``. The button "?" lists the keys.
+    ``zoom`` is the stretch of time that is shown, ``[from_ms, to_ms]``, or empty until the view is shown.
+    ``selected`` is the name of the selected partition, or "". ``at``, ``zoom``, ``selected`` and ``notes``, a
+    list of ``[at_ms, text]``, can be set. The button "?" lists the keys.
     """
 
     _esm = packed_module()
@@ -50,6 +51,7 @@ class RebalanceView(anywidget.AnyWidget):
     at = traitlets.Int(0).tag(sync=True)
     round = traitlets.Int(-1).tag(sync=True)
     selected = traitlets.Unicode("").tag(sync=True)
+    zoom: traitlets.List[float] = traitlets.List().tag(sync=True)
     notes: traitlets.List[list[Any]] = traitlets.List().tag(sync=True)
     own_id = traitlets.Unicode().tag(sync=True)
 
@@ -63,10 +65,10 @@ class RebalanceView(anywidget.AnyWidget):
         **traits: Any,
     ) -> None:
         self._pictures: list[DisplayHandle] = []
+        self._traces: tuple[Trace, ...] = ()
         own_id = uuid4().hex
         super().__init__(model_id=own_id, own_id=own_id, **traits)
         at_ms = traits.get("at")
-        self._traces: tuple[Trace, ...] = ()
         self._runs: Sequence[Trace] = ()
         self.show(traces, figures=figures, errors=errors, runs=runs, at_ms=at_ms)
 
@@ -85,6 +87,36 @@ class RebalanceView(anywidget.AnyWidget):
                 case _:
                     raise InputError(f"notes[{number}]", describe(note), "[milliseconds, text]")
         return found
+
+    @traitlets.validate("zoom")
+    def _check_zoom(self, proposal: Any) -> list[float]:
+        """Return a stretch of time.
+
+        Raises:
+            InputError: if it is neither empty nor two times of the traces in order.
+        """
+        value = proposal["value"]
+        longest = max((trace.started.duration_ms for trace in self._traces), default=0)
+        match list(value):
+            case []:
+                return []
+            case [int() | float() as from_ms, int() | float() as to_ms] if 0 <= from_ms < to_ms <= longest:
+                return [from_ms, to_ms]
+        raise InputError("zoom", describe(value), f"[from, to] in milliseconds, from 0 to {longest}, or []")
+
+    @traitlets.validate("selected")
+    def _check_selected(self, proposal: Any) -> str:
+        """Return the name of a partition, or "".
+
+        Raises:
+            InputError: if no trace has it.
+        """
+        name: str = proposal["value"]
+        topics = [topic for view in self.views for topic in view["document"]["topics"]]
+        if not name or any(name == f"{t['name']}-{n}" for t in topics for n in range(t["partitions"])):
+            return name
+        known = ", ".join(f"{t['name']}-0 to {t['name']}-{t['partitions'] - 1}" for t in topics)
+        raise InputError("selected", repr(name), f"a partition: {known or 'there are none'}; or ''")
 
     @property
     def traces(self) -> tuple[Trace, ...]:
@@ -112,7 +144,7 @@ class RebalanceView(anywidget.AnyWidget):
         self._traces, self._runs = tuple(traces), runs or traces
         with self.hold_sync():
             self.figures, self.errors = dict(figures or {}), list(errors)
-            self.at, self.round, self.selected = at_ms, _round_at(documents, at_ms), ""
+            self.at, self.round, self.selected, self.zoom = at_ms, _round_at(documents, at_ms), "", []
             self.views = [{"document": model.document, "spans": model.spans} for model in models]
         self._draw_again()
 

@@ -13,7 +13,7 @@ from coordinator_core.errors import InputError
 from coordinator_core.registry.registry import default_registry
 from rebalance_lab.verdicts.answers import what_it_takes
 from rebalance_lab.verdicts.rule import FEWEST_PAIRS
-from rebalance_lab.verdicts.tables import BEST, Cell, Table, as_text
+from rebalance_lab.verdicts.tables import BEST, Cell, Table, as_text, csv_text
 from rebalance_lab.verdicts.words import agreeing, listed_names
 from rebalance_spark.advising import ADDITIVE, BY_COUNT, BY_RATE, UNKNOWN, Advice, first_draws
 from rebalance_spark.choices import Fidelity, Status
@@ -97,12 +97,16 @@ def verdict(findings: Findings) -> list[str]:
 
 def _more(advice: Advice) -> str:
     """Return what would be enough data for the groups that do not have it."""
-    open_ = advice.is_undecided
-    needed = int(np.median(np.maximum(advice.needed[open_], FEWEST_PAIRS)))
-    have = int(np.median(advice.scenarios[open_]))
-    each = "it has" if int(open_.sum()) == 1 else "each has"
-    draws = f"--draws {-(-needed // have)}" if have else "--draws N"
-    return f"about {needed:,} scenarios would be, and {each} {have:,}: score {draws}, or more hours (--keys)"
+    open_ = advice.is_undecided & (advice.scenarios > 0)
+    if not open_.any():
+        return "score more hours (--keys) or --draws"
+    needed, have = np.maximum(advice.needed, FEWEST_PAIRS)[open_], advice.scenarios[open_]
+    draws = -(-needed // have)
+    middle = np.argsort(draws, kind="stable")[len(draws) // 2]
+    return (
+        f"one with {have[middle]:,} scenarios needs about {needed[middle]:,} (score --draws {draws[middle]}, or"
+        " more hours by --keys)"
+    )
 
 
 def _per_day(findings: Findings, advice: Advice) -> list[str]:
@@ -414,6 +418,30 @@ def status_table(statuses: Mapping[str, Mapping[str, int]]) -> Table:
         for strategy, counts in statuses.items()
     ]
     return Table(["strategy", *(status.value for status in Status)], rows, title="Rows")
+
+
+def as_csv(findings: Findings) -> str:
+    """Write a row for each strategy and metric, with every statistic and the worst scenario.
+
+    The parameters of a sweep have columns. With a baseline there are the mean difference and its interval.
+    """
+    parameters, names = swept(findings.strategies)
+    columns = Figures._fields[:7]
+    head = ["strategy", *parameters, "metric", "unit", *columns]
+    head += ["difference", "difference_low", "difference_high"] if findings.advice else []
+    rows = []
+    for strategy in findings.strategies:
+        for metric in findings.metrics:
+            found = findings.figures.get((metric, strategy))
+            if found is None:
+                continue
+            unit = findings.units.get(metric, "")
+            row: list[Any] = [strategy, *names[strategy][1:], metric, unit, *found[:7]]
+            if findings.advice:
+                change = found.change
+                row += ["", "", ""] if change is None else [change.mean, change.low, change.high]
+            rows.append(row)
+    return csv_text(head, rows)
 
 
 def as_file(table: pa.Table, ending: str) -> bytes:

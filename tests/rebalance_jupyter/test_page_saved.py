@@ -6,7 +6,16 @@ import pytest
 
 from coordinator_core.errors import InputError
 from rebalance_jupyter import RebalanceView, show
-from tests.rebalance_jupyter.browser import all_texts, drawn, go_to, rgb, svg_texts, time_of
+from tests.rebalance_jupyter.browser import (
+    all_texts,
+    drawn,
+    go_to,
+    rgb,
+    svg_texts,
+    time_of,
+    wait_until,
+    window_of,
+)
 from tests.rebalance_jupyter.samples import ran
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -127,3 +136,18 @@ def test_a_button_saves_what_one_sees(opened, tmp_path, kind, begins):
     saved = tmp_path / "saved"
     begun.value.save_as(saved)
     assert saved.read_bytes().startswith(begins)
+
+
+def test_what_is_shown_is_known_to_the_program_and_can_be_set_by_it(opened):
+    """``zoom`` and ``selected`` of the model, as a program in the kernel reads and sets them."""
+    page = opened(show(ran()))
+    zoom_to(page, 30_000, 60_000)
+    wait_until(page, "String(document.querySelector('.rbl').rbl.model.get('zoom')) === '30000,60000'")
+    page.evaluate("document.querySelector('.rbl').rbl.model.set('zoom', [100_000, 150_000])")
+    drawn(page)
+    assert window_of(page) == (100_000, 150_000)
+    page.evaluate("document.querySelector('.rbl').rbl.model.set('selected', 'clicks-2')")
+    assert page.inner_text(".rbl-past strong").startswith("clicks-2")
+    page.focus(".rbl")
+    page.keyboard.press("Escape")
+    assert page.evaluate("document.querySelector('.rbl').rbl.model.get('selected')") == ""

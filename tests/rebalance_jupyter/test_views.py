@@ -443,3 +443,22 @@ def test_the_picture_has_the_medians_of_the_table_and_names_the_seed_that_is_dra
     assert f">stopped {stopped['cells'][0]['text']} partition seconds<" in svg
     assert svg != first.to_svg()
     assert ">Figures are medians of 3 seeds; the runs drawn have the seed 1.<" in svg
+
+
+@pytest.mark.parametrize("zoom", [[1], [5, 5], [9, 2], [-1, 5], ["1s", "2s"], [0, 180_001], [0, 1, 2]])
+def test_what_is_no_stretch_of_time_is_refused(zoom):
+    view = show(ran())
+    with pytest.raises(InputError, match=r"zoom: .* expected \[from, to\] in milliseconds, from 0 to 180000"):
+        view.zoom = zoom
+    assert view.zoom == []
+
+
+def test_a_partition_that_no_trace_has_is_refused():
+    view = show(ran())
+    with pytest.raises(
+        InputError, match="selected: found 'clicks-9', expected a partition: clicks-0 to clicks-5"
+    ):
+        view.selected = "clicks-9"
+    view.selected = "clicks-5"
+    view.show([])
+    assert view.selected == ""

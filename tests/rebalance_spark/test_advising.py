@@ -221,8 +221,8 @@ def test_the_hours_of_a_group_have_one_decision_by_their_pairs(stored):
     assert "hour" not in table[0]
     assert verdict(made)[1:] == [
         "leave 6 of 9 groups as they are, with today (1 of them have no figures)",
-        "3 of 9 groups do not have enough data for a switch yet: about 6 scenarios would be, and each has 2:"
-        " score --draws 3, or more hours (--keys)",
+        "3 of 9 groups do not have enough data for a switch yet: one with 12 scenarios needs about 57 (score"
+        " --draws 5, or more hours by --keys)",
     ]
     assert title_of(made) == "108 scenarios of 9 groups, plan fidelity"
 

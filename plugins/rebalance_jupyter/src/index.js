@@ -22,6 +22,7 @@ import { lasting } from "./text.js";
 import { NOBODY, Trace } from "./trace.js";
 import { View } from "./view.js";
 
+const SETTLED = 300; // milliseconds after the last zoom
 const NEAR = 3; // pixels between rounds of several strategies that have one step
 
 /** @import { Model } from "./model" */
@@ -170,20 +171,41 @@ function draw(model, element) {
   clock.set(model.get("at") ?? 0);
   const causes = traces.flatMap(({ marks: listed, times }) => times.map(([began]) =>
     /** @type {[number, number]} */ ([listed.findLast(([at]) => at <= began)?.[0] ?? began, began])));
-  lens.zoom(...opening([...rounds, ...marks, ...causes], clock.at, duration));
+  const given = model.get("zoom");
+  const first = opening([...rounds, ...marks, ...causes], clock.at, duration);
+  lens.zoom(...(given.length ? /** @type {[number, number]} */ (given) : first));
+  const zoomed = () => {
+    const [from, to] = model.get("zoom");
+    if (to !== undefined && Math.abs(from - lens.from) + Math.abs(to - lens.to) >= 2) lens.zoom(from, to); // not its own
+  };
+  model.on("change:zoom", zoomed);
+  const chosen = () => views.forEach((view) => view.lanes.show(model.get("selected")));
+  model.on("change:selected", chosen);
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let soon = undefined;
+  lens.listen(() => {
+    clearTimeout(soon);
+    soon = setTimeout(() => {
+      model.set("zoom", [Math.round(lens.from), Math.round(lens.to)]);
+      model.save_changes();
+    }, SETTLED);
+  });
   if (model.get("address")) {
     const select = (/** @type {string} */ partition) => {
       if (traces.some((trace) => trace.numberOf(partition) !== NOBODY)) shared.selected(partition);
     };
     address = follow({ clock, lens, selected: () => model.get("selected"), select });
   }
-  Object.assign(root, { rbl: { clock, lens, views } });
+  Object.assign(root, { rbl: { clock, lens, views, model } });
   return () => {
     clock.stop();
     lens.stop();
     watch.disconnect();
     model.off("change:at", moved);
     model.off("change:notes", repinned);
+    model.off("change:zoom", zoomed);
+    model.off("change:selected", chosen);
+    clearTimeout(soon);
     window.removeEventListener("keydown", claim, true);
   };
 }

@@ -143,6 +143,8 @@ export interface State {
   at: number;
   round: number;
   selected: string;
+  /** The stretch of time that is shown; empty for what happens first. */
+  zoom: number[];
   /** In any order. */
   notes: Series<string>;
   /** The name by which the manager of the widgets knows this one; an exported page has none. */

@@ -13,7 +13,7 @@ from coordinator_core.reading.suggestions import one_of
 from rebalance_lab.cli.files import check_path, is_written_through, write_whole
 from rebalance_lab.cli.options import strategy_option
 from rebalance_lab.cli.output import print_document, stdout
-from rebalance_lab.verdicts.tables import csv_text, text_tables
+from rebalance_lab.verdicts.tables import text_tables
 from rebalance_spark.choices import CHANCE, MARGIN, Statistic
 from rebalance_spark.commands.options import Conf, Master, check_one_of, names_in, pairs, session_of_a_command
 
@@ -143,7 +143,7 @@ def report(
     no other strategy beats in both moves and balance. Scores on this machine are read without Spark.
     """
     from rebalance_spark.findings import Question, found_in
-    from rebalance_spark.report_tables import advice_table, as_file, check_ending
+    from rebalance_spark.report_tables import advice_table, as_csv, as_file, check_ending
     from rebalance_spark.starts import start_of
 
     for path in (html, advice):
@@ -238,33 +238,6 @@ def _page(findings: "Findings", html: Path | None, workload: "Workload | None", 
     if workload is None or html is None or is_written_through(html):
         return as_page(findings, {})
     return as_page(findings, write_views(findings, html, workload, start))
-
-
-def as_csv(findings: "Findings") -> str:
-    """Write a row for each strategy and metric, with every statistic and the worst scenario.
-
-    The parameters of a sweep have columns. With a baseline there are the mean difference and its interval.
-    """
-    from rebalance_spark.findings import Figures
-    from rebalance_spark.sweeps import swept
-
-    parameters, names = swept(findings.strategies)
-    columns = Figures._fields[:7]
-    head = ["strategy", *parameters, "metric", "unit", *columns]
-    head += ["difference", "difference_low", "difference_high"] if findings.advice else []
-    rows = []
-    for strategy in findings.strategies:
-        for metric in findings.metrics:
-            found = findings.figures.get((metric, strategy))
-            if found is None:
-                continue
-            unit = findings.units.get(metric, "")
-            row: list[Any] = [strategy, *names[strategy][1:], metric, unit, *found[:7]]
-            if findings.advice:
-                change = found.change
-                row += ["", "", ""] if change is None else [change.mean, change.low, change.high]
-            rows.append(row)
-    return csv_text(head, rows)
 
 
 def print_findings(
