@@ -104,8 +104,8 @@ def _more(advice: Advice) -> str:
     draws = -(-needed // have)
     middle = np.argsort(draws, kind="stable")[len(draws) // 2]
     return (
-        f"one with {have[middle]:,} scenarios needs about {needed[middle]:,} (score --draws {draws[middle]}, or"
-        " more hours by --keys)"
+        f"one with {have[middle]:,} scenarios needs about {needed[middle]:,} (score --draws {draws[middle]},"
+        " or more hours by --keys)"
     )
 
 
