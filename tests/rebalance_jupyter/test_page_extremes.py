@@ -13,6 +13,7 @@ from rebalance_lab.traces.history import History
 from rebalance_lab.verdicts.looks import PALETTE
 from tests.benchmarks.jupyter import large
 from tests.rebalance_jupyter.browser import (
+    LANES,
     OPENS,
     OWNERSHIP,
     PIXEL,
@@ -131,6 +132,35 @@ def test_of_too_many_members_what_is_new_is_shown_and_letters(opened):
     assert moves
     letters = [text for text in svg_texts(page, ".rbl-stack >> nth=0 >> text") if len(text) == 1]
     assert set("ABCDEFGHIJKLMNOPQRSTUVWXYZ") == set(letters)
+
+
+def test_many_members_are_a_map_of_what_each_owns(opened):
+    trace = large(480, "sticky", members=120, rounds=2)
+    page = opened(show(trace))
+    members = view_model(trace).document["members"]
+    lane = max(3, 340 // len(members))
+    box = page.locator("canvas").nth(LANES).bounding_box()
+    assert box["height"] == pytest.approx(lane * len(members), abs=lane * 120)
+    most = max(count for member in members for _, count in member["owned"])
+    duration = trace.started.duration_ms
+    shown = 0
+    for i, member in enumerate(members):
+        ends = [*(at for at, _ in member["owned"][1:]), duration]
+        for (at, count), until in zip(member["owned"], ends, strict=True):
+            middle = (at + until) // 2
+            state = [name for since, name in member["states"] if since <= middle][-1]
+            if until - at < duration / 20 or state != "stable" or lane * (i + 1) > 340:
+                continue
+            grey = round(232 - 150 * count / most)
+            assert pixels(page, i, [middle], canvas=LANES, lane=lane, duration=duration, y=1) == [(grey,) * 3]
+            shown += 1
+    assert shown > 100
+    page.locator(".rbl-row").nth(4).scroll_into_view_if_needed()
+    box = page.locator("canvas").nth(LANES).bounding_box()
+    page.mouse.move(box["x"] + 0.9 * box["width"], box["y"] + 4.5 * lane)
+    wait_until(page, "!document.querySelector('.rbl-tip').hidden")
+    (last,) = [count for _, count in members[4]["owned"]][-1:]
+    assert f"owns {last} partition{'s' * (last != 1)}" in all_texts(page, ".rbl-tip div")
 
 
 def test_ten_thousand_partitions_are_mixed_into_the_height_of_a_screen(opened):

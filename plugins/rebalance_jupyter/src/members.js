@@ -1,7 +1,7 @@
 // What each member does over time: its states, its callbacks and the events of its protocol.
 
 import { GREY } from "./colours.js";
-import { adjust, html, resized, svg, titled, worded } from "./elements.js";
+import { adjust, entry, html, resized, svg, titled, worded } from "./elements.js";
 import { fillOf, orderOfStates, patternOf, swatch } from "./states.js";
 import { COUNT, amount, clockText, counted, short } from "./text.js";
 import { valueAt } from "./trace.js";
@@ -9,6 +9,8 @@ import { valueAt } from "./trace.js";
 const STATES = 16; // the height of the states of a member
 const LOAD = 14; // the height of its load, below them
 const BOX = 340; // the most height that is shown; the lanes scroll
+const LOWEST = 3; // the height of a member of a group that is too large for hues
+const NAME = 12; // pixels between two names, at least
 const NEAR = 6; // pixels between the pointer and the event that it points at
 /** @type {Record<string, number>} */
 const DIRECTIONS = { ArrowDown: 1, ArrowUp: -1 }; // in which keys move between members
@@ -26,7 +28,9 @@ export class Members {
     this.focused = 0;
     this.at = -1; // the time of the texts
     this.mostLoad = Math.max(0, ...trace.members.flatMap(({ load, process_rate }) => [...load, ...(load.length ? process_rate : [])].map(([, rate]) => rate ?? 0)));
-    this.lane = this.mostLoad ? STATES + LOAD : STATES;
+    this.isMap = !trace.coloursAreMembers; // of many members: a low lane for each, whose shade is what it owns
+    this.most = Math.max(1, ...trace.members.flatMap(({ owned }) => owned.map(([, count]) => count)));
+    this.lane = this.isMap ? Math.max(LOWEST, Math.floor(BOX / trace.members.length)) : this.mostLoad ? STATES + LOAD : STATES;
     /** @type {Map<string, string | CanvasPattern>} */
     this.fills = new Map();
     this.scrolled = 0; // read where it changes, as reading lays out the page
@@ -54,6 +58,11 @@ export class Members {
     const { trace } = this;
     this.events.append(...this.rows.flatMap(({ calls, told, waits }) => [waits, calls, told]));
     this.overlay.append(...this.rows.map(({ hit }) => hit), this.cursor);
+    if (this.isMap) {
+      const shades = [0, this.most].map((count) => entry(shade(count / this.most), counted(count, "partition")));
+      this.legend.replaceChildren(...shades, entry(null, "ended"), "pale: not at rest; line below: a round waits last for this member", this.unowned);
+      return;
+    }
     const hasLimits = this.mostLoad && trace.members.some(({ process_rate }) => process_rate.some(([, rate]) => rate));
     const dots = trace.sentences.length ? "; dots: events of the protocol" : "";
     const waits = trace.rounds.some((round) => round.waited_for.length) ? "; line below: a round waits last for this member" : "";
@@ -68,11 +77,15 @@ export class Members {
    */
   row(member, i) {
     const { lens } = this;
-    const name = worded(`${short(member.name)} ${member.letter}`, { x: lens.left - 6, y: i * this.lane + 12, "text-anchor": "end" });
+    const isNamed = !this.isMap || i % Math.ceil(NAME / this.lane) === 0;
+    const name = worded(isNamed ? `${short(member.name)} ${member.letter}` : "", {
+      x: lens.left - 6, y: i * this.lane + Math.min(12, Math.max(9, this.lane)), "text-anchor": "end",
+    });
     const figures = svg("text", { y: i * this.lane + 12 });
     const load = svg("text", { y: i * this.lane + STATES + 10 });
     const box = svg("rect", { x: 1, y: i * this.lane, height: this.lane - 1 });
-    const hit = svg("g", { class: "rbl-row", role: "img", tabindex: i === this.focused ? 0 : -1 }, box, titled(name, member.name), figures, load);
+    const texts = this.isMap ? [] : [figures, load];
+    const hit = svg("g", { class: "rbl-row", role: "img", tabindex: i === this.focused ? 0 : -1 }, box, titled(name, member.name), ...texts);
     for (const [on, off] of [["mouseenter", "mouseleave"], ["focus", "blur"]]) {
       hit.addEventListener(on, () => this.shared.hover(member.name));
       hit.addEventListener(off, () => this.shared.hover(null));
@@ -106,6 +119,17 @@ export class Members {
   drawRow(context, i) {
     const { trace, lens } = this;
     const [member, row] = [trace.members[i], this.rows[i]];
+    const below = this.isMap ? this.lane : STATES;
+    adjust(row.waits, { d: this.waitsOf(i).filter(([began, formed]) => began <= lens.to && formed >= lens.from).map(([began, formed]) => {
+      const [left, right] = [lens.clipped(began), lens.clipped(formed)];
+      const end = lens.shows(formed) ? `M${right.toFixed(1)} ${i * this.lane + 1}v${below}h-1v-${below}z` : "";
+      return `M${left.toFixed(1)} ${i * this.lane + below - 2}H${Math.max(left + 1, right).toFixed(1)}v2H${left.toFixed(1)}z${end}`;
+    }).join("") });
+    adjust(row.box, { width: lens.width - 2 });
+    if (this.isMap) {
+      this.drawOwned(context, i);
+      return;
+    }
     member.states.forEach(([at, state], n) => {
       const until = member.states[n + 1]?.[0] ?? trace.duration;
       const pattern = patternOf(state);
@@ -120,13 +144,31 @@ export class Members {
     const dots = member.told.filter(([at]) => lens.shows(at)).map(([at]) =>
       `M${(lens.x(at) - 2).toFixed(1)} ${i * this.lane + 7.5}a2 2 0 1 0 4 0a2 2 0 1 0 -4 0z`);
     adjust(row.told, { d: dots.join("") });
-    adjust(row.waits, { d: this.waitsOf(i).filter(([began, formed]) => began <= lens.to && formed >= lens.from).map(([began, formed]) => {
-      const [left, right] = [lens.clipped(began), lens.clipped(formed)];
-      const end = lens.shows(formed) ? `M${right.toFixed(1)} ${(i * this.lane + 1).toFixed(1)}v${STATES}h-1v-${STATES}z` : "";
-      return `M${left.toFixed(1)} ${i * this.lane + STATES - 2}H${Math.max(left + 1, right).toFixed(1)}v2H${left.toFixed(1)}z${end}`;
-    }).join("") });
     for (const text of [row.figures, row.load]) adjust(text, { x: lens.beside });
-    adjust(row.box, { width: lens.width - 2 });
+  }
+
+  /**
+   * What a member of a large group owns, as a shade; paler where the member is not at rest, hatched where it has ended.
+   * @param {CanvasRenderingContext2D} context
+   * @param {number} i
+   */
+  drawOwned(context, i) {
+    const { trace, lens } = this;
+    const { owned, states } = trace.members[i];
+    /** @type {(from: number, to: number, fill: string | CanvasPattern) => void} */
+    const paint = (from, to, fill) => {
+      if (to < lens.from || from > lens.to) return;
+      context.fillStyle = fill;
+      context.fillRect((from - lens.from) * lens.scale, i * this.lane, Math.max(1, (to - from) * lens.scale), this.lane - Number(this.lane > LOWEST));
+    };
+    const [begun] = states[0] ?? [trace.duration];
+    paint(begun, owned[0]?.[0] ?? trace.duration, shade(0));
+    each(owned, trace.duration, (from, to, count) => paint(from, to, shade(count / this.most)));
+    each(states, trace.duration, (from, to, state) => {
+      const pattern = patternOf(state);
+      if (pattern === "ended" || pattern === null) paint(from, to, state === "crashed" ? this.fill(context, "ended", i) : "#ffffff");
+      else if (pattern !== "rest") paint(from, to, "rgb(255 255 255 / 50%)");
+    });
   }
 
   /**
@@ -200,6 +242,7 @@ export class Members {
     const near = (time) => Math.abs(time - at) * lens.scale <= NEAR;
     return [
       member.name,
+      ...(this.isMap ? [`owns ${counted(valueAt(member.owned, at) ?? 0, "partition")}`] : []),
       ...trace.stateLine(member.states, at),
       ...this.waitsOf(number).filter(([began, formed]) => began <= at && at < formed).map(([, , waited]) => `the round ${waited}`),
       ...this.loadLine(member, at),
@@ -300,6 +343,15 @@ export class Members {
  */
 function each(series, end, visit) {
   series.forEach(([at, value], n) => visit(at, series[n + 1]?.[0] ?? end, value));
+}
+
+/**
+ * A grey that is the darker the more it stands for.
+ * @param {number} part from 0 to 1
+ */
+function shade(part) {
+  const grey = Math.round(232 - 150 * part);
+  return `rgb(${grey} ${grey} ${grey})`;
 }
 
 /**
