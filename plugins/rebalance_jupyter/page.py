@@ -86,7 +86,7 @@ def as_page(
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
         '<meta name="viewport" content="width=device-width">\n'
         f"<title>{title}</title>\n<style>{_PAGE_STYLE}{STYLE.read_text()}</style></head>\n"
-        f'<body><noscript>{picture}</noscript><div id="view"></div>\n'
+        f'<body><noscript>{picture}</noscript><main id="view"></main>\n'
         f'<script type="application/json" id="state">{data}</script>\n'
         f'<script type="module">\n{module}</script></body></html>\n'
     )

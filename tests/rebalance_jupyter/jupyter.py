@@ -146,7 +146,7 @@ def click_lane(view, partition, part):
 
 
 def keys_step_and_do_not_reach_the_notebook(lab, view):
-    view.locator("h3").click()
+    view.locator(".rbl-view h3").click()
     view.focus()
     before = cells_of(lab)
     lab.keyboard.press("Home")

@@ -197,7 +197,7 @@ def the_bench_runs_edits_and_runs_again(lab):
     bench, view = lab.locator(".jp-Cell").nth(1), bench_view(lab)
     bench.get_by_role("button", name="Run").click()
     view.locator(".rbl-view").nth(1).wait_for()
-    expect(view.locator("h3")).to_have_text(["range", "sticky"])
+    expect(view.locator(".rbl-view h3")).to_have_text(["range", "sticky"])
     expect(view.locator(".rbl-figures thead button")).to_have_text(["range", "sticky"])
     expect(view.locator(".rbl-row")).to_have_count(4)
     click_lane(view, 1, 0.5)

@@ -23,7 +23,7 @@ from tests.rebalance_jupyter.samples import clock, ran, spans_of
 def test_it_opens_at_the_first_round_after_the_start(page):
     assert page.title() == "scale-out"
     assert page.inner_text("h2") == "scale-out"
-    assert page.inner_text("h3") == "cooperative-sticky"
+    assert page.inner_text(".rbl-view h3") == "cooperative-sticky"
     assert time_of(page) == clock(OPENS)
     assert page.inner_text(".rbl-sentence").startswith("generation 2")
     assert svg_texts(page, ".rbl-lit text") == ["PreparingRebalance"]

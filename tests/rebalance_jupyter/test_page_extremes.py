@@ -38,7 +38,7 @@ pytestmark = pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
 def test_nobody_at_all(opened, strategy):
     page = opened(show(ran(NOBODY, strategy)))
-    assert page.inner_text("h3") == f"{strategy}; ended Empty"
+    assert page.inner_text(".rbl-view h3") == f"{strategy}; ended Empty"
     assert "No member ever started." in page.inner_text(".rbl")
     assert page.inner_text(".rbl-sentence") == "no member tried to join: there was no round"
     assert svg_texts(page, ".rbl-lit text") == ["Empty"]
@@ -60,7 +60,7 @@ def test_a_group_that_never_became_stable(opened):
     page = opened(show(ran(TOO_SHORT)))
     page.focus(".rbl")
     page.keyboard.press("End")
-    assert page.inner_text("h3") == "cooperative-sticky; ended PreparingRebalance"
+    assert page.inner_text(".rbl-view h3") == "cooperative-sticky; ended PreparingRebalance"
     assert page.inner_text(".rbl-sentence") == "a round that did not complete"
     assert svg_texts(page, ".rbl-lit text") == ["PreparingRebalance"]
 

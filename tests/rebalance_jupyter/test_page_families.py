@@ -207,7 +207,7 @@ def test_states_of_the_group_and_its_members_have_patterns(opened, strategy):
     ]
     assert fills == [expected[document["machine"]["kinds"][state]] for state in shown]
     assert page.evaluate(ARROWS_IN_BOXES) == 0
-    assert "ended" not in page.inner_text("h3")
+    assert "ended" not in page.inner_text(".rbl-view h3")
     is_coordinated = "server" in strategy or "delay" in strategy
     assert ("Coordinator" in all_texts(page, "h4")) == is_coordinated
     seen = {state for member in document["members"] for _, state in member["states"]} - {"outside"}

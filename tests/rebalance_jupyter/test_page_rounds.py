@@ -153,7 +153,7 @@ def test_to_choose_a_partition_by_key_links_its_owner(page):
 
 
 def test_strategies_stand_one_above_another_in_step(both):
-    assert all_texts(both, "h3") == ["range", "cooperative-sticky"]
+    assert all_texts(both, ".rbl-view h3") == ["range", "cooperative-sticky"]
     tops = [view.bounding_box()["y"] for view in both.locator(".rbl-view").all()]
     assert tops == sorted(tops)
     models = [view_model(ran(strategy=name)).document for name in ("range", "cooperative-sticky")]
@@ -254,14 +254,14 @@ def test_at_the_end_a_member_has_what_it_had_last(opened):
 
 def test_traces_of_one_strategy_are_told_apart_as_in_the_table(opened):
     page = opened(compare_view(short_and_long()))
-    assert all_texts(page, "h3") == ["range (1)", "range (2)"]
+    assert all_texts(page, ".rbl-view h3") == ["range (1)", "range (2)"]
     assert all_texts(page, ".rbl-figures thead button") == ["range (1)", "range (2)"]
 
 
 def test_traces_of_several_scenarios_are_named_by_both(opened):
     page = opened(compare_view([ran(strategy="range"), short_and_long()[1]]))
     assert page.inner_text("h2") == "scale-out, by-hand"
-    assert all_texts(page, "h3") == ["range (1) on scale-out", "range (2) on by-hand"]
+    assert all_texts(page, ".rbl-view h3") == ["range (1) on scale-out", "range (2) on by-hand"]
 
 
 # --- arrows between members

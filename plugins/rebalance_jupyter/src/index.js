@@ -160,6 +160,10 @@ function draw(model, element) {
   const fit = () => {
     const width = root.clientWidth || 904; // not in the page yet; it is resized when it is added
     if (lens.resize(width - 4) || !views[0]?.drawn) [overview, events, lag, ...views].forEach((each) => each.draw());
+    for (const each of root.querySelectorAll(".rbl-wide")) { // keys scroll to what is out of sight
+      if (each.scrollWidth > each.clientWidth) each.setAttribute("tabindex", "0");
+      else each.removeAttribute("tabindex");
+    }
   };
   const watch = new ResizeObserver(fit);
   watch.observe(root);

@@ -181,7 +181,7 @@ export class Lag {
     this.lens = lens;
     this.plots = shown.map((quantity, i) => new Plot(quantity, views, lens, { counts, isFirst: !i }));
     this.element = html("div", { class: "rbl-wide" }, pointer.across(...this.plots.flatMap(({ quantity, key, drawing }) =>
-      [html("h4", {}, quantity.heading, " ", key), drawing])));
+      [html("h3", { class: "rbl-minor" }, quantity.heading, " ", key), drawing])));
     for (const { drawing } of this.plots) pointer.watch(drawing, (x) => [...events.near(x), ...this.tell(x)]);
     clock.listen((at) => { this.move(at); });
   }
