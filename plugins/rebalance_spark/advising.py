@@ -42,11 +42,10 @@ ADDITIVE = (
     "unowned_partition_seconds",
     "moved_partitions",
     "duplicate_records",
-    "lag_record_seconds",
     "rounds",
     "messages",
 )
-"""Metrics of which a day has the sum of its scenarios."""
+"""Metrics of which a day has the sum of its scenarios. Lag that stands over hours is none of them."""
 
 RULE = (
     "A {subject} switches to a strategy that is known to be better in {metrics} (by more than {tie:g} %"
@@ -98,11 +97,13 @@ class Advice:
     `BY_RATE`. ``holds`` says for each subject under which values of a column the same is advised, if it was
     asked for. ``second`` is the number of the strategy that is advised without the one that is: that of
     today, unless several are known to be better; of a subject that stays, the one that is closest to a
-    switch. ``second_changes`` are the mean changes to it. ``held`` says why groups stay although a strategy
+    switch. ``second_changes`` are the mean changes to it, and ``seen_changes`` those to what is advised, of
+    the scenarios alone. ``held`` says why groups stay although a strategy
     is better in something. ``per_day`` has how often a day what happens in a scenario happens to each
     subject, NaN where it is not known, if it was given. ``margin`` is the share by which a strategy may be
     worse in the rest. ``overloaded`` has in how many scenarios of each subject the busiest member has more
-    than it can handle, today and under the advised strategy (2 x subjects), if that is known.
+    than it can handle, today and under the advised strategy (2 x subjects), if that is known; ``too_much``
+    says in which subjects all members together have.
     """
 
     baseline: str
@@ -121,8 +122,10 @@ class Advice:
     second: npt.NDArray[np.int64]
     held: Sequence[Held]
     second_changes: Mapping[str, Floats] = field(default_factory=dict)
+    seen_changes: Mapping[str, Floats] = field(default_factory=dict)
     margin: float = MARGIN / 100
     overloaded: Numbers | None = None
+    too_much: Bools | None = None
     holds: Sequence[str] = ()
     per_day: Floats | None = None
 
@@ -276,7 +279,8 @@ def advise(
         by_rate, by_count = changes[BY_RATE], changes.get(BY_COUNT, none)
         changes[BY_COUNT] = Gains(*np.where(counted, by_rate, by_count))
         changes[BY_RATE] = Gains(*np.where(counted, none, by_rate))
-    second = np.where(chosen == today, _closest(tests.chances, today), _chosen(rest, middles, today))
+    closest = _chosen(_least(tests.chances), middles, today)
+    second = np.where(chosen == today, closest, _chosen(rest, middles, today))
     mean_changes = {m: _mean_changes(costs[m], signs[m], today, numbers, size) for m in changes if m in costs}
     decisive = {*deciding, *([BY_COUNT] if counted.any() else [])}
     worse: dict[str, list[str]] = {}
@@ -310,6 +314,7 @@ def advise(
             rate,
         ),
         {m: each[np.arange(size), second] for m, each in mean_changes.items()},
+        {m: each[np.arange(size), chosen] for m, each in mean_changes.items()},
         margin,
         None if overload is None else _overloaded(overload, today, chosen, numbers, size),
     )
@@ -321,10 +326,10 @@ def _overloaded(overload: Figures2D, today: int, chosen: Numbers, numbers: Numbe
     return np.stack([np.bincount(numbers[column > 0], minlength=size) for column in columns])
 
 
-def _closest(chances: Floats, today: int) -> Numbers:
-    """Return the strategy of each subject with the least p, that of today where none was tested."""
+def _least(chances: Floats) -> Bools:
+    """Return which strategies have the least p of each subject: none where none was tested."""
     known = np.where(np.isnan(chances), np.inf, chances)
-    return np.where(np.isinf(known).all(axis=1), today, known.argmin(axis=1))
+    return np.asarray((known == known.min(axis=1, keepdims=True)) & ~np.isinf(known))
 
 
 def _worse_in(cost: Figures2D, today: int, numbers: Numbers, size: int, margin: float) -> Figures2D:

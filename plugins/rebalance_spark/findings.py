@@ -114,7 +114,8 @@ class Findings:
 
     ``wins`` maps (metric, strategy, other) to the numbers of scenarios in which the first strategy is better,
     even and worse. It is empty unless it was asked for. ``unread`` metrics were not read. ``events`` are the
-    fewest and the most events of a scenario, if the scores have them.
+    fewest and the most events of a scenario, if the scores have them. ``has_limits``: whether the load of
+    members is known in all scenarios, as a share of what they can handle.
     """
 
     scenarios: int
@@ -139,6 +140,7 @@ class Findings:
     unread: int = 0
     events: tuple[int, int] | None = None
     overloaded: Mapping[str, int] = field(default_factory=dict)
+    has_limits: bool = False
 
     @property
     def failed(self) -> int:
@@ -259,6 +261,7 @@ def found_in(scored: Scored, question: Question, *, everything: bool = True, pai
         unread=len(names) - len(read),
         events=_events(scored),
         overloaded=_overloaded(scored, common) if UTILIZATION in names else {},
+        has_limits=UTILIZATION in names and not np.isnan(scored.figures(UTILIZATION)[common]).any(),
     )
 
 
@@ -399,6 +402,10 @@ def _advice(
         )
 
     advice = made(np.ones(len(scored.scenarios), dtype=np.bool_))
+    if load is not None and BY_RATE in grids:
+        today = place_of(question.baseline, scored)
+        too_much = _too_much(load[:, today], grids[BY_RATE][:, today], subjects)
+        advice = replace(advice, too_much=too_much)
     if question.per_day:
         advice = replace(advice, per_day=times_per_day(scored, question.per_day, subjects))
     if not question.across:
@@ -408,6 +415,19 @@ def _advice(
     values = np.array([str(value) for value in scored.values(question.across)], dtype=object)
     alone = {value: made(values == value) for value in sorted(set(values.tolist()))}
     return replace(advice, holds=holding(advice, alone))
+
+
+def _too_much(
+    load: npt.NDArray[np.float64], imbalance: npt.NDArray[np.float64], subjects: Subjects
+) -> npt.NDArray[np.bool_]:
+    """Return in which subjects all members together have more than they can handle, in most of their hours.
+
+    The load of the busiest member, divided by how much more than the mean it has, is that of all.
+    """
+    size = len(subjects.names)
+    overloaded = np.bincount(subjects.numbers, load > 1, size)
+    beyond = np.bincount(subjects.numbers, (load > 1) & ~(load / imbalance <= 1), size)
+    return np.asarray((overloaded > 0) & (2 * beyond > overloaded))
 
 
 def _statuses(scored: Scored) -> dict[str, dict[str, int]]:

@@ -9,6 +9,7 @@ from rebalance_spark.choices import Statistic
 from rebalance_spark.findings import Findings
 from rebalance_spark.paired import LEVEL, RESAMPLES
 from rebalance_spark.plots import distribution_plot, front_plot, is_constant, look
+from rebalance_spark.sentences import notes, title_of, verdict
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 _STYLE = """
@@ -36,15 +37,15 @@ dt { font-weight: 600 } dd { margin: 0 0 .5rem 1rem }
 
 def as_page(findings: Findings, links: Mapping[str, str] | None = None) -> str:
     """Return the page. ``links`` maps scenarios to the addresses of views, relative to the page."""
-    title, metrics = tables.title_of(findings), findings.metrics
-    sentences = "".join(f"<li>{escape(line)}</li>" for line in tables.verdict(findings))
+    title, metrics = title_of(findings), findings.metrics
+    sentences = "".join(f"<li>{escape(line)}</li>" for line in verdict(findings))
     entries = "".join(
         f"<dt>{escape(n)}</dt><dd>{escape(text)}</dd>" for n, text in tables.definitions(findings)
     )
     parts = [
         f"<h1>{escape(title)}</h1>",
         f'<ul class="verdict">{sentences}</ul>' if sentences else "",
-        *(f"<p>{escape(line)}</p>" for line in (*findings.left_out, *tables.notes(findings))),
+        *(f"<p>{escape(line)}</p>" for line in (*findings.left_out, *notes(findings))),
         *_front(findings),
         *_differences(findings),
         f"<h2>By {escape(findings.by)}</h2>" if findings.parts else "",

@@ -13,14 +13,8 @@ from rebalance_lab.verdicts.rule import FEWEST_PAIRS
 from rebalance_spark import findings
 from rebalance_spark.advising import Advice, Held
 from rebalance_spark.parts import subjects_of
-from rebalance_spark.report_tables import (
-    advice_table,
-    as_file,
-    check_ending,
-    notes,
-    title_of,
-    verdict,
-)
+from rebalance_spark.report_tables import advice_table, as_file, check_ending
+from rebalance_spark.sentences import notes, title_of, verdict
 from tests.rebalance_spark.score_files import found, row
 
 HOUR = pa.field("hour", pa.int32())
@@ -341,7 +335,7 @@ def test_a_group_switches_to_be_relieved_of_overload_whatever_it_costs(stored):
     assert {name: each["strategy"] for name, each in table.items()} == {"busy": "other", "calm": "today"}
     assert (table["busy"]["overloaded_scenarios"], table["busy"]["overloaded_then"]) == (8, 0)
     (line,) = [line for line in verdict(made) if "switch 1" in line]
-    assert line.startswith("switch 1 of 2 groups to other: overloaded in 0 scenarios, now 8, +5")
+    assert line.startswith("switch 1 of 2 groups to other (busy): overloaded in 0 of 12 scenarios, now 8, +5")
     assert "1 of 2 groups are overloaded in some of their scenarios with today: busy" in " ".join(notes(made))
     assert "whatever it costs in the rest" in made.advice.rule
     asked = found(scored, baseline="today", deciding=["moved_partitions"])
@@ -352,6 +346,20 @@ def test_of_few_hours_of_overload_no_relief_is_known(stored):
     made = found(stored(loaded("busy", 5, today=1.5, other=0.9), more=LOADED), baseline="today")
     assert made.advice.switches == []
     assert "No strategy that was scored is known to relieve busy" in " ".join(notes(made))
+
+
+@pytest.mark.parametrize(
+    ("balance", "text"),
+    [
+        (1.2, "In busy, all members together have more than they can handle in most of these"),
+        (2.0, "is known to relieve busy, whose members together can handle the load in most of these"),
+    ],
+)
+def test_whether_another_assignment_could_relieve_a_group_follows_from_its_balance(stored, balance, text):
+    rows = [{**each, "weighted_imbalance": balance} for each in loaded("busy", 8, today=1.5, other=1.5)]
+    more = [*LOADED, pa.field("weighted_imbalance", pa.float64())]
+    said = " ".join(notes(found(stored(rows, more=more), baseline="today")))
+    assert text in said
 
 
 def test_a_gain_does_not_pay_for_an_overload_of_a_few_hours(stored):
@@ -405,7 +413,7 @@ def test_scenarios_with_members_that_have_too_much_are_counted(stored):
     ]
     made = found(stored(rows, more=[HOUR, pa.field("utilization", pa.float64())]), baseline="today")
     assert made.overloaded == {"other": 0, "today": 1}
-    (line,) = [line for line in notes(made) if "handle" in line]
+    (line,) = [line for line in notes(made) if "busiest" in line]
     assert line == (
         "The busiest member has more than it can handle in 1 of 3 scenarios under today, none under other."
     )
@@ -602,7 +610,7 @@ def test_groups_without_rates_are_advised_by_their_partitions_and_named(stored):
         "mixed": (0.0, None),
         "rated": (pytest.approx(-1.0), None),
     }
-    assert verdict(made)[0].startswith("switch 2 of 3 groups to other: -1 [-1")
+    assert verdict(made)[0].startswith("switch 2 of 3 groups to other (bare and rated): -1 [-1")
     assert notes(made)[0].startswith("A group switches to a strategy that is known to be better in")
     assert notes(made)[1] == (
         "1 of 3 groups have no rates (bare): imbalance, which counts partitions, decides about them in place"

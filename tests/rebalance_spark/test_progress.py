@@ -73,10 +73,10 @@ def test_nothing_is_printed_without_a_terminal_unless_lines_are_asked_for(capsys
 
 def test_the_estimate_names_scenarios_rows_and_the_time_on_the_cores():
     assert estimate(todo(18_000, 1_080_000.0), 3, 2) == (
-        "6,000 scenarios x 3 strategies: 18,000 rows to score, about 9 min on 2 idle cores"
+        "6,000 scenarios x 3 strategies: 18,000 rows to score, 9 min or more on 2 idle cores"
     )
     assert estimate(todo(12_000, 80_000.0, done=6_000), 3, 2) == (
-        "6,000 scenarios x 3 strategies: 12,000 rows to score, 6,000 are done, about 45 s on 2 idle cores"
+        "6,000 scenarios x 3 strategies: 12,000 rows to score, 6,000 are done, 45 s or more on 2 idle cores"
     )
 
 

@@ -13,7 +13,8 @@ from rebalance_spark.commands.report import print_findings
 from rebalance_spark.findings import Part
 from rebalance_spark.page import as_page
 from rebalance_spark.paired import Difference
-from rebalance_spark.report_tables import as_csv, differences_table, notes
+from rebalance_spark.report_tables import as_csv, differences_table
+from rebalance_spark.sentences import notes
 from tests.rebalance_spark.made_findings import (
     ADVICE,
     ADVISED,
@@ -186,8 +187,8 @@ def test_a_strategy_without_a_figure_and_findings_without_metrics_can_be_shown()
 # --- the strategy of today, parts and sweeps
 
 VERDICT = [
-    "switch 2 of 3 groups to sticky: -31 [-32.4, -29.7] moved_partitions, no clear change of imbalance; but"
-    " +0.4 [+0.257, +0.531] rounds",
+    "switch 2 of 3 groups to sticky (g-1 and g-2): -31 [-32.4, -29.7] moved_partitions, imbalance about as"
+    " now; but +0.4 [+0.257, +0.531] rounds",
     "leave 1 of 3 groups as they are, with range (1 of them have no figures)",
     "1 of 3 groups does not have enough data for a switch yet: score more hours (--keys) or --draws",
 ]
@@ -205,7 +206,7 @@ def test_after_the_rule_come_what_is_not_measured_and_what_a_switch_takes():
     weighted = "lag-aware+tolerance=5%"
     advice = replace(ADVICE, strategies=["range", weighted])
     made = replace(ADVISED, fidelities=["plan"], advice=advice)
-    _, changes, agreeing, stops, restarts, clients = notes(made)
+    _, changes, agreeing, stops, unscored, restarts, clients = notes(made)
     assert changes == (
         "Changes are of a scenario, for the median group that switches, with intervals of 95 %. The mean"
         " difference of a group is drawn towards those of the others, as far as chance would explain it."
@@ -214,7 +215,10 @@ def test_after_the_rule_come_what_is_not_measured_and_what_a_switch_takes():
         "The advice of a group rests on all of its scenarios: in 75 % of them, in the mean, the figures of"
         " that scenario alone give the same."
     )
-    assert restarts.startswith("A switch takes two rolling restarts: with both assignors in the list")
+    assert unscored == (
+        "cooperative-sticky and roundrobin, which Kafka's own clients have, were not scored (-s)."
+    )
+    assert restarts.startswith("A switch takes a rolling restart, with the new assignor before the old one")
     assert stops.startswith("Plan fidelity does not measure how long partitions stop")
     assert clients == (
         "Kafka's own clients do not have lag-aware+tolerance=5%; kafka-python, aiokafka and the Consumer of"
@@ -223,8 +227,12 @@ def test_after_the_rule_come_what_is_not_measured_and_what_a_switch_takes():
     )
     assert {stops, clients} <= set(texts_of(as_page(made)))
     assert {stops, clients} <= set(printed(made, width=300))
-    *_, assumed, _ = notes(replace(ADVISED, fidelities=["protocol"]))
+    *_, assumed, settings, _, _ = notes(replace(ADVISED, fidelities=["protocol"]))
     assert assumed.startswith("Members without process_rate (--member process_rate=N) handle records at once")
+    assert settings.startswith(
+        "Settings, such as a shorter heartbeat interval, may help more than an assignor"
+    )
+    assert not any("without process_rate" in line for line in notes(replace(ADVISED, has_limits=True)))
 
 
 @pytest.mark.parametrize(
@@ -236,7 +244,7 @@ def test_after_the_rule_come_what_is_not_measured_and_what_a_switch_takes():
     ],
 )
 def test_what_happens_to_the_groups_is_in_the_assumptions(events, text):
-    assert notes(replace(ADVISED, fidelities=["protocol"], events=events))[-2].startswith(text)
+    assert notes(replace(ADVISED, fidelities=["protocol"], events=events))[-4].startswith(text)
 
 
 def test_a_metric_that_some_scenarios_lack_has_the_number_of_the_others():

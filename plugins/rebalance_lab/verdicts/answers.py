@@ -237,6 +237,13 @@ def _twice(comparison: Comparison, best: Sequence[int]) -> Iterator[str]:
             yield f"{comparison.label(one)} handles {twice} records twice, {comparison.label(other)} {fewer}."
 
 
+def not_scored(strategies: Sequence[str], baseline: str) -> list[str]:
+    """Return the assignors of Kafka's clients that no strategy has, if the one that runs today is of them."""
+    known = {strategy.partition("+")[0].partition(" ")[0] for strategy in strategies}
+    own = [name for name in _OF_KAFKA if name in ("range", "roundrobin", "sticky", "cooperative-sticky")]
+    return [name for name in sorted(own) if name not in known] if baseline in own else []
+
+
 def what_it_takes(strategies: Mapping[str, str], registry: Registry) -> str:
     """Return what clients need for strategies whose assignors are not Kafka's, or an empty text.
 

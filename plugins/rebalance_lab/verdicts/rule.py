@@ -35,6 +35,9 @@ FEWEST_PAIRS = 6
 _COUNTED = 60
 """Of so many pairs, all ways in which their signs may fall are counted; of more, the sum is normal."""
 
+_NOTHING = 1e-12
+"""A smaller difference is one of rounding."""
+
 _FAR = 1.96
 """Standard deviations beside the mean, of which a normal value is farther away once in `ONE_IN` cases."""
 
@@ -136,6 +139,7 @@ def differences(one: FloatArray, other: FloatArray) -> FloatArray:
     greater = np.maximum(np.abs(one), np.abs(other))
     with np.errstate(invalid="ignore", divide="ignore"):
         found: FloatArray = np.where(np.isinf(greater), np.sign(one - other), (one - other) / greater)
+    found[np.abs(one - other) < _NOTHING] = 0.0
     found[one == other] = 0.0
     return found
 

@@ -29,7 +29,7 @@ def estimate(missing: "Todo", strategies: int, cores: int) -> str:
     time = f"{minutes:,.0f} min" if minutes >= 1.5 else f"{60 * minutes:,.0f} s"
     done = f", {missing.done_before:,} are done" if missing.done_before else ""
     size = f"{missing.scenarios:,} scenarios x {strategies} strategies: {missing.rows:,} rows to score{done}"
-    return f"{size}, about {time} on {cores} idle cores"
+    return f"{size}, {time} or more on {cores} idle cores"
 
 
 @contextmanager

@@ -248,15 +248,16 @@ def print_findings(
     Strategies that are too wide for the terminal follow in further tables below.
     """
     from rebalance_spark import report_tables as tables
+    from rebalance_spark.sentences import notes, title_of, verdict
 
-    console.print(Text.assemble((tables.title_of(findings), "bold"), f" ({'; '.join(findings.versions)})"))
+    console.print(Text.assemble((title_of(findings), "bold"), f" ({'; '.join(findings.versions)})"))
     for sentence in findings.left_out:
         console.print(Text(sentence))
-    if lines := tables.verdict(findings):
+    if lines := verdict(findings):
         console.print()
     for line in lines:
         console.print(Text(line, "bold"))
-    for line in tables.notes(findings):
+    for line in notes(findings):
         console.print(Text(line))
     metrics = findings.metrics if everything else findings.headlines
     shown = [tables.figures_table(findings, statistic, metrics) for statistic in statistics]

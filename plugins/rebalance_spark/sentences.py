@@ -1,0 +1,274 @@
+"""The sentences of a report: the verdict, its rule and its price, and what else there is to know."""
+
+import numpy as np
+
+from coordinator_core.registry.registry import default_registry
+from rebalance_lab.verdicts.answers import not_scored, what_it_takes
+from rebalance_lab.verdicts.rule import FEWEST_PAIRS
+from rebalance_lab.verdicts.tables import as_text
+from rebalance_lab.verdicts.words import agreeing, listed_names
+from rebalance_spark.advising import BY_COUNT, BY_RATE, UNKNOWN, Advice
+from rebalance_spark.choices import Fidelity
+from rebalance_spark.findings import MOVES, RECORDS, Findings
+from rebalance_spark.gains import Change
+from rebalance_spark.sweeps import parted
+
+_MOST_SWITCHES = 5
+"""Strategies to switch to that have a sentence of their own."""
+
+_NO_STOPS = (
+    "Plan fidelity does not measure how long partitions stop, which cooperative strategies shorten: score"
+    " without --fidelity plan to compare it."
+)
+
+_EACH_ALONE = (
+    f"Each decision rests on one scenario, and takes {FEWEST_PAIRS}: score more hours (--keys) or --draws, or"
+    " decide --per COLUMN"
+)
+_FEW = "not have enough data for a switch yet"
+
+_AT_ONCE = (
+    "Members without process_rate (--member process_rate=N) handle records at once, so that rounds do not"
+    " wait for batches of records."
+)
+
+
+_SETTINGS = (
+    "Settings, such as a shorter heartbeat interval, may help more than an assignor: `rebalance-lab advise`"
+    " tries them on the scenario of a group (score --show ID)."
+)
+_RESTARTS = (
+    "A switch takes a rolling restart, with the new assignor before the old one in the list of each member:"
+    " the group uses it when all have it. To cooperative-sticky it takes another one, without the old one;"
+    " Java clients from 3.0 on with the default list need a single one, without range."
+)
+
+
+def title_of(findings: Findings) -> str:
+    """Return the number of scenarios, that of their groups, and their fidelity."""
+    subjects = findings.subjects
+    are_scenarios = subjects is None or subjects.are_scenarios
+    of = "" if subjects is None or are_scenarios else f" of {subjects.counted}"
+    return f"{findings.scenarios:,} scenarios{of}, {' and '.join(findings.fidelities)} fidelity"
+
+
+def verdict(findings: Findings) -> list[str]:
+    """Return the answer in sentences: what to switch, and what to leave as it is."""
+    advice = findings.advice
+    if advice is None:
+        best = [point.strategy for point in findings.front if point.on_front]
+        if len(findings.front) < 2:
+            return []
+        none = f"no other strategy is better in {MOVES} or {findings.balance} and as good in the other"
+        return [f"{', '.join(best)}: {none}. --baseline STRATEGY adds the change from today's strategy."]
+    total, switches, groups = len(advice.chosen), advice.switches, advice.subjects.plural
+    lines = [
+        f"switch {count:,} of {total:,} {groups} to {name} ({_names(advice, name)}):"
+        f" {_price(findings, advice, name)}"
+        for name, count in switches[:_MOST_SWITCHES]
+    ]
+    if rest := switches[_MOST_SWITCHES:]:
+        lines.append(
+            f"switch {sum(n for _, n in rest):,} {groups} to one of {len(rest)} others (--advice FILE)"
+        )
+    lines += _per_day(findings, advice)
+    unknown = int((advice.scenarios == 0).sum())
+    few = int(advice.is_undecided.sum())
+    staying = total - sum(count for _, count in switches)
+    if staying:
+        of_these = f" ({unknown:,} of them have {UNKNOWN})" if unknown else ""
+        lines.append(f"leave {staying:,} of {total:,} {groups} as they are, with {advice.baseline}{of_these}")
+    if few:
+        alone = advice.subjects.are_scenarios
+        some = f"{few:,} of {total:,} {groups} {agreeing('does', few)} {_FEW}"
+        lines.append(_EACH_ALONE if alone else f"{some}: {_more(advice)}")
+    return lines
+
+
+def _names(advice: Advice, strategy: str) -> str:
+    """Return the subjects that switch to a strategy."""
+    rows = advice.chosen == advice.strategies.index(strategy)
+    return listed_names([n for n, row in zip(advice.subjects.names, rows, strict=True) if row], _MOST_NAMED)
+
+
+def _more(advice: Advice) -> str:
+    """Return what would be enough data for the groups that do not have it."""
+    open_ = advice.is_undecided & (advice.scenarios > 0)
+    if not open_.any():
+        return "score more hours (--keys) or --draws"
+    needed, have = np.maximum(advice.needed, FEWEST_PAIRS)[open_], advice.scenarios[open_]
+    draws = -(-needed // have)
+    middle = np.argsort(draws, kind="stable")[len(draws) // 2]
+    return (
+        f"one with {have[middle]:,} scenarios needs about {needed[middle]:,} (score --draws {draws[middle]},"
+        " or more hours by --keys)"
+    )
+
+
+def _per_day(findings: Findings, advice: Advice) -> list[str]:
+    """Return what all switches together change in a day, if it is known how often scenarios happen."""
+    if advice.per_day is None or not advice.switches or not advice.per_day_metrics:
+        return []
+    wanted = [m for m in advice.per_day_metrics if m in (*advice.metrics, *RECORDS)]
+    changes = ", ".join(_change(findings, metric, advice.change_per_day(metric)) for metric in wanted)
+    unknown = int(np.isnan(advice.per_day[advice.is_switching]).sum())
+    without = f", without {unknown:,} of which it is not known how often" if unknown else ""
+    return [f"all switches together, in a day: {changes}{without}"]
+
+
+def notes(findings: Findings) -> list[str]:
+    """Return sentences that follow the verdict.
+
+    They are its rule, what the changes are, how many scenarios agree, what is not measured, what is assumed,
+    and what a switch takes.
+    """
+    advice = findings.advice
+    if advice is None:
+        return []
+    groups = advice.subjects.plural
+    found = [advice.rule] if (advice.scenarios >= FEWEST_PAIRS).any() else []
+    if advice.counted:
+        listed = listed_names(advice.counted, 3)
+        found.append(
+            f"{len(advice.counted):,} of {len(advice.chosen):,} {groups} have no rates ({listed}):"
+            f" {BY_COUNT}, which counts partitions, decides about them in place of {BY_RATE}."
+        )
+    if advice.switches:
+        one = advice.subjects.singular
+        found.append(
+            f"Changes are of a scenario, for the median {one} that switches, with intervals of 95 %. The mean"
+            f" difference of a {one} is drawn towards those of the others, as far as chance would explain it."
+        )
+    found += _overloaded(findings, advice)
+    found += _held_back(advice)
+    if advice.holds and advice.switches:
+        switching = advice.is_switching
+        held = sum(h == "all" for h, each in zip(advice.holds, switching, strict=True) if each)
+        found.append(
+            f"{held:,} of {int(switching.sum()):,} switches are advised under each value of {findings.across}"
+            " by itself (--advice FILE has the values)."
+        )
+    if not np.isnan(advice.agree).all():
+        share = f"{100 * np.nanmean(advice.agree):.0f} %"
+        one = advice.subjects.singular
+        found.append(
+            f"The advice of a {one} rests on all of its scenarios: in {share} of them, in the mean, the"
+            " figures of that scenario alone give the same."
+        )
+    if Fidelity.PLAN in findings.fidelities:
+        found.append(_NO_STOPS)
+    if Fidelity.PROTOCOL in findings.fidelities:
+        found.append(f"{_events(findings.events)}{'' if findings.has_limits else _AT_ONCE}".strip())
+        found.append(_SETTINGS)
+    if missing := not_scored(findings.strategies, advice.baseline):
+        was = agreeing("was", len(missing))
+        found.append(f"{listed_names(missing)}, which Kafka's own clients have, {was} not scored (-s).")
+    takes = what_it_takes({name: parted(name)[0] for name, _ in advice.switches}, default_registry())
+    return [*filter(None, found), *([_RESTARTS] if advice.switches else []), *filter(None, [takes])]
+
+
+def _overloaded(findings: Findings, advice: Advice) -> list[str]:
+    """Return in how many scenarios a member has more than it can handle, if there are any."""
+    today = findings.overloaded.get(advice.baseline, 0)
+    if not today:
+        return []
+    others = [n for n in findings.strategies if n != advice.baseline and n in findings.overloaded]
+    listed = listed_names(
+        [f"{findings.overloaded[name] or 'none'} under {name}" for name in others], len(others)
+    )
+    more = f", {listed}" if others else ""
+    found = [
+        f"The busiest member has more than it can handle in {today:,} of {findings.common:,} scenarios under"
+        f" {advice.baseline}{more}."
+    ]
+    if advice.overloaded is None:
+        return found
+    now, then = advice.overloaded
+    open_ = (then > 0) & (then >= now)
+    beyond = np.zeros(len(now), dtype=np.bool_) if advice.too_much is None else advice.too_much
+    for rows, text in (
+        (now > 0, "{are} overloaded in some of their scenarios with {today}: {names}"),
+        (
+            open_ & beyond,
+            "In {names}, all members together have more than they can handle in most of these: that takes"
+            " more members or faster processing",
+        ),
+        (
+            open_ & ~beyond,
+            "No strategy that was scored is known to relieve {names}, whose members together can handle the"
+            " load in most of these, unless a partition has too much for one: optimal, or lag-aware, shows"
+            " what another assignment can do",
+        ),
+    ):
+        names = [n for n, row in zip(advice.subjects.names, rows, strict=True) if row]
+        if names and not advice.subjects.are_scenarios:
+            are = f"{len(names):,} of {len(rows):,} {advice.subjects.plural} are"
+            listed = listed_names(names, _MOST_NAMED)
+            found.append(f"{text.format(are=are, today=advice.baseline, names=listed)} (--advice FILE).")
+    return found
+
+
+_MOST_NAMED = 8
+
+
+_MOST_HELD = 3
+
+
+def _held_back(advice: Advice) -> list[str]:
+    """Return what is better for groups that stay, and what may be worse."""
+    found = []
+    for held in advice.held[:_MOST_HELD]:
+        noun = advice.subjects.singular if held.subjects == 1 else advice.subjects.plural
+        stays = agreeing("stays", held.subjects)
+        better = [f"{with_sign(change)} {metric}" for metric, change in held.better.items()]
+        worse = [
+            f"{with_sign(change)} {metric}, worse in {100 * held.worse_in[metric]:.0f} %"
+            for metric, change in held.perhaps_worse.items()
+        ]
+        found.append(
+            f"{held.subjects:,} {noun} {stays} though {held.strategy} is known to be better"
+            f" ({listed_names(better)}): it may be worse by more than {100 * advice.margin:g} % in the rest"
+            f" ({listed_names(worse)} of the scenarios). --decide {','.join(held.better)} decides without."
+        )
+    return found
+
+
+def _events(events: tuple[int, int] | None) -> str:
+    if events is None:
+        return ""
+    fewest, most = events
+    return f"Each scenario has {f'{fewest:,} to ' * (fewest < most)}{most:,} event{'s' * (most != 1)}. "
+
+
+def _price(findings: Findings, advice: Advice, strategy: str) -> str:
+    """Return the mean changes where the strategy is advised: of deciding metrics, then of worse headlines."""
+    rows = advice.chosen == advice.strategies.index(strategy)
+    parts, alike = [], []
+    if advice.overloaded is not None and (before := int(advice.overloaded[0][rows].sum())):
+        after, of = int(advice.overloaded[1][rows].sum()), int(advice.scenarios[rows].sum())
+        parts.append(f"overloaded in {after:,} of {of:,} scenarios, now {before:,}")
+    for metric in advice.decisive:
+        change = advice.change(strategy, metric)
+        if np.isnan(change.value):
+            continue
+        if change.low <= 0 <= change.high and len(advice.decisive) > 1:
+            alike.append(metric)
+        else:
+            parts.append(_change(findings, metric, change))
+    if alike:
+        parts.append(f"{listed_names(alike)} about as now")
+    worse = ", ".join(
+        _change(findings, m, advice.change(strategy, m)) for m in advice.worse.get(strategy, ())
+    )
+    return ", ".join(parts) + (f"; but {worse}" if worse else "")
+
+
+def _change(findings: Findings, metric: str, change: Change) -> str:
+    unit = findings.units.get(metric, "")
+    shown = metric if unit in ("", "ratio") or unit.replace(" ", "_") in metric else f"{unit} {metric}"
+    ends = f"[{with_sign(change.low)}, {with_sign(change.high)}]"
+    return f"{with_sign(change.value)} {ends} {shown}"
+
+
+def with_sign(value: float) -> str:
+    return f"{'+' * (value > 0)}{as_text(value)}"
