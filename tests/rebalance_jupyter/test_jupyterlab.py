@@ -86,7 +86,7 @@ display(output)
 print("last")""",
     "output.clear_output()\nwith output:\n    shown('sticky')",
 ]
-VISIBLE = """(cell) => [...cell.querySelectorAll(".jp-OutputArea-output pre, .rbl h3, .rbl-saved, img")]
+VISIBLE = """(cell) => [...cell.querySelectorAll(".jp-OutputArea-output pre, .rbl-view h3, .rbl-saved, img")]
   .filter((each) => each.getBoundingClientRect().height)
   .map((each) => each.textContent.trim() || each.tagName)"""
 
