@@ -14,6 +14,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 
+import numpy as np
+
 from coordinator_core.errors import InputError
 from coordinator_core.registry.registry import Registry, default_registry
 from rebalance_logs.broker_lines import BROKER
@@ -31,6 +33,7 @@ LONGEST = 1 << 20
 NEEDLES = (b"roup", b"oordinator", b"poll timeout", b"member_id", b"ConsumerConfig", b"kafka.consumer for")
 """Words of which each line about a group has one, in the formats of this package."""
 
+_NEWLINE = ord("\n")
 _SETTINGS = "ConsumerConfig values"
 _MOST_SETTINGS = 400
 _SETTING = re.compile(r"(?:^|[\s>])([a-z][a-z]+(?:\.[a-z]+)+) = ?(.*)$")
@@ -366,12 +369,13 @@ def _of_block(data: bytes, taken: int, in_settings: bool, needles: Sequence[byte
             after = data.find(b"\n", at)
             at = data.find(needle, after) if after >= 0 else -1
     number, counted, goes_on = taken, 0, in_settings
+    bytes_ = np.frombuffer(data, dtype=np.uint8)
     queue, position = sorted(starts), -1
     for start in queue:
         if start <= position:
             continue
         while start >= 0:
-            number += data.count(b"\n", counted, start)
+            number += int(np.count_nonzero(bytes_[counted:start] == _NEWLINE))
             counted, position = start, start
             end = data.find(b"\n", start)
             line = data[start : end if end >= 0 else len(data)]
@@ -381,7 +385,7 @@ def _of_block(data: bytes, taken: int, in_settings: bool, needles: Sequence[byte
             elif goes_on and not (b" = " in line or line.rstrip().endswith(b" =")):
                 goes_on = False
             start = end + 1 if goes_on and 0 <= end < len(data) - 1 else -1
-    return goes_on, number - taken + data.count(b"\n", counted)
+    return goes_on, number - taken + int(np.count_nonzero(bytes_[counted:] == _NEWLINE))
 
 
 def _codec(block: bytes) -> str:
