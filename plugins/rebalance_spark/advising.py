@@ -25,7 +25,7 @@ from rebalance_lab.verdicts.rule import (
 from rebalance_lab.verdicts.words import listed_names
 from rebalance_spark.choices import MARGIN
 from rebalance_spark.dominance import NEVER, Tests, relieved, tested
-from rebalance_spark.gains import Change, Floats, Gains, Numbers, gains, total, typical
+from rebalance_spark.gains import Change, Floats, Gains, Numbers, gains, seen, total, typical
 from rebalance_spark.groups import DRAW
 from rebalance_spark.parts import Subjects
 from rebalance_spark.stored import NO_ROW, Figures2D, Scored
@@ -97,13 +97,13 @@ class Advice:
     `BY_RATE`. ``holds`` says for each subject under which values of a column the same is advised, if it was
     asked for. ``second`` is the number of the strategy that is advised without the one that is: that of
     today, unless several are known to be better; of a subject that stays, the one that is closest to a
-    switch. ``second_changes`` are the mean changes to it, and ``seen_changes`` those to what is advised, of
-    the scenarios alone. ``held`` says why groups stay although a strategy
-    is better in something. ``per_day`` has how often a day what happens in a scenario happens to each
-    subject, NaN where it is not known, if it was given. ``margin`` is the share by which a strategy may be
-    worse in the rest. ``overloaded`` has in how many scenarios of each subject the busiest member has more
-    than it can handle, today and under the advised strategy (2 x subjects), if that is known; ``too_much``
-    says in which subjects all members together have.
+    switch. ``second_changes`` are the mean changes to it. ``seen`` has the changes to what is advised of the
+    scenarios of each subject alone, which add up, as ``changes`` do not. ``held`` says why groups stay
+    although a strategy is better in something. ``per_day`` has how often a day what happens in a scenario
+    happens to each subject, NaN where it is not known, if it was given. ``margin`` is the share by which a
+    strategy may be worse in the rest. ``overloaded`` has in how many scenarios of each subject the busiest
+    member has more than it can handle, today and under the advised strategy (2 x subjects), if that is
+    known; ``too_much`` says in which subjects all members together have.
     """
 
     baseline: str
@@ -122,7 +122,7 @@ class Advice:
     second: npt.NDArray[np.int64]
     held: Sequence[Held]
     second_changes: Mapping[str, Floats] = field(default_factory=dict)
-    seen_changes: Mapping[str, Floats] = field(default_factory=dict)
+    seen: Mapping[str, Gains] = field(default_factory=dict)
     margin: float = MARGIN / 100
     overloaded: Numbers | None = None
     too_much: Bools | None = None
@@ -148,7 +148,7 @@ class Advice:
     def change_per_day(self, metric: str) -> Change:
         """Return the change of a day over all subjects that switch."""
         assert self.per_day is not None
-        return total(self.changes[metric], self.per_day, self.is_switching)
+        return total(self.seen[metric], self.per_day, self.is_switching)
 
     @property
     def decisive(self) -> list[str]:
@@ -314,7 +314,7 @@ def advise(
             rate,
         ),
         {m: each[np.arange(size), second] for m, each in mean_changes.items()},
-        {m: each[np.arange(size), chosen] for m, each in mean_changes.items()},
+        {m: _changes(costs[m], signs[m], chosen, today, numbers, seen) for m in changes if m in costs},
         margin,
         None if overload is None else _overloaded(overload, today, chosen, numbers, size),
     )
@@ -350,7 +350,12 @@ def _of_chosen(
 
 
 def _changes(
-    costs: Figures2D, sign: float, chosen: npt.NDArray[np.int64], today: int, numbers: npt.NDArray[np.int64]
+    costs: Figures2D,
+    sign: float,
+    chosen: Numbers,
+    today: int,
+    numbers: Numbers,
+    worth: Callable[[Floats, Floats, Numbers, int], Gains] = gains,
 ) -> Gains:
     """Return the change of each subject to the strategy that is chosen for it; none for one that stays."""
     size = len(chosen)
@@ -358,7 +363,7 @@ def _changes(
     found = np.where(figured, np.zeros((2, size)), np.nan)
     for number in np.unique(chosen[chosen != today]).tolist():
         rows = chosen == number
-        found[:, rows] = np.array(gains(costs[:, number], costs[:, today], numbers, size))[:, rows]
+        found[:, rows] = np.array(worth(costs[:, number], costs[:, today], numbers, size))[:, rows]
     return Gains(sign * found[0], found[1])
 
 

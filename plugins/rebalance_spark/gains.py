@@ -80,6 +80,18 @@ def gains(one: Floats, today: Floats, subjects: Numbers, count: int) -> Gains:
     return Gains(found * scales, deviations * scales)
 
 
+def seen(one: Floats, today: Floats, subjects: Numbers, count: int) -> Gains:
+    """Return the mean differences of each subject alone, as of `gains`, with their standard errors."""
+    with np.errstate(invalid="ignore"):  # of infinities
+        known = np.isfinite(one - today)
+    pairs, subjects = (one - today)[known], subjects[known]
+    sizes = np.bincount(subjects, minlength=count)
+    means = np.divide(np.bincount(subjects, pairs, count), sizes, out=np.full(count, np.nan), where=sizes > 0)
+    squares = np.bincount(subjects, (pairs - means[subjects]) ** 2, count)
+    free = sizes * (sizes - 1)
+    return Gains(means, np.sqrt(np.divide(squares, free, out=np.full(count, np.nan), where=free > 0)))
+
+
 def _kin(means: Floats, noise: Floats) -> tuple[float, float, float]:
     """Return the mean of the subjects, the variance between them, and the standard error of the mean.
 

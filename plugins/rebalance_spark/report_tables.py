@@ -250,19 +250,21 @@ def advice_table(scored: Scored, advice: Advice) -> pa.Table:
     for metric, values in advice.second_changes.items():
         if metric in advice.decisive:
             columns[f"runner_up_{metric}_change"] = pa.array(values, from_pandas=True)
-    for metric, values in advice.seen_changes.items():
-        columns[f"{metric}_seen_change"] = pa.array(values, from_pandas=True)
+    for metric, found in advice.seen.items():
+        columns[f"{metric}_seen_change"] = pa.array(found.means, from_pandas=True)
     if advice.overloaded is not None:
         columns["overloaded_scenarios"], columns["overloaded_then"] = advice.overloaded
+    if advice.too_much is not None:
+        columns["too_much_for_all"] = advice.too_much
     first = advice.changes[advice.metrics[0]].means
     if advice.per_day is not None:
         columns["times_per_day"] = pa.array(advice.per_day, from_pandas=True)
         for metric in advice.per_day_metrics:
-            values = advice.changes[metric].means * advice.per_day
+            values = advice.seen[metric].means * advice.per_day
             columns[f"{metric}_change_per_day"] = pa.array(values, from_pandas=True)
         first = first * advice.per_day if advice.metrics[0] in ADDITIVE else first
-    greatest = -np.abs(np.nan_to_num(first))
-    return pa.table(columns).take(pa.array(np.lexsort((greatest, ~advice.is_switching))))
+    gain = np.nan_to_num(first) * (1 if higher_is_better(advice.metrics[0]) else -1)
+    return pa.table(columns).take(pa.array(np.lexsort((-gain, ~advice.is_switching))))
 
 
 def _carried(scored: Scored, subjects: Subjects) -> dict[str, list[Any]]:

@@ -16,6 +16,17 @@ from rebalance_spark.sweeps import parted
 _MOST_SWITCHES = 5
 """Strategies to switch to that have a sentence of their own."""
 
+_TWICE = (
+    " To cooperative-sticky it takes another one, without the old one; Java clients from 3.0 on with the"
+    " default list need a single one, without range."
+)
+
+_MOST_NAMED = 8
+"""Groups that a sentence names."""
+
+_MOST_HELD = 3
+"""Sentences about what holds groups back."""
+
 _NO_STOPS = (
     "Plan fidelity does not measure how long partitions stop, which cooperative strategies shorten: score"
     " without --fidelity plan to compare it."
@@ -39,8 +50,7 @@ _SETTINGS = (
 )
 _RESTARTS = (
     "A switch takes a rolling restart, with the new assignor before the old one in the list of each member:"
-    " the group uses it when all have it. To cooperative-sticky it takes another one, without the old one;"
-    " Java clients from 3.0 on with the default list need a single one, without range."
+    " the group uses it from the last one on."
 )
 
 
@@ -164,7 +174,9 @@ def notes(findings: Findings) -> list[str]:
         was = agreeing("was", len(missing))
         found.append(f"{listed_names(missing)}, which Kafka's own clients have, {was} not scored (-s).")
     takes = what_it_takes({name: parted(name)[0] for name, _ in advice.switches}, default_registry())
-    return [*filter(None, found), *([_RESTARTS] if advice.switches else []), *filter(None, [takes])]
+    to_cooperative = any("cooperative" in name for name, _ in advice.switches)
+    restarts = f"{_RESTARTS}{_TWICE * to_cooperative}" if advice.switches else ""
+    return [*filter(None, [*found, restarts, takes])]
 
 
 def _overloaded(findings: Findings, advice: Advice) -> list[str]:
@@ -191,7 +203,7 @@ def _overloaded(findings: Findings, advice: Advice) -> list[str]:
         (
             open_ & beyond,
             "In {names}, all members together have more than they can handle in most of these: that takes"
-            " more members or faster processing",
+            " faster processing or more members{few}",
         ),
         (
             open_ & ~beyond,
@@ -204,14 +216,11 @@ def _overloaded(findings: Findings, advice: Advice) -> list[str]:
         if names and not advice.subjects.are_scenarios:
             are = f"{len(names):,} of {len(rows):,} {advice.subjects.plural} are"
             listed = listed_names(names, _MOST_NAMED)
-            found.append(f"{text.format(are=are, today=advice.baseline, names=listed)} (--advice FILE).")
+            few = ", of which range uses no more than a topic has partitions" * (advice.baseline == "range")
+            found.append(
+                f"{text.format(are=are, today=advice.baseline, names=listed, few=few)} (--advice FILE)."
+            )
     return found
-
-
-_MOST_NAMED = 8
-
-
-_MOST_HELD = 3
 
 
 def _held_back(advice: Advice) -> list[str]:
@@ -271,4 +280,5 @@ def _change(findings: Findings, metric: str, change: Change) -> str:
 
 
 def with_sign(value: float) -> str:
+    """Write a number with its sign."""
     return f"{'+' * (value > 0)}{as_text(value)}"

@@ -664,3 +664,22 @@ def test_the_strategies_to_switch_to_come_by_the_number_of_their_groups():
         chosen=np.array([0, 2, 1, 2, 0, 0, 2]), strategies=["today", "one", "two"], baseline="today"
     )
     assert Advice.switches.fget(advice) == [("two", 3), ("one", 1)]
+
+
+def test_a_day_has_the_sum_of_what_was_seen_and_the_greatest_gain_is_on_top(stored):
+    """Also where groups differ a hundredfold in size, and the change of each is drawn towards the others."""
+    gains = {"great": (4_000.0, 3_000.0), "small": (40.0, 39.0), "middle": (400.0, 200.0)}
+    rows = [
+        {**row(f"hour={hour}/{name}", strategy, moves * (1 + hour % 3 / 10), 1.0), "hour": hour}
+        for name, pair in gains.items()
+        for strategy, moves in zip(("today", "other"), pair, strict=True)
+        for hour in range(12)
+    ]
+    scored = stored(rows, more=[HOUR])
+    made = found(scored, baseline="today", per_day="2").advice
+    table = advice_table(scored, made).to_pylist()
+    assert [each["group"] for each in table] == ["great", "middle", "small"]
+    assert [each["moved_partitions_seen_change"] for each in table] == pytest.approx([-1_100, -220, -1.1])
+    whole = made.change_per_day("moved_partitions")
+    assert whole.value == pytest.approx(-2 * 1_321.1)
+    assert whole.low < whole.value < whole.high

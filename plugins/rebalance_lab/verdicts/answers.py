@@ -239,9 +239,8 @@ def _twice(comparison: Comparison, best: Sequence[int]) -> Iterator[str]:
 
 def not_scored(strategies: Sequence[str], baseline: str) -> list[str]:
     """Return the assignors of Kafka's clients that no strategy has, if the one that runs today is of them."""
-    known = {strategy.partition("+")[0].partition(" ")[0] for strategy in strategies}
-    own = [name for name in _OF_KAFKA if name in ("range", "roundrobin", "sticky", "cooperative-sticky")]
-    return [name for name in sorted(own) if name not in known] if baseline in own else []
+    known = {strategy.partition("+")[0] for strategy in strategies}
+    return [name for name in sorted(_OF_KAFKA) if name not in known] if baseline in _OF_KAFKA else []
 
 
 def what_it_takes(strategies: Mapping[str, str], registry: Registry) -> str:

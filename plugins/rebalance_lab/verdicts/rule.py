@@ -138,8 +138,9 @@ def differences(one: FloatArray, other: FloatArray) -> FloatArray:
     """float64[N]: each difference as a share of the greater of the two; NaN if one is unknown."""
     greater = np.maximum(np.abs(one), np.abs(other))
     with np.errstate(invalid="ignore", divide="ignore"):
-        found: FloatArray = np.where(np.isinf(greater), np.sign(one - other), (one - other) / greater)
-    found[np.abs(one - other) < _NOTHING] = 0.0
+        apart = one - other
+        found: FloatArray = np.where(np.isinf(greater), np.sign(apart), apart / greater)
+    found[np.abs(apart) < _NOTHING] = 0.0
     found[one == other] = 0.0
     return found
 
