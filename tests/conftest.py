@@ -2,6 +2,7 @@
 
 import gc
 import io
+import os
 import signal
 import sys
 from collections.abc import Mapping
@@ -86,9 +87,16 @@ def _place(item: pytest.Item) -> int:
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Exempt what lives as long as the run from garbage collection: tests that collect garbage take no longer
-    with thousands of others."""
+    with thousands of others. What tests make is collected less often, as most of it has no cycles."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(5_000, 20, 1_000)
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """One worker more than there are cores, as some tests wait for other processes."""
+    given = os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS")
+    return int(given) if given else (os.cpu_count() or 1) + 1
 
 
 ON_SPARK = (

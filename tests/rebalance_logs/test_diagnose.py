@@ -22,14 +22,18 @@ DONE = {
 }
 
 
-def document(*arguments):
-    answer = in_a_process("diagnose", *arguments, "--format", "json")
-    assert answer.returncode == 0, answer.stderr
-    return json.loads(answer.stdout)
+@pytest.fixture
+def document(lab):
+    def of(*arguments):
+        answer = lab("diagnose", *arguments, "--format", "json")
+        assert answer.status == 0, answer.err
+        return json.loads(answer.out)
+
+    return of
 
 
 @pytest.mark.parametrize("name", DONE)
-def test_the_first_cause_is_what_was_done_to_the_clients(name):
+def test_the_first_cause_is_what_was_done_to_the_clients(name, document):
     found = document(LOGS / name)
     (group,) = found["groups"]
     cause, members, generations = DONE[name]
@@ -42,7 +46,7 @@ def test_the_first_cause_is_what_was_done_to_the_clients(name):
     assert {file["format"] for file in found["files"]} == {"java consumer", None}
 
 
-def test_a_round_says_when_it_began_how_long_it_took_and_for_whom_it_waited():
+def test_a_round_says_when_it_began_how_long_it_took_and_for_whom_it_waited(document):
     rounds = document(LOGS / "java-killed")["groups"][0]["rounds"]
     assert [(r["generation"], r["began"]) for r in rounds] == [
         (1, "2026-11-23T21:23:18.081"),
@@ -53,18 +57,18 @@ def test_a_round_says_when_it_began_how_long_it_took_and_for_whom_it_waited():
     assert rounds[1]["reason"].startswith("c-1 ended without leaving")
 
 
-def test_a_killed_member_costs_what_its_partitions_missed():
+def test_a_killed_member_costs_what_its_partitions_missed(document):
     """It was killed at 21:23:31.186, and its four partitions had new owners at 37.712 and 37.990."""
     (first, *_) = document(LOGS / "java-killed")["groups"][0]["causes"]
     assert first["stopped_partition_seconds"] == pytest.approx(26.7, rel=0.1)
 
 
-def test_a_member_that_exceeds_its_poll_interval_costs_its_partitions_from_then_on():
+def test_a_member_that_exceeds_its_poll_interval_costs_its_partitions_from_then_on(document):
     (first, *_) = document(LOGS / "java-poll-exceeded")["groups"][0]["causes"]
     assert first["stopped_partition_seconds"] == pytest.approx(9.37, rel=0.01)
 
 
-def test_remedies_are_settings_of_the_client_in_question():
+def test_remedies_are_settings_of_the_client_in_question(document):
     (first, *_) = document(LOGS / "java-poll-exceeded")["groups"][0]["causes"]
     assert [(r["setting"], r["of"]) for r in first["remedies"]][:2] == [
         ("max.poll.interval.ms", "java"),
@@ -81,18 +85,18 @@ def test_the_answer_comes_first_in_words():
     assert any(line.strip().startswith("Sure: c-1.log:118") for line in lines)
 
 
-def test_one_page_has_the_answer_and_a_picture():
-    page = in_a_process("diagnose", LOGS / "java-killed", "--format", "html").stdout.decode()
+def test_one_page_has_the_answer_and_a_picture(lab):
+    page = lab("diagnose", LOGS / "java-killed", "--format", "html").out
     assert "<svg" in page
     assert "session-expired: c-1" in page
     assert "lag up to" not in page  # logs do not show it
     assert "http" not in page.replace("http://www.w3.org", "")
 
 
-def test_a_trace_and_a_scenario_are_written_and_can_be_used(tmp_path):
+def test_a_trace_and_a_scenario_are_written_and_can_be_used(tmp_path, lab):
     trace, incident = tmp_path / "t.jsonl", tmp_path / "incident.yaml"
-    answer = in_a_process("diagnose", LOGS / "java-killed", "--trace", trace, "-o", incident)
-    assert answer.returncode == 0
+    answer = lab("diagnose", LOGS / "java-killed", "--trace", trace, "-o", incident)
+    assert answer.status == 0
     assert read_trace(trace).scenario == "payments"
     scenario = load_scenario(incident)
     assert len(scenario.events) == 1
@@ -100,17 +104,17 @@ def test_a_trace_and_a_scenario_are_written_and_can_be_used(tmp_path):
     assert "# These are guesses:" in incident.read_text()
 
 
-def test_only_what_lies_between_two_times_is_read():
+def test_only_what_lies_between_two_times_is_read(document):
     found = document(LOGS / "java-poll-exceeded", "--from", "21:24:20", "--to", "2026-11-23T21:24:30")
     assert [r["generation"] for r in found["groups"][0]["rounds"]] == [4, 5]
 
 
-def test_nothing_found_is_an_answer(tmp_path):
+def test_nothing_found_is_an_answer(tmp_path, lab):
     (tmp_path / "x.log").write_text("nothing of interest\n" * 3)
-    answer = in_a_process("diagnose", tmp_path)
-    assert answer.returncode == 1
-    assert b"No line of these logs is about a group" in answer.stdout
-    assert b"3 lines, none about a group" in b" ".join(answer.stdout.split())
+    answer = lab("diagnose", tmp_path)
+    assert answer.status == 1
+    assert "No line of these logs is about a group" in answer.out
+    assert "3 lines, none about a group" in " ".join(answer.out.split())
 
 
 @pytest.mark.parametrize(
@@ -127,11 +131,10 @@ def test_nothing_found_is_an_answer(tmp_path):
         ([LOGS / "java-killed", "--shift", "x=2s"], "--shift: found 'x=2s'"),
     ],
 )
-def test_wrong_use_is_one_error(arguments, found):
-    answer = in_a_process("diagnose", *arguments)
-    assert answer.returncode == 2
-    assert answer.stdout == b""
-    (line,) = answer.stderr.decode().splitlines()
+def test_wrong_use_is_one_error(arguments, found, lab):
+    answer = lab("diagnose", *arguments)
+    assert (answer.status, answer.out) == (2, "")
+    (line,) = answer.err.splitlines()
     assert line.startswith(f"error: {found}")
 
 

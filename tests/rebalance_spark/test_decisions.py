@@ -35,6 +35,7 @@ def test_what_was_decided_on_some_hours_holds_in_others(noise, spread):
     assert seen.promised == pytest.approx(seen.realised, rel=0.1)
 
 
+@pytest.mark.slow
 def test_the_document_has_the_table():
     assert table() in (ROOT / "plugins" / "rebalance_spark" / "README.md").read_text()
 

@@ -22,7 +22,7 @@ GROUP = {
     "duration": "60s",
     "topics": {"t": {"partitions": 4, "rate": 20}},
     "members": [{"id": "m", "count": 3, "topics": ["t"]}],
-    "config": {"auto.commit.interval.ms": 1_000},
+    "config": {"auto.commit.interval.ms": 1_000, "max.poll.interval.ms": 20_000},
 }
 
 

@@ -72,39 +72,40 @@ def test_what_was_drawn_can_be_drawn_around_again(strategy):
 
 
 def test_all_faults_happen_in_some_documents_and_none_in_those_without():
-    with_all = [drawn(number, "watcher" if number % 2 else "range") for number in range(60)]
+    with_all = [drawn(number, "watcher" if number % 2 else "range", aimed=False) for number in range(60)]
     network = {key for document in with_all for key in document.get("network", ())}
     events = [event for document in with_all for event in document["events"]]
     partly = {"partial_cut"} if any("way" in event for event in events) else set()
     failovers = [event.get("coordinator_failover", {}) for event in events]
     in_steps = {"failover_in_step"} if any("after" in event for event in failovers) else set()
     assert kinds_in(with_all) | network | partly | in_steps >= FAULTS.keys()
-    without = [drawn(number, faults=()) for number in range(15)]
+    without = [drawn(number, faults=(), aimed=False) for number in range(15)]
     assert not kinds_in(without) & FAULTS.keys()
     assert all("network" not in document for document in without)
 
 
 def test_only_the_faults_that_are_named_happen():
-    documents = [drawn(number, faults=("freeze", "loss")) for number in range(25)]
+    documents = [drawn(number, faults=("freeze", "loss"), aimed=False) for number in range(25)]
     assert kinds_in(documents) & FAULTS.keys() == {"freeze"}
     assert {key for document in documents for key in document.get("network", ())} == {"loss"}
 
 
 def test_a_setting_with_a_range_is_between_its_ends():
     ranges = {"session.timeout.ms": (6_000, 45_000)}
-    values = [drawn(n, around=GIVEN, ranges=ranges)["config"]["session.timeout.ms"] for n in range(15)]
+    documents = [drawn(n, around=GIVEN, ranges=ranges, aimed=False) for n in range(15)]
+    values = [document["config"]["session.timeout.ms"] for document in documents]
     assert all(6_000 <= value <= 45_000 for value in values)
     assert len(set(values)) > 10
 
 
 def test_a_protocol_without_static_members_gets_none():
-    documents = [drawn(number, "watcher") for number in range(15)]
+    documents = [drawn(number, "watcher", aimed=False) for number in range(15)]
     assert not any("instance_id" in member for document in documents for member in document["members"])
 
 
 def test_each_document_has_some_of_the_features_and_not_all():
     """A subset is drawn for each document, so that a few things are seen together without the others."""
-    documents = [drawn(number) for number in range(12)]
+    documents = [drawn(number, aimed=False) for number in range(12)]
     having = [sum("process_rate" in member for member in document["members"]) for document in documents]
     assert any(having)
     assert not all(having)
