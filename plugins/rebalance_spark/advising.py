@@ -429,30 +429,29 @@ def _held(
         )
         for number, codes in enumerate(kinds.tolist()):
             inside = rows[of_rows.ravel() == number]
+            listed = [*changes.values()]
             parts = [
-                {
-                    metric: float(np.nanmedian(grid[inside, place]))
-                    for n, (metric, grid) in enumerate(zip(metrics, grids, strict=True))
-                    if code >> n & 1
-                }
-                for code, grids in zip(
-                    (*codes, codes[1]), (*[[*changes.values()]] * 2, worse_in), strict=True
-                )
+                _medians(metrics, grids, code, inside, place)
+                for code, grids in ((codes[0], listed), (codes[1], listed), (codes[1], worse_in))
             ]
             found.append(Held(strategy, len(inside), *parts))
     return sorted(found, key=lambda each: (len(each.perhaps_worse), -each.subjects * len(each.better)))
 
 
+def _medians(
+    metrics: Sequence[str], grids: Sequence[Figures2D], code: int, subjects: Numbers, strategy: int
+) -> dict[str, float]:
+    """Return the medians of some subjects under a strategy in the metrics whose bits a code has."""
+    return {
+        metric: float(np.nanmedian(grid[subjects, strategy]))
+        for n, (metric, grid) in enumerate(zip(metrics, grids, strict=True))
+        if code >> n & 1
+    }
+
+
 def _mean_changes(cost: Figures2D, sign: float, today: int, numbers: Numbers, size: int) -> Figures2D:
     """Return the mean change of each subject to each strategy, NaN without figures."""
-    found = []
-    for column in cost.T:
-        pairs = column - cost[:, today]
-        known = ~np.isnan(pairs)
-        counts = np.bincount(numbers[known], minlength=size)
-        sums = np.bincount(numbers[known], pairs[known], size)
-        found.append(np.where(counts > 0, sign * sums / np.maximum(counts, 1), np.nan))
-    return np.stack(found, axis=1)
+    return sign * _by_strategy(cost, lambda column: seen(column, cost[:, today], numbers, size).means)
 
 
 def _dominates(differences: npt.ArrayLike, margin: float) -> npt.NDArray[np.bool_]:

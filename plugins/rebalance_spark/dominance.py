@@ -101,10 +101,10 @@ def tested(
     better, as_good = np.full((2, len(costs), *shape), np.nan)
     for number in (n for n in range(shape[1]) if n != today):
         pairs = [(cost[:, number], cost[:, today], numbers, size) for cost in costs]
-        found_of = dominance(pairs, margin)
-        found[:, number] = found_of.chances
-        better[:, :, number], as_good[:, :, number] = found_of.better, found_of.as_good
-        excess = np.maximum(2 * np.nan_to_num(found_of.share) - 1, 0.0)
+        own = dominance(pairs, margin)
+        found[:, number] = own.chances
+        better[:, :, number], as_good[:, :, number] = own.better, own.as_good
+        excess = np.maximum(2 * np.nan_to_num(own.share) - 1, 0.0)
         counts = np.bincount(numbers, ~np.isnan(pairs[0][0] - pairs[0][1]), size)
         about = np.maximum(np.ceil(_FAR / np.maximum(excess, _LEAST) ** 2), counts + FEWEST_PAIRS)
         needed[:, number] = np.where((counts >= FEWEST_PAIRS) & (excess >= _LEAST), about, 0)

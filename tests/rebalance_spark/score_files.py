@@ -3,9 +3,11 @@
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from rebalance_lab.verdicts.rule import FEWEST_PAIRS
 from rebalance_spark.findings import Question, found_in
 from rebalance_spark.schema import SCORE_COLUMNS, arrow_schema
 
+HOUR = pa.field("hour", pa.int32())
 METRICS = ("moved_partitions", "imbalance", "rounds")
 
 
@@ -23,6 +25,15 @@ def row(scenario_id, strategy, moves=None, imbalance=1.0, rounds=1.0, **fields):
     }
     done = {"status": "ok", **figures} if moves is not None else {"status": "error"}
     return {**plain, "fidelity": "plan", **done, **fields}
+
+
+def hourly(rows, hours=2 * FEWEST_PAIRS):
+    """The same rows in some hours."""
+    return [
+        {**r, "scenario_id": f"hour={hour}/{r['scenario_id']}", "hour": hour}
+        for hour in range(hours)
+        for r in rows
+    ]
 
 
 def write(folder, rows, name="part-0.parquet", more=()):

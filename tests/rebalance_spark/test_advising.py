@@ -9,25 +9,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from coordinator_core.errors import InputError
-from rebalance_lab.verdicts.rule import FEWEST_PAIRS
 from rebalance_spark import findings
 from rebalance_spark.advising import Advice, Held
 from rebalance_spark.parts import subjects_of
 from rebalance_spark.report_tables import advice_table, as_file, check_ending
 from rebalance_spark.sentences import notes, title_of, verdict
-from tests.rebalance_spark.score_files import found, row
-
-HOUR = pa.field("hour", pa.int32())
-
-
-def hourly(rows, hours=2 * FEWEST_PAIRS):
-    """The same rows in some hours."""
-    return [
-        {**r, "scenario_id": f"hour={hour}/{r['scenario_id']}", "hour": hour}
-        for hour in range(hours)
-        for r in rows
-    ]
-
+from tests.rebalance_spark.score_files import HOUR, found, hourly, row
 
 GROUPS = {  # today, one, two: moves and imbalance
     "fewer-moves": ((5, 1.5), (3, 1.5), (4, 1.0)),
@@ -75,33 +62,6 @@ def test_a_group_switches_to_what_is_better_and_not_worse_in_anything_that_decid
     assert made.worse == {"one": ["rounds"], "two": []}
     changes = {r["group"]: r["moved_partitions_change"] for r in table.to_pylist()}
     assert (changes["fewer-moves"], changes["the-same"], changes["unknown"]) == (-2.0, 0.0, None)
-
-
-def switched(stored, one, other, column="imbalance"):
-    """How many of many groups switch by the figures of two strategies (groups x scenarios)."""
-    rows = [
-        {**row(f"hour={hour}/{group}", strategy, 1.0, **{column: float(value)}), "hour": hour}
-        for strategy, figures in (("today", one), ("other", other))
-        for group, values in enumerate(figures)
-        for hour, value in enumerate(values)
-    ]
-    scored = stored(rows, more=[HOUR])
-    advice = found(scored, baseline="today", deciding=["moved_partitions", column]).advice
-    assert len(advice.chosen) == len(one)
-    return sum(count for _, count in advice.switches)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_strategies_that_are_exchangeable_nearly_never_switch(stored, seed):
-    figures = np.random.default_rng(seed).lognormal(0, 0.3, (2, 200, 12))
-    assert switched(stored, *figures) <= 0.05 * 200
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_a_difference_of_a_tenth_is_found_where_there_is_modest_noise(stored, seed):
-    random = np.random.default_rng(seed)
-    figures = random.lognormal(0, 0.5, (200, 24)) * random.lognormal(0, 0.06, (2, 200, 24))
-    assert switched(stored, figures[0], 0.9 * figures[1]) >= 0.8 * 200
 
 
 def test_a_group_with_few_scenarios_stays_and_says_how_many_it_has(stored):
@@ -303,79 +263,6 @@ def test_what_holds_groups_back_that_could_gain_is_told(stored):
     )
 
 
-@pytest.mark.parametrize(("margin", "switches"), [(0.01, []), (0.05, [("other", 1)])])
-def test_a_gain_may_cost_a_margin_in_the_rest(stored, margin, switches):
-    rows = hourly([row("x", "today", 100.0, 2.0), row("x", "other", 103.0, 1.0)])
-    made = found(stored(rows, more=[HOUR]), baseline="today", margin=margin)
-    assert made.advice.switches == switches
-    assert f"not worse by more than {100 * margin:g} %" in made.advice.rule
-
-
-def loaded(name, hours, **loads):
-    """A group with the load of its busiest member under each strategy, and twice the moves but today."""
-    return [
-        row(f"hour={hour}/{name}", strategy, 5.0 * (1 + (strategy != "today")))
-        | {"hour": hour, "utilization": load if hour < hours else 0.5}
-        for hour in range(12)
-        for strategy, load in loads.items()
-    ]
-
-
-LOADED = [HOUR, pa.field("utilization", pa.float64())]
-
-
-def test_a_group_switches_to_be_relieved_of_overload_whatever_it_costs(stored):
-    rows = [
-        *loaded("busy", 8, today=1.5, other=0.9, third=1.4),
-        *loaded("calm", 8, today=0.9, other=0.5, third=0.9),
-    ]
-    scored = stored(rows, more=LOADED)
-    made = found(scored, baseline="today")
-    table = {each["group"]: each for each in advice_table(scored, made.advice).to_pylist()}
-    assert {name: each["strategy"] for name, each in table.items()} == {"busy": "other", "calm": "today"}
-    assert (table["busy"]["overloaded_scenarios"], table["busy"]["overloaded_then"]) == (8, 0)
-    (line,) = [line for line in verdict(made) if "switch 1" in line]
-    assert line.startswith("switch 1 of 2 groups to other (busy): overloaded in 0 of 12 scenarios, now 8, +5")
-    assert "1 of 2 groups are overloaded in some of their scenarios with today: busy" in " ".join(notes(made))
-    assert "whatever it costs in the rest" in made.advice.rule
-    asked = found(scored, baseline="today", deciding=["moved_partitions"])
-    assert asked.advice.switches == []
-
-
-def test_of_few_hours_of_overload_no_relief_is_known(stored):
-    made = found(stored(loaded("busy", 5, today=1.5, other=0.9), more=LOADED), baseline="today")
-    assert made.advice.switches == []
-    assert "No strategy that was scored is known to relieve busy" in " ".join(notes(made))
-
-
-@pytest.mark.parametrize(
-    ("balance", "text"),
-    [
-        (1.2, "In busy, all members together have more than they can handle in most of these"),
-        (2.0, "is known to relieve busy, whose members together can handle the load in most of these"),
-    ],
-)
-def test_whether_another_assignment_could_relieve_a_group_follows_from_its_balance(stored, balance, text):
-    rows = [{**each, "weighted_imbalance": balance} for each in loaded("busy", 8, today=1.5, other=1.5)]
-    more = [*LOADED, pa.field("weighted_imbalance", pa.float64())]
-    said = " ".join(notes(found(stored(rows, more=more), baseline="today")))
-    assert text in said
-
-
-def test_a_gain_does_not_pay_for_an_overload_of_a_few_hours(stored):
-    def moved(each):
-        return {**each, "moved_partitions": 5.0 - 2 * (each["strategy"] == "other")}
-
-    for load, switches in ((1.2, []), (0.6, [("other", 1)])):
-        rows = [moved(each) for each in loaded("x", 3, today=0.9, other=load)]
-        assert found(stored(rows, more=LOADED), baseline="today").advice.switches == switches
-
-
-def test_a_group_that_is_overloaded_under_both_does_not_switch_for_it(stored):
-    made = found(stored(loaded("busy", 12, today=1.5, other=1.5), more=LOADED), baseline="today")
-    assert made.advice.switches == []
-
-
 def test_a_group_that_stays_has_the_strategy_closest_to_a_switch_with_its_changes(stored):
     rows = hourly([row("x", "today", 5.0, 2.0), row("x", "close", 6.0, 1.0), row("x", "far", 9.0, 2.0)])
     scored = stored(rows, more=[HOUR])
@@ -385,23 +272,6 @@ def test_a_group_that_stays_has_the_strategy_closest_to_a_switch_with_its_change
     assert (
         found_row["runner_up_moved_partitions_change"] == {"close": 1.0, "far": 4.0}[found_row["runner_up"]]
     )
-
-
-@pytest.mark.parametrize(("baseline", "is_said"), [("range", True), ("sticky", False)])
-def test_members_without_partitions_are_asked_for_where_owners_cannot_show_them(stored, baseline, is_said):
-    rows = hourly(
-        [
-            row(name, s, 5.0) | {"members": members, "largest_topic": 3}
-            for name, members in (("full", 3), ("wide", 2))
-            for s in ("range", "sticky")
-        ]
-    )
-    more = [HOUR, pa.field("members", pa.int32()), pa.field("largest_topic", pa.int32())]
-    said = [
-        line for line in found(stored(rows, more=more), baseline=baseline).left_out if "largest topic" in line
-    ]
-    assert len(said) == is_said
-    assert all(line.startswith("1 of 2 groups (full) has as many members") for line in said)
 
 
 def test_scenarios_with_members_that_have_too_much_are_counted(stored):
@@ -417,16 +287,6 @@ def test_scenarios_with_members_that_have_too_much_are_counted(stored):
     assert line == (
         "The busiest member has more than it can handle in 1 of 3 scenarios under today, none under other."
     )
-
-
-def test_few_great_losses_outweigh_many_small_gains(stored):
-    rows = [
-        {**row(f"hour={hour}/x", strategy, moves), "hour": hour}
-        for hour in range(12)
-        for strategy, moves in (("today", 5.0), ("other", 20.0 if hour == 7 else 4.9))
-    ]
-    made = found(stored(rows, more=[HOUR]), baseline="today").advice
-    assert (made.switches, made.chances.tolist()) == ([], [1.0])
 
 
 def test_great_losses_in_another_metric_are_a_price_though_there_are_few(stored):
@@ -498,38 +358,6 @@ def test_of_many_switches_the_share_of_those_by_chance_can_be_set(stored):
         sum(n for _, n in found(scored, baseline="today", rate=rate).advice.switches) for rate in (0.05, 0.5)
     ]
     assert counts[0] < counts[1]
-
-
-@pytest.mark.parametrize(
-    ("hours", "left_out"),
-    [
-        ({"a": 2, "b": 2}, []),
-        (
-            {"a": 2, "b": 1, "c": 2},
-            ["1 of 3 groups are missing under some keys, such as hours (b)"],
-        ),
-    ],
-)
-def test_groups_with_fewer_scenarios_than_others_are_named(stored, hours, left_out):
-    rows = [
-        {**row(f"hour={hour}/{group}", "a", 1.0), "hour": hour}
-        for group, count in hours.items()
-        for hour in range(count)
-    ]
-    assert found(stored(rows, more=[HOUR])).left_out == left_out
-
-
-def test_a_repaired_row_counts_once_and_not_in_each_draw(stored):
-    more = [pa.field("draw", pa.int32()), pa.field("repairs", pa.int32())]
-    rows = [{**row(f"draw={n}/a", name, 1.0), "draw": n, "repairs": 3} for n in (0, 1) for name in ("a", "b")]
-    made = found(stored(rows, more=more), baseline="a")
-    assert any(text.startswith("3 rows of the input were repaired, in 1 scenarios") for text in made.left_out)
-
-
-def test_a_group_with_fewer_draws_has_not_fewer_scenarios_than_others(stored):
-    ids = {f"draw={draw}/{group}": draw for group, members in (("a", 4), ("b", 2)) for draw in range(members)}
-    rows = [{**row(name, "a", 1.0), "draw": draw} for name, draw in ids.items()]
-    assert found(stored(rows, more=[pa.field("draw", pa.int32())])).left_out == []
 
 
 def test_a_verdict_on_scenarios_alone_says_that_several_are_needed(stored):

@@ -267,3 +267,23 @@ def test_members_without_a_setting_of_their_own_stay_as_they_are():
     scenario = load_scenario_text(GROUP, "s")
     changed = Change("range", settings={"max.poll.records": 7}).of(scenario, default_registry())
     assert (changed.members, changed.config["max.poll.records"]) == (scenario.members, 7)
+
+
+IDLE = """\
+name: idle
+duration: 3m
+topics: {t: {partitions: 2, rate: 300}, u: {partitions: 2, rate: 300}}
+members:
+  - {id: c, count: 4, topics: [t, u], process_rate: 200}
+events: [{at: 60s, leave: c-3}]
+"""
+
+
+@pytest.mark.parametrize(("rate", "is_tried"), [(200, True), (900, False)])
+def test_roundrobin_is_tried_where_other_owners_could_take_an_overload_away(rate, is_tried):
+    """Under ``range`` two of the members own all partitions of both topics."""
+    registry = default_registry()
+    scenario = load_scenario_text(IDLE.replace("process_rate: 200", f"process_rate: {rate}"), "s")
+    facts = facts_of(scenario, History(simulate(scenario, "range", registry)))
+    tried = [c.strategy for c in changes(scenario, "range", facts, registry) if c.kinds == {Kind.EVEN}]
+    assert tried == ["roundrobin"] * is_tried

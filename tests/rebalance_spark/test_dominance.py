@@ -1,0 +1,125 @@
+"""Tests of a switch: what is better and not worse by more than the margin, and what relieves of overload."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from rebalance_spark.report_tables import advice_table
+from rebalance_spark.sentences import notes, verdict
+from tests.rebalance_spark.score_files import HOUR, found, hourly, row
+
+
+def switched(stored, one, other, column="imbalance"):
+    """How many of many groups switch by the figures of two strategies (groups x scenarios)."""
+    rows = [
+        {**row(f"hour={hour}/{group}", strategy, 1.0, **{column: float(value)}), "hour": hour}
+        for strategy, figures in (("today", one), ("other", other))
+        for group, values in enumerate(figures)
+        for hour, value in enumerate(values)
+    ]
+    scored = stored(rows, more=[HOUR])
+    advice = found(scored, baseline="today", deciding=["moved_partitions", column]).advice
+    assert len(advice.chosen) == len(one)
+    return sum(count for _, count in advice.switches)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_strategies_that_are_exchangeable_nearly_never_switch(stored, seed):
+    figures = np.random.default_rng(seed).lognormal(0, 0.3, (2, 200, 12))
+    assert switched(stored, *figures) <= 0.05 * 200
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_difference_of_a_tenth_is_found_where_there_is_modest_noise(stored, seed):
+    random = np.random.default_rng(seed)
+    figures = random.lognormal(0, 0.5, (200, 24)) * random.lognormal(0, 0.06, (2, 200, 24))
+    assert switched(stored, figures[0], 0.9 * figures[1]) >= 0.8 * 200
+
+
+def test_few_great_losses_outweigh_many_small_gains(stored):
+    rows = [
+        {**row(f"hour={hour}/x", strategy, moves), "hour": hour}
+        for hour in range(12)
+        for strategy, moves in (("today", 5.0), ("other", 20.0 if hour == 7 else 4.9))
+    ]
+    made = found(stored(rows, more=[HOUR]), baseline="today").advice
+    assert (made.switches, made.chances.tolist()) == ([], [1.0])
+
+
+@pytest.mark.parametrize(("margin", "switches"), [(0.01, []), (0.05, [("other", 1)])])
+def test_a_gain_may_cost_a_margin_in_the_rest(stored, margin, switches):
+    rows = hourly([row("x", "today", 100.0, 2.0), row("x", "other", 103.0, 1.0)])
+    made = found(stored(rows, more=[HOUR]), baseline="today", margin=margin)
+    assert made.advice.switches == switches
+    assert f"not worse by more than {100 * margin:g} %" in made.advice.rule
+
+
+def loaded(name, hours, of=12, **loads):
+    """A group with the load of its busiest member under each strategy, and twice the moves but today."""
+    return [
+        row(f"hour={hour}/{name}", strategy, 5.0 * (1 + (strategy != "today")))
+        | {"hour": hour, "utilization": load if hour < hours else 0.5}
+        for hour in range(of)
+        for strategy, load in loads.items()
+    ]
+
+
+LOADED = [HOUR, pa.field("utilization", pa.float64())]
+
+
+def test_a_group_switches_to_be_relieved_of_overload_whatever_it_costs(stored):
+    rows = [
+        *loaded("busy", 8, today=1.5, other=0.9, third=1.4),
+        *loaded("calm", 8, today=0.9, other=0.5, third=0.9),
+    ]
+    scored = stored(rows, more=LOADED)
+    made = found(scored, baseline="today")
+    table = {each["group"]: each for each in advice_table(scored, made.advice).to_pylist()}
+    assert {name: each["strategy"] for name, each in table.items()} == {"busy": "other", "calm": "today"}
+    assert (table["busy"]["overloaded_scenarios"], table["busy"]["overloaded_then"]) == (8, 0)
+    (line,) = [line for line in verdict(made) if "switch 1" in line]
+    assert line.startswith("switch 1 of 2 groups to other (busy): overloaded in 0 of 12 scenarios, now 8, +5")
+    assert "1 of 2 groups are overloaded in some of their scenarios with today: busy" in " ".join(notes(made))
+    assert "whatever it costs in the rest" in made.advice.rule
+    asked = found(scored, baseline="today", deciding=["moved_partitions"])
+    assert asked.advice.switches == []
+
+
+def test_hours_without_overload_say_nothing_against_a_relief(stored):
+    """Of forty hours eight are overloaded, and the others are alike under both."""
+    made = found(stored(loaded("busy", 8, of=40, today=1.5, other=0.9), more=LOADED), baseline="today")
+    assert made.advice.switches == [("other", 1)]
+
+
+def test_of_few_hours_of_overload_no_relief_is_known(stored):
+    made = found(stored(loaded("busy", 5, today=1.5, other=0.9), more=LOADED), baseline="today")
+    assert made.advice.switches == []
+    assert "No strategy that was scored is known to relieve busy" in " ".join(notes(made))
+
+
+@pytest.mark.parametrize(
+    ("balance", "text"),
+    [
+        (1.2, "In busy, all members together have more than they can handle in most of these"),
+        (2.0, "is known to relieve busy, whose members together can handle the load in most of these"),
+    ],
+)
+def test_whether_another_assignment_could_relieve_a_group_follows_from_its_balance(stored, balance, text):
+    rows = [{**each, "weighted_imbalance": balance} for each in loaded("busy", 8, today=1.5, other=1.5)]
+    more = [*LOADED, pa.field("weighted_imbalance", pa.float64())]
+    said = " ".join(notes(found(stored(rows, more=more), baseline="today")))
+    assert text in said
+
+
+def test_a_gain_does_not_pay_for_an_overload_of_a_few_hours(stored):
+    def moved(each):
+        return {**each, "moved_partitions": 5.0 - 2 * (each["strategy"] == "other")}
+
+    for load, switches in ((1.2, []), (0.6, [("other", 1)])):
+        rows = [moved(each) for each in loaded("x", 3, today=0.9, other=load)]
+        assert found(stored(rows, more=LOADED), baseline="today").advice.switches == switches
+
+
+def test_a_group_that_is_overloaded_under_both_does_not_switch_for_it(stored):
+    made = found(stored(loaded("busy", 12, today=1.5, other=1.5), more=LOADED), baseline="today")
+    assert made.advice.switches == []
