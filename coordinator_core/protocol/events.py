@@ -24,6 +24,7 @@ class RunStarted(_Event, frozen=True, omit_defaults=True):
     ``racks``: the racks of each partition's replicas, if they are known. ``protocol``: the protocol family,
     empty for the default one (see `Trace.protocol`). ``measure_from_ms``: the time from which costs are
     counted, if it is given; else it is the first rest of the group. ``own_epochs``: see `ProtocolSpec`.
+    ``since_1970_ms``: the time of day of a real group's time 0, in UTC.
     """
 
     scenario: str
@@ -35,6 +36,7 @@ class RunStarted(_Event, frozen=True, omit_defaults=True):
     protocol: str = ""
     measure_from_ms: int | None = None
     own_epochs: bool = False
+    since_1970_ms: int | None = None
 
 
 class RunEnded(_Event, frozen=True):

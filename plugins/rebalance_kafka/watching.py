@@ -57,6 +57,7 @@ class Watch:
             duration_ms=self.now_ms - self.began_ms,
             topics=self.topics,
             measure_from_ms=0,
+            since_1970_ms=self.began_ms,
         )
         ended = ev.RunEnded(group_state=self.state or "Empty", generation=self.generation, messages={})
         return Trace(

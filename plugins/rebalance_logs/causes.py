@@ -17,7 +17,7 @@ from rebalance_logs.clocks import shifts_of
 from rebalance_logs.facts import Kind, Source
 from rebalance_logs.groups import BARRIER_MS, GroupLog, Round, groups_of
 from rebalance_logs.patterns import recognise
-from rebalance_logs.reading import read_logs
+from rebalance_logs.reading import file_names, messages_at, read_logs
 from rebalance_logs.recording import trace_of
 from rebalance_logs.remedies import Remedy, price_of, remedies_of
 from rebalance_logs.triggers import RANK, Cause, Confidence, Trigger, fenced, triggers_of
@@ -109,6 +109,30 @@ class Diagnosis:
         """The partition time of all stops."""
         return sum(stop.until_ms - stop.from_ms for stop in self.stops)
 
+    def notes(self) -> list[list[object]]:
+        """Return the lines that show the causes, with their times in ``trace``: for ``notes`` of a view.
+
+        Those of the start of the group are left out.
+
+        Raises:
+            OSError: if a file cannot be read any more.
+        """
+        times = {fact.source: fact.at_ms - self.base_ms for fact in self.group.facts}
+        sources = {
+            source
+            for found in self.causes
+            if not found.is_start
+            for trigger in found.triggers
+            for source in trigger.evidence
+        }
+        messages = messages_at(self.group.paths, sources)
+        names = file_names(self.group.paths)
+        return [
+            [max(0, times[source]), f"{names[source.file]}:{source.line} {messages[source]}"]
+            for source in sorted(messages, key=lambda source: (times.get(source, 0), source))
+            if source in times
+        ]
+
 
 def diagnose(*paths: str | Path, zone: tzinfo = UTC) -> list[Diagnosis]:
     """Return what happened to each group in logs: files and folders, as the command of this name reads them.
@@ -136,7 +160,10 @@ def diagnosed(group: GroupLog, from_ms: int | None = None, until_ms: int | None 
     loose = [*_restarts_without_a_round(group), *_after_the_last_round(group)]
     loose += [fenced(group, fact) for fact in group.facts if fact.kind in (Kind.FENCED, Kind.CLIENT_FENCED)]
     recognise(group, triggers, loose)
-    told = [this.until_ms >= from_ms and this.began_ms <= until_ms for this in group.rounds]
+    told = [
+        this.until_ms >= from_ms and this.began_ms <= until_ms and not _is_found(group, this)
+        for this in group.rounds
+    ]
     causes = _causes(
         group,
         [of_round if is_told else [] for of_round, is_told in zip(triggers, told, strict=True)],
@@ -155,6 +182,11 @@ def diagnosed(group: GroupLog, from_ms: int | None = None, until_ms: int | None 
         max(from_ms, group.from_ms),
         min(until_ms, group.until_ms),
     )
+
+
+def _is_found(group: GroupLog, this: Round) -> bool:
+    """Return whether a round is no more than the state in which `watch` found the group."""
+    return this is group.rounds[0] and this.is_look and not this.was_empty
 
 
 def _clipped(stops: Iterable[Stop], from_ms: int, until_ms: int) -> Iterator[Stop]:

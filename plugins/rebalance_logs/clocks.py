@@ -28,7 +28,7 @@ def shifts_of(logs: Logs, given: Mapping[int, int] | None = None) -> list[int]:
     ``given``: shifts that the caller knows, by the number of the file.
     """
     anchors = [_anchors(logs, number) for number in range(len(logs.files))]
-    brokers = {fact.source.file for fact in logs.facts if not fact.library}
+    brokers = {f.source.file for f in logs.facts if not f.library and not f.is_look}
     found = _from(anchors, brokers, given or {})
     if not brokers and not given:
         # the first one may be late itself: most files are right

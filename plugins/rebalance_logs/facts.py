@@ -75,6 +75,7 @@ class Fact:
     - ``partitions``: those that it lists. ``assignments``: those of member ids, as a leader lists them.
     - ``others``: member ids that it lists. ``settings``: those of the client, by name.
     - ``library``: that of the client that wrote it; empty for a coordinator.
+    - ``is_look``: it is what ``watch`` saw of the group, without a log of the coordinator.
     """
 
     at_ms: int
@@ -93,6 +94,7 @@ class Fact:
     settings: dict[str, str] = field(default_factory=dict)
     protocol: str = ""
     library: str = ""
+    is_look: bool = False
 
     def shifted(self, by_ms: int) -> "Fact":
         """Return the fact with its time moved."""

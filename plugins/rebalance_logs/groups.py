@@ -7,7 +7,7 @@ id, which several processes may share. Times are milliseconds since 1970.
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import PurePath
 
@@ -123,6 +123,11 @@ class Round:
     was_empty: bool = False
 
     @property
+    def is_look(self) -> bool:
+        """Whether nothing but a look of ``watch`` shows it."""
+        return self.own[0].is_look
+
+    @property
     def known_ms(self) -> int:
         """When its members were known: the end of the first barrier, or the first line of the round."""
         return self.joined_ms if self.joined_ms is not None else self.own[0].at_ms
@@ -135,12 +140,13 @@ class Round:
 
 @dataclass(slots=True)
 class GroupLog:
-    """A group as its logs show it: facts in the order of one clock."""
+    """A group as its logs show it: facts in the order of one clock. ``paths``: the files of all logs."""
 
     group: str
     facts: list[Fact]
     members: dict[str, Member]
     names: dict[str, str]
+    paths: Sequence[str] = ()
     rounds: list[Round] = field(default_factory=list)
     is_consumer_protocol: bool = False
 
@@ -166,7 +172,7 @@ class GroupLog:
     @property
     def has_broker(self) -> bool:
         """Whether a coordinator's log shows the group."""
-        return any(not fact.library for fact in self.facts)
+        return any(not fact.library and not fact.is_look for fact in self.facts)
 
 
 def groups_of(logs: Logs, shifts: Sequence[int], only: Iterable[str] = ()) -> list[GroupLog]:
@@ -196,8 +202,11 @@ def base_of(member_id: str) -> str:
 
 
 def _group(name: str, facts: list[Fact], paths: Sequence[str]) -> GroupLog:
+    if any(fact.generation is not None and not fact.is_look for fact in facts):
+        # a look counts generations for itself: beside logs, it is of the one that these name
+        facts = [replace(fact, generation=None) if fact.is_look else fact for fact in facts]
     names = _names(facts, paths)
-    group = GroupLog(name, facts, {}, names)
+    group = GroupLog(name, facts, {}, names, paths)
     for fact in facts:
         member_name = group.name_of(fact)
         if not member_name:
@@ -239,6 +248,8 @@ def _names(facts: Sequence[Fact], paths: Sequence[str]) -> dict[str, str]:
             for member_id in (fact.member_id, given[1] if given else ""):
                 if member_id:
                     names[member_id] = names[f"{fact.source.file} {fact.client}"]
+        elif fact.is_look and fact.member_id:
+            names.setdefault(fact.member_id, fact.client)
     return names | _names_of_others(facts, names)
 
 
@@ -369,10 +380,11 @@ def _complete(group: GroupLog, before: Round | None, this: Round) -> None:
         for fact in group.between(this.since_ms, until_ms)
         if joined.get(group.name_of(fact) if fact.library else "", this.since_ms) < fact.at_ms <= until_ms
     ]
-    computed = next((fact for fact in this.own if fact.kind is Kind.COMPUTED), None)
-    if computed is not None:
-        this.leader = group.name_of(computed)
-        for member_id, owned in computed.assignments.items():
+    computed = [fact for fact in this.own if fact.kind is Kind.COMPUTED]
+    if computed:
+        shares = min(computed, key=lambda fact: fact.is_look)
+        this.leader, this.protocol = group.name_of(shares), shares.protocol
+        for member_id, owned in shares.assignments.items():
             this.members[group.names.get(member_id, member_id)] = member_id
             this.owners[group.names.get(member_id, member_id)] = owned
         this.is_whole = True
@@ -440,7 +452,8 @@ def _was_empty(before: Round | None, this: Round) -> bool:
     if any(fact.kind is Kind.EMPTY for fact in this.facts):
         return True
     return before is None and not any(
-        fact.kind in (Kind.LEARNED, Kind.LEFT, Kind.FAILED, Kind.LEAVES)
+        fact.is_look
+        or fact.kind in (Kind.LEARNED, Kind.LEFT, Kind.FAILED, Kind.LEAVES)
         or (fact.kind is Kind.ASKED_TO_REJOIN and "already rebalancing" in fact.text)
         or (fact.kind is Kind.REVOKED and fact.partitions)
         for fact in this.facts
@@ -463,20 +476,21 @@ def _joins_of(group: GroupLog, before: Round) -> dict[str, int]:
 
 def _began(this: Round) -> int:
     """Return the first sign of a round: the coordinator's own, or else that of a client."""
-    said = [fact for fact in this.facts if fact.kind is Kind.ROUND_BEGAN]
+    said = [fact for fact in this.facts if fact.kind is Kind.ROUND_BEGAN and not fact.is_look]
     if said:
         return min(fact.at_ms for fact in said)
     signs = [
         fact.at_ms
         for fact in this.facts
-        if fact.kind in _ASKING and not (fact.kind is Kind.ASKED_TO_REJOIN and "pro-actively" in fact.text)
+        if (fact.kind in _ASKING or fact.is_look)
+        and not (fact.kind is Kind.ASKED_TO_REJOIN and "pro-actively" in fact.text)
     ]
     return min(signs, default=this.known_ms)
 
 
 def _complete_epoch(group: GroupLog, before: Round | None, this: Round) -> None:
     """A round of the consumer protocol lasts until each member is stable in the epoch."""
-    this.began_ms = this.own[0].at_ms
+    this.began_ms = this.began_ms if this.is_look else this.own[0].at_ms
     after = [fact for fact in group.facts if fact.at_ms >= this.began_ms]
     end = next(
         (f.at_ms for f in after if f.kind is Kind.EPOCH and (f.generation or 0) > this.generation), None
@@ -486,7 +500,7 @@ def _complete_epoch(group: GroupLog, before: Round | None, this: Round) -> None:
         for fact in after
         if fact.kind is Kind.MEMBER_STATE and not fact.library and (end is None or fact.at_ms < end)
     ]
-    if before is not None:
+    if before is not None and not this.is_look:
         this.members = dict(before.members)
     for fact in this.facts:
         if fact.kind in (Kind.FAILED, Kind.LEFT, Kind.TOO_SLOW):

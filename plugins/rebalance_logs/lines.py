@@ -122,6 +122,12 @@ def time_of(message: Message, until: int, clock: Clock) -> int | None:
     return None
 
 
+def without_time(text: str) -> str:
+    """Return a message without the time at its beginning."""
+    found = _TIME.search(text[:64])
+    return (text[found.end() :] if found else text).strip(" []:\t-")
+
+
 def _milliseconds(found: re.Match[str], clock: Clock) -> int | None:
     if found["epoch"]:
         part = found["milli"] or (found["part3"] or "0").ljust(3, "0")[:3]

@@ -7,7 +7,7 @@ from html import escape
 from rebalance_lab.verdicts.picture import trace_svg
 from rebalance_logs.causes import Diagnosis
 from rebalance_logs.reading import Logs
-from rebalance_logs.report import file_line, places_of, round_lines, sentences
+from rebalance_logs.report import file_line, round_lines, sentences
 
 MOST_LANES = 40
 
@@ -19,7 +19,7 @@ _STYLE = (
 
 def as_html(logs: Logs, shifts: Sequence[int], diagnoses: Sequence[Diagnosis], zone: tzinfo) -> str:
     """Return the page."""
-    body = "".join(_group(diagnosis, places_of(logs), zone) for diagnosis in diagnoses)
+    body = "".join(_group(diagnosis, logs.names, zone) for diagnosis in diagnoses)
     files = "\n".join(file_line(file, shift) for file, shift in zip(logs.files, shifts, strict=True))
     return (
         '<!doctype html><html lang="en"><meta charset="utf-8"><title>What happened to the group</title>'

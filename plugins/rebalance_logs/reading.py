@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 from importlib import import_module
-from pathlib import Path
+from itertools import islice
+from pathlib import Path, PurePath
 from typing import IO, Any
 
 import numpy as np
@@ -22,8 +23,9 @@ from rebalance_logs.broker_lines import BROKER
 from rebalance_logs.facts import Fact, Kind, Source
 from rebalance_logs.formats import LogFormat, Wording
 from rebalance_logs.java_lines import JAVA
-from rebalance_logs.lines import Clock, Message, time_of, unwrapped
+from rebalance_logs.lines import Clock, Message, time_of, unwrapped, without_time
 from rebalance_logs.partitions import assignments_of, partitions_of
+from rebalance_logs.watched import FORMAT, facts_of_trace, is_trace
 
 STANDARD_INPUT = "-"
 BLOCK = 1 << 18
@@ -66,6 +68,11 @@ class Logs:
 
     files: list[LogFile]
     facts: list[Fact]
+
+    @property
+    def names(self) -> list[str]:
+        """The name by which lines of each file are cited."""
+        return file_names([file.path for file in self.files])
 
 
 def read_logs(
@@ -122,6 +129,33 @@ def facts_of(
     for number, line in enumerate(lines, start=1):
         if line and any(word in line for word in words):
             yield from reader.facts(line, number)
+
+
+def file_names(paths: Sequence[str]) -> list[str]:
+    """Return the name by which lines of each file are cited: its own, or its path if others have it."""
+    names = [PurePath(path).name for path in paths]
+    return [name if names.count(name) == 1 else path for name, path in zip(names, paths, strict=True)]
+
+
+def messages_at(paths: Sequence[str], sources: Iterable[Source]) -> dict[Source, str]:
+    """Return the messages of some lines, without their wrapping and time. Those of ``-`` are gone.
+
+    Raises:
+        OSError: if a file cannot be read any more.
+    """
+    wanted: dict[int, set[int]] = {}
+    for source in sources:
+        wanted.setdefault(source.file, set()).add(source.line)
+    found = {}
+    for number, lines in wanted.items():
+        if paths[number] == STANDARD_INPUT:
+            continue
+        with _opened(paths[number]) as stream:
+            for line, data in enumerate(islice(stream, max(lines)), start=1):
+                if line in lines:
+                    text = unwrapped(data[:LONGEST].decode("utf-8", "replace")).text
+                    found[Source(number, line)] = without_time(text)
+    return found
 
 
 def files_of(paths: Sequence[str]) -> list[str]:
@@ -182,12 +216,31 @@ class _Reader:
         first = len(facts)
         try:
             with _opened(path) as stream:
-                for number, data in _candidates(stream, self._file, self._needles, progress):
-                    facts.extend(self.facts(data.decode("utf-8", "replace"), number))
+                if is_trace(stream.peek(128)):
+                    facts.extend(self._of_trace(stream, progress))
+                else:
+                    for number, data in _candidates(stream, self._file, self._needles, progress):
+                        facts.extend(self.facts(data.decode("utf-8", "replace"), number))
         except (OSError, EOFError, zlib.error) as error:
             self._file.problem = f"cannot be read ({getattr(error, 'strerror', None) or error})"
+        except InputError as error:
+            self._file.problem = str(error)
         facts.extend(self._end_of_settings())
         self._file.facts = len(facts) - first
+
+    def _of_trace(self, stream: IO[bytes], progress: Callable[[int], None]) -> Iterator[Fact]:
+        file = self._file
+
+        def lines() -> Iterator[bytes]:
+            for line in stream:
+                file.lines += 1
+                progress(len(line))
+                yield line
+
+        for fact in facts_of_trace(lines(), self._number):
+            file.formats[FORMAT] = file.formats.get(FORMAT, 0) + 1
+            file.last_ms = fact.at_ms
+            yield fact
 
     def facts(self, line: str, number: int) -> Iterator[Fact]:
         """Yield what the next line says."""

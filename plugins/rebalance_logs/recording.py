@@ -48,6 +48,8 @@ def last_sign_ms(group: GroupLog, trigger: Trigger, name: str, this: Round) -> i
     process was started again before the expiry, the round waited for that.
     """
     member = group.members[name]
+    if this.is_look:  # whether it was silent before is not known
+        return this.began_ms
     started = [f for f in member.starts(this.since_ms, this.began_ms) if trigger.restarted]
     last = member.last_before(started[0].at_ms - 1 if started else trigger.at_ms)
     session_ms = session_of(group, member, (last.at_ms if last else group.from_ms), trigger.at_ms)
@@ -100,6 +102,7 @@ def trace_of(group: GroupLog, triggers: list[list[Trigger]]) -> tuple[Trace, int
         duration_ms=until_ms - base_ms,
         topics=topics,
         measure_from_ms=_measured_from_ms(group) - base_ms,
+        since_1970_ms=base_ms,
     )
     ended = ev.RunEnded(group_state="Stable", generation=last.generation if last else 0, messages={})
     trace = Trace(
@@ -413,7 +416,8 @@ def _of_unlogged(
             else owned
         )
         if gone:
-            yield this.known_ms, ev.Revoked(client=name, generation=this.generation, partitions=gone)
+            at_ms = this.began_ms if this.is_look else this.known_ms
+            yield at_ms, ev.Revoked(client=name, generation=this.generation, partitions=gone)
         added = _without(assigned, _without(owned, gone))
         owned = assigned
         yield (

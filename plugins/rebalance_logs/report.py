@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, tzinfo
-from pathlib import PurePath
 from typing import Any
 
 from rebalance_lab.verdicts.tables import as_text
@@ -50,7 +49,7 @@ def as_document(
     logs: Logs, shifts: Sequence[int], diagnoses: Sequence[Diagnosis], zone: tzinfo
 ) -> dict[str, Any]:
     """Return the object of ``--format json`` (the contract: DESIGN.md)."""
-    places = places_of(logs)
+    places = logs.names
     return {
         "groups": [_group(diagnosis, places, zone) for diagnosis in diagnoses],
         "files": [
@@ -65,14 +64,6 @@ def as_document(
             for file, shift in zip(logs.files, shifts, strict=True)
         ],
     }
-
-
-def places_of(logs: Logs) -> list[str]:
-    """Return the name by which lines of each file are cited: its own, or its path if others have it."""
-    names = [PurePath(file.path).name for file in logs.files]
-    return [
-        name if names.count(name) == 1 else file.path for name, file in zip(names, logs.files, strict=True)
-    ]
 
 
 def _group(diagnosis: Diagnosis, places: Sequence[str], zone: tzinfo) -> dict[str, Any]:
@@ -181,7 +172,12 @@ def not_shown(diagnosis: Diagnosis) -> Iterator[str]:
             "who owned what of the members without a log: partitions that nobody else had count as theirs, so"
             " that stopped times are estimates; the leader's INFO lines would show it"
         )
-    if not group.has_broker:
+    if any(this.is_look for this in group.rounds):
+        yield (
+            "how members ended, and why a round began: a look shows who is there; logs of the coordinator or"
+            " of the members would show it"
+        )
+    elif not group.has_broker:
         yield (
             "no log of the coordinator: when sessions expired is worked out from the settings; the INFO lines"
             " of GroupCoordinator or GroupMetadataManager would show it"

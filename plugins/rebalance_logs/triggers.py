@@ -390,7 +390,7 @@ def _silent_end(group: GroupLog, this: Round, member: Member) -> Trigger:
     """Return the end of a member that did not leave: its session, unless its log shows what happened."""
     last = member.last_before(this.known_ms)
     removed = member.between(this.since_ms, group.until_ms, Kind.UNKNOWN_MEMBER, Kind.LOST)
-    sure = Confidence.HIGH if member.is_logged else Confidence.MEDIUM
+    sure = Confidence.HIGH if member.is_logged else Confidence.LOW if this.is_look else Confidence.MEDIUM
     evidence = [fact.source for fact in removed[:1]] or ([last.source] if last else [])
     learned = [
         fact
@@ -486,10 +486,13 @@ def _came_back(group: GroupLog, ended: Trigger, name: str, this: Round) -> None:
     member = group.members.get(name)
     if member is None or len(ended.members) != 1:
         return
+    if this.is_look:
+        ended.restarted = True
+        return
     if not member.is_logged:
         short = this.known_ms - ended.at_ms <= 60_000
         ended.cause = Cause.STOOD_STILL if short else ended.cause
-        ended.confidence = Confidence.MEDIUM
+        ended.confidence = min(ended.confidence, Confidence.MEDIUM, key=RANK.__getitem__)
         return
     started = member.starts(ended.at_ms - RETURN_MS, this.known_ms)
     awake = member.between(ended.at_ms - 120_000, this.known_ms, Kind.UNKNOWN_MEMBER, Kind.LOST)

@@ -1,13 +1,20 @@
 """``watch``: what the looks at a group show, and the trace of them."""
 
+import asyncio
+
+import pytest
+
 from coordinator_core.model import Partitions, Subscription, TopicPartition
+from rebalance_kafka import Consumer
 from rebalance_kafka.addresses import places_of
-from rebalance_kafka.commands.watch import _look
+from rebalance_kafka.commands.watch import _look, _watch
 from rebalance_kafka.consumer.admin_client import AdminClient
 from rebalance_kafka.snapshot import Described, Member
 from rebalance_kafka.watching import Watch
 from rebalance_lab.traces.history import History
-from tests.rebalance_kafka.live import broker, member, run, settled
+from rebalance_logs.causes import diagnose
+from rebalance_logs.triggers import Cause
+from tests.rebalance_kafka.live import broker, member, polled, run, settled
 
 
 def group(state, **owned):
@@ -68,19 +75,23 @@ def test_the_trace_has_who_owned_what():
     assert [(s.client, s.from_ms) for s in spans[TopicPartition("t", 1)]] == [("b", 0), ("a", 1_000)]
 
 
-def test_a_live_group_is_watched(capsys):
-    async def watched():
-        found = {}
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_live_group_is_watched(protocol, capsys, tmp_path):
+    found = {}
 
+    async def watched():
         async def look():
             async with AdminClient(places_of(kafka.address, "here")) as admin:
                 await _look(admin, "g", found, several=False)
 
-        async with broker() as kafka, member(kafka) as a:
-            await settled(a)
+        def one(seed):
+            return Consumer("t", bootstrap_servers=kafka.address, group_id="g", protocol=protocol, seed=seed)
+
+        async with broker(settings={"group.consumer.heartbeat.interval.ms": 50}) as kafka, one(1) as a:
+            await polled(a, until=lambda _: len(a.assignment) == 4)
             await look()
-            async with member(kafka, seed=2) as b:
-                await settled(a, b)
+            async with one(2) as b:
+                await polled(a, b, until=lambda _: len(a.assignment) == len(b.assignment) == 2)
                 await look()
                 assert len(found["g"].members) == 2
         assert found["g"].trace().started.topics == {"t": 4}
@@ -89,6 +100,35 @@ def test_a_live_group_is_watched(capsys):
     first, second = capsys.readouterr().out.splitlines()
     assert "1 member with 4 partitions each" in first
     assert "2 members with 2 partitions each" in second
+    path = tmp_path / "g.jsonl"
+    path.write_bytes(found["g"].trace().encode())
+    (diagnosis,) = diagnose(path)
+    assert [cause.cause for cause in diagnosis.causes] == [Cause.MEMBER_JOINED]
+    assert diagnosis.group.is_consumer_protocol == (protocol == "consumer")
+
+
+def test_a_broker_that_comes_back_is_looked_at_again(capsys):
+    async def watched():
+        found = {}
+        async with broker() as kafka:
+            place = places_of(kafka.address, "here")
+            looking = asyncio.create_task(_watch(place, {}, ["g"], found, 0.05, None))
+            async with member(kafka) as a:
+                await settled(a)
+                await _until(lambda: "g" in found and len(found["g"].members) == 1)
+        await _until(lambda: "trying again" in capsys.readouterr().err)
+        seen = len(found["g"].events)
+        async with broker(port=place[0].port) as kafka, member(kafka, seed=2) as a:
+            await settled(a)
+            await _until(lambda: len(found["g"].events) > seen)
+        looking.cancel()
+
+    run(watched())
+
+
+async def _until(is_so):
+    while not is_so():
+        await asyncio.sleep(0.02)
 
 
 def test_a_command_that_watches_nothing_is_refused(lab):

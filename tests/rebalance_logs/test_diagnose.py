@@ -1,5 +1,6 @@
 """The command: what was done to real Java clients is the cause that it names; wrong input is one sentence."""
 
+import gzip
 import json
 
 import pytest
@@ -142,3 +143,20 @@ def test_a_program_gets_the_same_answer():
     (found,) = diagnose(LOGS / "java-killed")
     assert (str(found.causes[0].cause), found.causes[0].members) == ("session-expired", ["c-1"])
     assert found.trace.scenario == "payments"
+
+
+def test_the_lines_that_show_the_causes_are_notes_at_their_times_in_the_trace(tmp_path):
+    packed = tmp_path / "c-2.log.gz"
+    packed.write_bytes(gzip.compress((LOGS / "java-killed" / "c-2.log").read_bytes()))
+    (found,) = diagnose(LOGS / "java-killed" / "c-0.log", packed)
+    (at_ms, note), *_ = (each for each in found.notes() if "c-2.log.gz" in each[1])
+    assert note.startswith(
+        "c-2.log.gz:127 INFO [Consumer clientId=c-2, groupId=payments] Request joining group"
+    )
+    (round_ms,) = [
+        event.at_ms
+        for event in found.trace.events
+        if getattr(event.event, "after", "") == "PreparingRebalance" and event.event.generation == 2
+    ]
+    assert 0 <= at_ms - round_ms < 2_000
+    assert not any("Subscribed" in text for _, text in found.notes())  # of the start, which costs nothing

@@ -205,9 +205,9 @@ def _write(
 def _print(logs: "Logs", shifts: Sequence[int], diagnoses: Sequence["Diagnosis"], zone: tzinfo) -> None:
     from rich.text import Text
 
-    from rebalance_logs.report import file_line, places_of, round_lines, sentences
+    from rebalance_logs.report import file_line, round_lines, sentences
 
-    console, places = stdout(), places_of(logs)
+    console, places = stdout(), logs.names
     if not diagnoses:
         console.print("No line of these logs is about a group that rebalances.", markup=False)
     for number, diagnosis in enumerate(diagnoses):
