@@ -35,8 +35,8 @@ SETTINGS = (
 )
 LEAST_BATCH_MS = 10
 
-FEWEST_TIMES = 4
-"""So many times in which members learnt of a round show the interval of their heartbeats."""
+RARE = 0.05
+"""Members that learn of rounds so soon have shorter heartbeats than the default, or this chance."""
 
 QUIET_MS = 60_000
 """How long the scenario goes on after the last event."""
@@ -77,20 +77,8 @@ def scenario_of(diagnosis: Diagnosis, load: Load | None = None) -> tuple[Mapping
         found = f"no line that shows a partition of {group.group}"
         raise InputError("-o", found, "logs of members, for a scenario")
     batches_ms, shown = _batches_ms(diagnosis)
-    config = _config(group)
-    beat_ms = _heartbeat_ms(group)
-    if "heartbeat.interval.ms" not in config and beat_ms is not None:
-        config["heartbeat.interval.ms"] = format_duration(beat_ms)
-        guesses.append(
-            f"heartbeat.interval.ms: {format_duration(beat_ms)}, as members learnt of all rounds in that time"
-            f" (to {format_duration(HEARTBEAT_MS)}, the default)"
-        )
-    if "session.timeout.ms" not in config and _has_short_session(diagnosis):
-        config["session.timeout.ms"] = format_duration(LEAST_SESSION_MS)
-        guesses.append(
-            f"session.timeout.ms: {format_duration(LEAST_SESSION_MS)}, as one expired that was shorter than"
-            f" the default (6s to {format_duration(SESSION_MS)})"
-        )
+    config, assumed = _guessed_config(diagnosis)
+    guesses += assumed
     rate = _rate(len(listed), max(batches_ms.values()), config, sum(topics.values()))
     if load is not None and load.rates:
         rate = float(f"{median(load.rates.values()):.3g}")
@@ -110,6 +98,10 @@ def scenario_of(diagnosis: Diagnosis, load: Load | None = None) -> tuple[Mapping
     last_ms = max((event["at"] for event in events), default=0)
     if not config:
         guesses.append("settings of the members: the defaults of the Java client")
+    for event in events:
+        if "join" in event:
+            name = event["join"]["id"]
+            event["join"] = _member(group.members[name], topics, batches_ms[name], config)
     document: dict[str, Any] = {
         "name": group.group,
         "duration": format_duration(-(-(last_ms + QUIET_MS + _session_ms(config)) // 1_000) * 1_000),
@@ -117,7 +109,7 @@ def scenario_of(diagnosis: Diagnosis, load: Load | None = None) -> tuple[Mapping
         "members": members,
     }
     if events:
-        document["events"] = [_readable(event, topics, batches_ms) for event in events]
+        document["events"] = [_readable(event) for event in events]
     if config:
         document["config"] = config
     if any("crash" in event for event in events):
@@ -160,7 +152,8 @@ def _member(
     wanted = sorted({topic for fact in member.facts for topic in fact.partitions} & set(topics)) or list(
         topics
     )
-    entry: dict[str, Any] = {"id": member.name, "topics": wanted, "batch_overhead": format_duration(batch_ms)}
+    spread = [format_duration(batch_ms // 2), format_duration(batch_ms + batch_ms // 2)]
+    entry: dict[str, Any] = {"id": member.name, "topics": wanted, "batch_overhead": spread}
     if member.instance_id:
         entry["instance_id"] = member.instance_id
     if member.library in LIBRARIES:
@@ -197,8 +190,28 @@ def _config(group: GroupLog) -> dict[str, Any]:
     }
 
 
+def _guessed_config(diagnosis: Diagnosis) -> tuple[dict[str, Any], list[str]]:
+    """Return the settings of all members, with those that times show, and what is guessed in them."""
+    group, guesses = diagnosis.group, []
+    config = _config(group)
+    beat_ms = _heartbeat_ms(group)
+    if "heartbeat.interval.ms" not in config and beat_ms is not None:
+        config["heartbeat.interval.ms"] = format_duration(beat_ms)
+        guesses.append(
+            f"heartbeat.interval.ms: {format_duration(beat_ms)}, as members learnt of all rounds in that time"
+            f" (to {format_duration(HEARTBEAT_MS)}, the default)"
+        )
+    if "session.timeout.ms" not in config and _has_short_session(diagnosis):
+        config["session.timeout.ms"] = format_duration(LEAST_SESSION_MS)
+        guesses.append(
+            f"session.timeout.ms: {format_duration(LEAST_SESSION_MS)}, as one expired that was shorter than"
+            f" the default (6s to {format_duration(SESSION_MS)})"
+        )
+    return config, guesses
+
+
 def _heartbeat_ms(group: GroupLog) -> int | None:
-    """Return the interval of heartbeats: in which members learnt of rounds. None if few lines show it.
+    """Return the interval of heartbeats: in which members learnt of rounds. None if it may be the default.
 
     Of n such times, which are anywhere in the interval, it is the greatest one and an n-th of it more.
     """
@@ -208,10 +221,10 @@ def _heartbeat_ms(group: GroupLog) -> int | None:
         for name in (() if this.was_empty else this.members)
         if (learned := list(_learned(group.members[name], this)))
     ]
-    if len(times) < FEWEST_TIMES:
+    if not times or (max(times) / HEARTBEAT_MS) ** len(times) > RARE:
         return None
     found_ms = max(times) * (len(times) + 1) // len(times)
-    return max(100, -(-found_ms // 100) * 100) if found_ms < HEARTBEAT_MS else None
+    return max(100, -(-found_ms // 100) * 100)
 
 
 def _learned(member: Member, this: Round) -> Iterator[Fact]:
@@ -267,7 +280,10 @@ def _batches_ms(diagnosis: Diagnosis) -> tuple[dict[str, int], str]:
         return batches, "times of batches: 100ms (5ms to max.poll.interval.ms); no line shows them"
     waits = [rest for own in rests.values() for rest in own]
     each = f"{counted(len(waits), 'wait')} for the end of one, of {format_duration(min(waits))} to"
-    return batches, f"times of batches: from {each} {format_duration(max(waits))}: twice the mean of a member"
+    return batches, (
+        f"times of batches: from {each} {format_duration(max(waits))}: twice the mean of a member, and half"
+        " of it more or less"
+    )
 
 
 def _twice(waits: Sequence[int]) -> int:
@@ -382,11 +398,5 @@ def _restart(diagnosis: Diagnosis, trigger: Trigger) -> Iterator[dict[str, Any]]
         yield {"at": started[0].at_ms - diagnosis.base_ms, "restart": name}
 
 
-def _readable(
-    event: dict[str, Any], topics: Mapping[str, int], batches_ms: Mapping[str, int]
-) -> dict[str, Any]:
-    if "join" in event:
-        name = event["join"]["id"]
-        batch = format_duration(batches_ms[name])
-        event["join"] = {"id": name, "topics": list(topics), "batch_overhead": batch}
+def _readable(event: Mapping[str, Any]) -> dict[str, Any]:
     return {name: format_duration(value) if name in ("at", "for") else value for name, value in event.items()}

@@ -4,37 +4,41 @@ A group stands for any subject of a decision. The pairs of the one rule of bette
 scenarios: its hours, and its draws.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from coordinator_core.errors import InputError
-from coordinator_core.reading.suggestions import one_of
 from rebalance_lab.verdicts.rule import (
     FEWEST_PAIRS,
     TIE,
     Order,
     differences,
     discoveries,
-    medians,
     order,
 )
 from rebalance_lab.verdicts.words import listed_names
+from rebalance_spark.capacity import Capacity
 from rebalance_spark.choices import MARGIN
+from rebalance_spark.costs import (
+    BY_COUNT,
+    BY_RATE,
+    Bools,
+    Costs,
+    alike_in,
+    better_alone,
+    by_strategy,
+    cheapest,
+    costs_of,
+    middles_of,
+)
 from rebalance_spark.dominance import NEVER, Tests, relieved, tested
 from rebalance_spark.gains import Change, Floats, Gains, Numbers, gains, seen, total, typical
 from rebalance_spark.groups import DRAW
 from rebalance_spark.parts import Subjects
-from rebalance_spark.stored import NO_ROW, Figures2D, Scored
-
-Bools: TypeAlias = npt.NDArray[np.bool_]
-BY_COUNT, BY_RATE = "imbalance", "weighted_imbalance"
-
-OVERLOAD = "overload"
-"""By how much the busiest member has more than it can handle, as a share of that: 0 if it does not."""
+from rebalance_spark.stored import Figures2D, Scored
 
 ADDITIVE = (
     "stopped_partition_seconds",
@@ -51,7 +55,8 @@ RULE = (
     "A {subject} switches to a strategy that is known to be better in {metrics} (by more than {tie:g} %"
     "{margin}; signed-rank test of its scenarios); of all such switches, at most {rate:g} % are expected to"
     " be due to chance (Benjamini-Hochberg). Of several strategies, it is the one with the best median of"
-    " {first}, and of those that are equal in it, the best in the next metric. All other {subjects} stay."
+    " {first}, and of those that are not known to be worse in it, the best in the next metric. All other"
+    " {subjects} stay."
 )
 
 RELIEF = (
@@ -98,12 +103,13 @@ class Advice:
     asked for. ``second`` is the number of the strategy that is advised without the one that is: that of
     today, unless several are known to be better; of a subject that stays, the one that is closest to a
     switch. ``second_changes`` are the mean changes to it. ``seen`` has the changes to what is advised of the
-    scenarios of each subject alone, which add up, as ``changes`` do not. ``held`` says why groups stay
+    scenarios of each subject alone, which add up, as ``changes`` do not, and ``levels`` the means of today's
+    strategy in the metrics that decide. ``held`` says why groups stay
     although a strategy is better in something. ``per_day`` has how often a day what happens in a scenario
     happens to each subject, NaN where it is not known, if it was given. ``margin`` is the share by which a
     strategy may be worse in the rest. ``overloaded`` has in how many scenarios of each subject the busiest
     member has more than it can handle, today and under the advised strategy (2 x subjects), if that is
-    known; ``too_much`` says in which subjects all members together have.
+    known; ``capacity`` says what the members of each subject together can handle.
     """
 
     baseline: str
@@ -123,9 +129,10 @@ class Advice:
     held: Sequence[Held]
     second_changes: Mapping[str, Floats] = field(default_factory=dict)
     seen: Mapping[str, Gains] = field(default_factory=dict)
+    levels: Mapping[str, Floats] = field(default_factory=dict)
     margin: float = MARGIN / 100
     overloaded: Numbers | None = None
-    too_much: Bools | None = None
+    capacity: Capacity | None = None
     holds: Sequence[str] = ()
     per_day: Floats | None = None
 
@@ -238,58 +245,26 @@ def advise(
     Raises:
         InputError: if the baseline has no scores.
     """
-    today, size, numbers = place_of(baseline, scored), len(subjects.names), subjects.numbers
-    figures = {metric: figures[metric] for metric in (*deciding, *figures)}
-    counted = np.zeros(size, dtype=np.bool_)
-    if counts is not None and BY_RATE in deciding:
-        counted = _without_rates(subjects, figures[BY_RATE][:, today], counts[:, today])
-        figures[BY_RATE] = np.where(counted[numbers][:, None], counts, figures[BY_RATE])
-    known = ~np.isnan([figures[metric][:, today] for metric in deciding]).any(axis=0)
-    scored_by_all = known & (scored.status != NO_ROW).all(axis=1)
-    has_such = np.bincount(numbers[scored_by_all], minlength=size) > 0
-    rows = np.where(has_such[numbers], scored_by_all, known)
-    signs = {metric: -1.0 if higher[metric] else 1.0 for metric in figures}
-    costs = {m: _complete(signs[m] * grid, today, rows, subjects) for m, grid in figures.items()}
-    middles = {m: _by_strategy(grid, lambda cost: medians(cost, numbers, size)) for m, grid in costs.items()}
-    tests = tested([costs[m] for m in deciding], today, numbers, size, margin)
-    overload = None if load is None else _complete(np.maximum(load - 1.0, 0.0), today, rows, subjects)
-    if overload is not None:
-        tests = relieved(tests, overload, today, numbers, size)
-        sums = _by_strategy(overload, lambda cost: np.bincount(numbers, np.nan_to_num(cost), size))
-        middles = {OVERLOAD: sums, **middles}
+    costs = costs_of(scored, baseline, subjects, figures, deciding, higher, counts, load)
+    today, size, numbers, grids = costs.today, len(subjects.names), subjects.numbers, costs.grids
+    tests = tested([grids[m] for m in deciding], today, numbers, size, margin)
+    if costs.overload is not None:
+        tests = relieved(tests, costs.overload, today, numbers, size)
+    middles = middles_of(costs)
+    alike = alike_in(costs, margin)
     possible = discoveries(tests.chances, rate)
-    chosen = _chosen(possible, middles, today)
-    each_alone = [differences(costs[m], costs[m][:, [today]]) for m in deciding]
+    chosen = cheapest(possible, middles, today, alike)
     rest = possible.copy()
     rest[np.arange(size), chosen] = False
-    alone = _dominates(each_alone, margin)
-    if overload is not None:
-        relief = differences(overload, overload[:, [today]])
-        alone = np.where(overload[:, [today]] > 0, (relief < -TIE) | (alone & (relief <= TIE)), alone)
-    agree = rows & (_chosen(alone, costs, today) == chosen[numbers])
-    scenarios = np.bincount(numbers[rows], minlength=size)
+    closest = cheapest(_least(tests.chances), middles, today)
+    second = np.where(chosen == today, closest, cheapest(rest, middles, today, alike))
+    agree = costs.rows & (cheapest(better_alone(costs, margin), grids, today) == chosen[numbers])
+    scenarios = np.bincount(numbers[costs.rows], minlength=size)
     few = scenarios < FEWEST_PAIRS
-    changes = {
-        m: _changes(grid, signs[m], chosen, today, numbers)
-        for m, grid in costs.items()
-        if m in deciding or not np.isnan(grid).all()
+    changes = _all_changes(costs, chosen)
+    mean_changes = {
+        m: _mean_changes(grids[m], costs.signs[m], today, numbers, size) for m in changes if m in grids
     }
-    if counted.any():
-        none = Gains(*np.full((2, size), np.nan))
-        by_rate, by_count = changes[BY_RATE], changes.get(BY_COUNT, none)
-        changes[BY_COUNT] = Gains(*np.where(counted, by_rate, by_count))
-        changes[BY_RATE] = Gains(*np.where(counted, none, by_rate))
-    closest = _chosen(_least(tests.chances), middles, today)
-    second = np.where(chosen == today, closest, _chosen(rest, middles, today))
-    mean_changes = {m: _mean_changes(costs[m], signs[m], today, numbers, size) for m in changes if m in costs}
-    decisive = {*deciding, *([BY_COUNT] if counted.any() else [])}
-    worse: dict[str, list[str]] = {}
-    for number in np.unique(chosen[chosen != today]).tolist():
-        switched = chosen[numbers] == number
-        pairs = {m: costs[m][switched] for m in changes if m not in decisive}
-        worse[scored.strategies[number]] = [
-            m for m, cost in pairs.items() if order(cost[:, number], cost[:, today]) is Order.WORSE
-        ]
     return Advice(
         baseline,
         list(deciding),
@@ -301,23 +276,58 @@ def advise(
         _of_chosen(tests.chances, chosen, today),
         tests.needed.min(axis=1, initial=NEVER, where=tests.needed > 0) % NEVER,
         changes,
-        worse,
-        [name for name, is_counted in zip(subjects.names, counted, strict=True) if is_counted],
+        _worse(costs, chosen, changes, scored.strategies),
+        [name for name, is_counted in zip(subjects.names, costs.counted, strict=True) if is_counted],
         rate,
         second,
         _held(
             tests,
             scored.strategies,
             {m: mean_changes[m] for m in deciding if m in mean_changes},
-            [_worse_in(costs[m], today, numbers, size, margin) for m in deciding if m in mean_changes],
+            [_worse_in(grids[m], today, numbers, size, margin) for m in deciding if m in mean_changes],
             chosen == today,
             rate,
         ),
         {m: each[np.arange(size), second] for m, each in mean_changes.items()},
-        {m: _changes(costs[m], signs[m], chosen, today, numbers, seen) for m in changes if m in costs},
+        {m: _changes(grids[m], costs.signs[m], chosen, today, numbers, seen) for m in mean_changes},
+        {
+            m: costs.signs[m] * _means(grids[m][:, today], numbers, size)
+            for m in deciding
+            if m in mean_changes
+        },
         margin,
-        None if overload is None else _overloaded(overload, today, chosen, numbers, size),
+        None if costs.overload is None else _overloaded(costs.overload, today, chosen, numbers, size),
     )
+
+
+def _all_changes(costs: Costs, chosen: Numbers) -> dict[str, Gains]:
+    """Return the changes of all metrics that have figures. Those of subjects without rates are `BY_COUNT`."""
+    found = {
+        m: _changes(grid, costs.signs[m], chosen, costs.today, costs.subjects.numbers)
+        for m, grid in costs.grids.items()
+        if m in costs.deciding or not np.isnan(grid).all()
+    }
+    if costs.counted.any():
+        none = Gains(*np.full((2, len(chosen)), np.nan))
+        by_rate, by_count = found[BY_RATE], found.get(BY_COUNT, none)
+        found[BY_COUNT] = Gains(*np.where(costs.counted, by_rate, by_count))
+        found[BY_RATE] = Gains(*np.where(costs.counted, none, by_rate))
+    return found
+
+
+def _worse(
+    costs: Costs, chosen: Numbers, changes: Iterable[str], strategies: Sequence[str]
+) -> dict[str, list[str]]:
+    """Return for each strategy that is advised the metrics beside that are worse where it is."""
+    decisive = {*costs.deciding, *([BY_COUNT] if costs.counted.any() else [])}
+    found: dict[str, list[str]] = {}
+    for number in np.unique(chosen[chosen != costs.today]).tolist():
+        switched = chosen[costs.subjects.numbers] == number
+        pairs = {m: costs.grids[m][switched] for m in changes if m not in decisive}
+        found[strategies[number]] = [
+            m for m, cost in pairs.items() if order(cost[:, number], cost[:, costs.today]) is Order.WORSE
+        ]
+    return found
 
 
 def _overloaded(overload: Figures2D, today: int, chosen: Numbers, numbers: Numbers, size: int) -> Numbers:
@@ -335,8 +345,8 @@ def _least(chances: Floats) -> Bools:
 def _worse_in(cost: Figures2D, today: int, numbers: Numbers, size: int, margin: float) -> Figures2D:
     """Return the share of the scenarios of each subject in which each strategy is worse than today's."""
     apart = differences(cost, cost[:, [today]])
-    counts = _by_strategy(~np.isnan(apart), lambda known: np.bincount(numbers, known, size))
-    worse = _by_strategy(apart > margin, lambda row: np.bincount(numbers, row, size))
+    counts = by_strategy(~np.isnan(apart), lambda known: np.bincount(numbers, known, size))
+    worse = by_strategy(apart > margin, lambda row: np.bincount(numbers, row, size))
     return np.asarray(worse / np.maximum(counts, 1), dtype=np.float64)
 
 
@@ -365,43 +375,6 @@ def _changes(
         rows = chosen == number
         found[:, rows] = np.array(worth(costs[:, number], costs[:, today], numbers, size))[:, rows]
     return Gains(sign * found[0], found[1])
-
-
-def _complete(figures: Figures2D, today: int, rows: npt.NDArray[np.bool_], subjects: Subjects) -> Figures2D:
-    """Return the figures of the rows in which today's strategy has one.
-
-    A strategy that lacks one of them has none for the whole subject.
-    """
-    known = ~np.isnan(figures)
-    pairs = (rows & known[:, today])[:, None]
-    gaps = _by_strategy(pairs & ~known, lambda gap: np.bincount(subjects.numbers, gap, len(subjects.names)))
-    return np.where(pairs & (gaps == 0)[subjects.numbers], figures, np.nan)
-
-
-def _by_strategy(grid: npt.NDArray[Any], call: Callable[[Any], npt.NDArray[Any]]) -> npt.NDArray[Any]:
-    """Return what a function makes of the column of each strategy."""
-    return np.stack([call(column) for column in grid.T], axis=1)
-
-
-def _without_rates(
-    subjects: Subjects, by_rate: npt.NDArray[np.float64], by_count: npt.NDArray[np.float64]
-) -> npt.NDArray[np.bool_]:
-    """Return whether each subject has figures by partitions and none by rates."""
-    size = len(subjects.names)
-    weighed = np.bincount(subjects.numbers, ~np.isnan(by_rate), size)
-    counted = np.bincount(subjects.numbers, ~np.isnan(by_count), size)
-    return np.asarray((counted > 0) & (weighed == 0))
-
-
-def place_of(baseline: str, scored: Scored) -> int:
-    """Return the place of today's strategy among those that have scores.
-
-    Raises:
-        InputError: if it has none.
-    """
-    if baseline not in scored.strategies:
-        raise InputError("--baseline", repr(baseline), one_of(baseline, scored.strategies))
-    return scored.strategies.index(baseline)
 
 
 def _held(
@@ -451,28 +424,15 @@ def _medians(
 
 def _mean_changes(cost: Figures2D, sign: float, today: int, numbers: Numbers, size: int) -> Figures2D:
     """Return the mean change of each subject to each strategy, NaN without figures."""
-    return sign * _by_strategy(cost, lambda column: seen(column, cost[:, today], numbers, size).means)
+    return sign * by_strategy(cost, lambda column: seen(column, cost[:, today], numbers, size).means)
 
 
-def _dominates(differences: npt.ArrayLike, margin: float) -> npt.NDArray[np.bool_]:
-    """Return whether scenarios alone are better in one of the metrics and not worse in all."""
-    found = np.asarray(differences)
-    return np.asarray((found < -TIE).any(axis=0) & (found <= margin).all(axis=0))
-
-
-def _chosen(
-    possible: npt.NDArray[np.bool_], costs: Mapping[str, Figures2D], today: int
-) -> npt.NDArray[np.int64]:
-    """Return the strategy of each row: today's, or of the better ones (rows x strategies) that of least cost.
-
-    Costs count metric by metric.
-    """
-    switching = np.any(possible, axis=1)
-    for cost in costs.values():
-        least = np.where(possible & ~np.isnan(cost), cost, np.inf).min(axis=1, keepdims=True)
-        best = possible & (differences(cost, least) <= TIE)
-        possible = np.where(best.any(axis=1, keepdims=True), best, possible)
-    return np.where(switching, possible.argmax(axis=1), today)
+def _means(values: Floats, numbers: Numbers, size: int) -> Floats:
+    """Return the mean of the known values of each subject, NaN without any."""
+    known = ~np.isnan(values)
+    counts = np.bincount(numbers[known], minlength=size)
+    sums = np.bincount(numbers[known], values[known], size)
+    return np.asarray(np.divide(sums, counts, out=np.full(size, np.nan), where=counts > 0))
 
 
 def first_draws(scored: Scored) -> npt.NDArray[np.bool_]:

@@ -44,7 +44,7 @@ def dominance(pairs: Sequence[Pairs], margin: float = TIE) -> Dominance:
     """
     better, shares = zip(*(chances(*each, -TIE) for each in pairs), strict=True)
     as_good, good_shares = zip(*(chances(*each, margin) for each in pairs), strict=True)
-    apart = np.array([_apart(*each) for each in pairs])
+    apart = np.array([means_apart(*each) for each in pairs])
     differing = sum(_differs(*each) for each in pairs)
     p_better = np.where(apart < 0, better, 1.0)
     p_as_good = np.where(apart <= margin, as_good, 1.0)
@@ -84,7 +84,7 @@ def relieved(tests: Tests, overload: Figures2D, today: int, numbers: Numbers, si
         )
         counts = np.bincount(numbers, ~np.isnan(one - now), size)
         less, as_good = (chances(one, now, numbers, size, margin)[0] for margin in (-TIE, TIE))
-        apart = _apart(one, now, numbers, size)
+        apart = means_apart(one, now, numbers, size)
         less = np.where(apart < 0, less, 1.0)
         either = np.minimum(2 * np.fmin(less, np.maximum(found[:, number], as_good)), 1.0)
         few = np.where(apart > 0, np.maximum(found[:, number], 1.0), found[:, number])
@@ -120,7 +120,7 @@ _FAR = 3.0**2 * 4 / 3
 """Three standard deviations of this share, squared, for one scenario: about what stays certain among many."""
 
 
-def _apart(one: Floats, other: Floats, subjects: Numbers, count: int) -> Floats:
+def means_apart(one: Floats, other: Floats, subjects: Numbers, count: int) -> Floats:
     """Return the difference of the means of each subject, as a share of the greater one."""
     known = ~np.isnan(one - other)
     first, second = (np.bincount(subjects[known], v[known], count).astype(np.float64) for v in (one, other))

@@ -13,15 +13,10 @@ from coordinator_core.registry.registry import default_registry
 from rebalance_lab.verdicts.rule import ONE_IN
 from rebalance_lab.verdicts.rule import differences as shares
 from rebalance_lab.verdicts.words import listed_names
-from rebalance_spark.advising import (
-    BY_COUNT,
-    BY_RATE,
-    Advice,
-    advise,
-    holding,
-    place_of,
-)
+from rebalance_spark.advising import Advice, advise, holding
+from rebalance_spark.capacity import capacity_of
 from rebalance_spark.choices import CHANCE, MARGIN, Status
+from rebalance_spark.costs import BY_COUNT, BY_RATE, place_of
 from rebalance_spark.dominance import dominance
 from rebalance_spark.paired import Difference, comparable, completed_by_all, difference
 from rebalance_spark.parts import Subjects, parts_of, subjects_of, times_per_day
@@ -404,8 +399,8 @@ def _advice(
     advice = made(np.ones(len(scored.scenarios), dtype=np.bool_))
     if load is not None and BY_RATE in grids:
         today = place_of(question.baseline, scored)
-        too_much = _too_much(load[:, today], grids[BY_RATE][:, today], subjects)
-        advice = replace(advice, too_much=too_much)
+        capacity = capacity_of(scored, load[:, today], grids[BY_RATE][:, today], subjects)
+        advice = replace(advice, capacity=capacity)
     if question.per_day:
         advice = replace(advice, per_day=times_per_day(scored, question.per_day, subjects))
     if not question.across:
@@ -415,19 +410,6 @@ def _advice(
     values = np.array([str(value) for value in scored.values(question.across)], dtype=object)
     alone = {value: made(values == value) for value in sorted(set(values.tolist()))}
     return replace(advice, holds=holding(advice, alone))
-
-
-def _too_much(
-    load: npt.NDArray[np.float64], imbalance: npt.NDArray[np.float64], subjects: Subjects
-) -> npt.NDArray[np.bool_]:
-    """Return in which subjects all members together have more than they can handle, in most of their hours.
-
-    The load of the busiest member, divided by how much more than the mean it has, is that of all.
-    """
-    size = len(subjects.names)
-    overloaded = np.bincount(subjects.numbers, load > 1, size)
-    beyond = np.bincount(subjects.numbers, (load > 1) & ~(load / imbalance <= 1), size)
-    return np.asarray((overloaded > 0) & (2 * beyond > overloaded))
 
 
 def _statuses(scored: Scored) -> dict[str, dict[str, int]]:

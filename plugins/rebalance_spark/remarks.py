@@ -6,7 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rebalance_lab.verdicts.words import agreeing
-from rebalance_spark.advising import BY_COUNT, BY_RATE, first_draws
+from rebalance_spark.advising import first_draws
+from rebalance_spark.capacity import MEMBERS
+from rebalance_spark.costs import BY_COUNT, BY_RATE
 from rebalance_spark.groups import LARGEST, REPAIRED, REPAIRS
 from rebalance_spark.parts import GROUP, Subjects
 from rebalance_spark.starts import about_starts
@@ -14,8 +16,6 @@ from rebalance_spark.stored import NO_ROW, Scored
 
 _EXAMPLES = 3
 NO_RATES = f"No scenario has rates: the balance is by partitions, {BY_COUNT} in place of {BY_RATE}."
-
-MEMBERS = "members"
 
 
 def remarks(scored: Scored, common: npt.NDArray[np.bool_], subjects: Subjects, baseline: str) -> list[str]:

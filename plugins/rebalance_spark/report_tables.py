@@ -243,19 +243,7 @@ def advice_table(scored: Scored, advice: Advice) -> pa.Table:
         "p": pa.array(advice.chances, from_pandas=True),
         **({"holds": list(advice.holds)} if advice.holds else {}),
     }
-    for metric, change in advice.changes.items():
-        ends = {"low": change.low, "high": change.high} if metric in advice.decisive else {}
-        for name, values in {"change": change.means, **ends}.items():
-            columns[f"{metric}_{name}"] = pa.array(values, from_pandas=True)
-    for metric, values in advice.second_changes.items():
-        if metric in advice.decisive:
-            columns[f"runner_up_{metric}_change"] = pa.array(values, from_pandas=True)
-    for metric, found in advice.seen.items():
-        columns[f"{metric}_seen_change"] = pa.array(found.means, from_pandas=True)
-    if advice.overloaded is not None:
-        columns["overloaded_scenarios"], columns["overloaded_then"] = advice.overloaded
-    if advice.too_much is not None:
-        columns["too_much_for_all"] = advice.too_much
+    columns |= _of_metrics(advice) | _of_load(advice)
     first = advice.changes[advice.metrics[0]].means
     if advice.per_day is not None:
         columns["times_per_day"] = pa.array(advice.per_day, from_pandas=True)
@@ -265,6 +253,36 @@ def advice_table(scored: Scored, advice: Advice) -> pa.Table:
         first = first * advice.per_day if advice.metrics[0] in ADDITIVE else first
     gain = np.nan_to_num(first) * (1 if higher_is_better(advice.metrics[0]) else -1)
     return pa.table(columns).take(pa.array(np.lexsort((-gain, ~advice.is_switching))))
+
+
+def _of_metrics(advice: Advice) -> dict[str, Any]:
+    """Return the figures of today and the changes."""
+    found = {}
+    for metric, change in advice.changes.items():
+        known = {"today": advice.levels[metric]} if metric in advice.levels else {}
+        ends = {"low": change.low, "high": change.high} if metric in advice.decisive else {}
+        for name, values in {**known, "change": change.means, **ends}.items():
+            found[f"{metric}_{name}"] = pa.array(values, from_pandas=True)
+    for metric, values in advice.second_changes.items():
+        if metric in advice.decisive:
+            found[f"runner_up_{metric}_change"] = pa.array(values, from_pandas=True)
+    for metric, seen in advice.seen.items():
+        found[f"{metric}_seen_change"] = pa.array(seen.means, from_pandas=True)
+    return found
+
+
+def _of_load(advice: Advice) -> dict[str, Any]:
+    """Return what is known of overload, and of what all members can handle."""
+    found: dict[str, Any] = {}
+    if advice.overloaded is not None:
+        found["overloaded_scenarios"], found["overloaded_then"] = advice.overloaded
+    if advice.capacity is not None:
+        found["too_much_for_all"] = advice.capacity.too_much
+        if advice.capacity.needed.any():
+            found["members_needed"] = advice.capacity.needed
+        if not np.isnan(advice.capacity.hot).all():
+            found["busiest_partition_load"] = pa.array(advice.capacity.hot, from_pandas=True)
+    return found
 
 
 def _carried(scored: Scored, subjects: Subjects) -> dict[str, list[Any]]:

@@ -1,14 +1,19 @@
 """The sentences of a report: the verdict, its rule and its price, and what else there is to know."""
 
+from collections.abc import Iterator, Sequence
+
 import numpy as np
+import numpy.typing as npt
 
 from coordinator_core.registry.registry import default_registry
 from rebalance_lab.verdicts.answers import not_scored, what_it_takes
+from rebalance_lab.verdicts.calibrated import worth_in_all
 from rebalance_lab.verdicts.rule import FEWEST_PAIRS
 from rebalance_lab.verdicts.tables import as_text
-from rebalance_lab.verdicts.words import agreeing, listed_names
-from rebalance_spark.advising import BY_COUNT, BY_RATE, UNKNOWN, Advice
+from rebalance_lab.verdicts.words import agreeing, counted, listed_names
+from rebalance_spark.advising import UNKNOWN, Advice
 from rebalance_spark.choices import Fidelity
+from rebalance_spark.costs import BY_COUNT, BY_RATE
 from rebalance_spark.findings import MOVES, RECORDS, Findings
 from rebalance_spark.gains import Change
 from rebalance_spark.sweeps import parted
@@ -43,6 +48,8 @@ _AT_ONCE = (
     " wait for batches of records."
 )
 
+
+_OF_ONE = "`rebalance-lab compare` says it of the scenario of one group."
 
 _SETTINGS = (
     "Settings, such as a shorter heartbeat interval, may help more than an assignor: `rebalance-lab advise`"
@@ -97,8 +104,7 @@ def verdict(findings: Findings) -> list[str]:
 
 def _names(advice: Advice, strategy: str) -> str:
     """Return the subjects that switch to a strategy."""
-    rows = advice.chosen == advice.strategies.index(strategy)
-    return listed_names([n for n, row in zip(advice.subjects.names, rows, strict=True) if row], _MOST_NAMED)
+    return _listed(advice.subjects.names, advice.chosen == advice.strategies.index(strategy))
 
 
 def _more(advice: Advice) -> str:
@@ -169,6 +175,8 @@ def notes(findings: Findings) -> list[str]:
         found.append(_NO_STOPS)
     if Fidelity.PROTOCOL in findings.fidelities:
         found.append(f"{_events(findings.events)}{'' if findings.has_limits else _AT_ONCE}".strip())
+        real = worth_in_all((parted(name)[0] for name in findings.strategies), default_registry())
+        found.append(real and f"{real} {_OF_ONE}")
         found.append(_SETTINGS)
     if missing := not_scored(findings.strategies, advice.baseline):
         was = agreeing("was", len(missing))
@@ -193,34 +201,52 @@ def _overloaded(findings: Findings, advice: Advice) -> list[str]:
         f"The busiest member has more than it can handle in {today:,} of {findings.common:,} scenarios under"
         f" {advice.baseline}{more}."
     ]
-    if advice.overloaded is None:
+    if advice.subjects.are_scenarios:
         return found
+    return [*found, *(f"{text} (--advice FILE)." for text in _of_overloaded(advice))]
+
+
+def _of_overloaded(advice: Advice) -> Iterator[str]:
+    """Yield a sentence for each kind of overload, with the subjects that have it."""
+    if advice.overloaded is None:
+        return
     now, then = advice.overloaded
     open_ = (then > 0) & (then >= now)
-    beyond = np.zeros(len(now), dtype=np.bool_) if advice.too_much is None else advice.too_much
-    for rows, text in (
-        (now > 0, "{are} overloaded in some of their scenarios with {today}: {names}"),
-        (
-            open_ & beyond,
-            "In {names}, all members together have more than they can handle in most of these: that takes"
-            " faster processing or more members{few}",
-        ),
-        (
-            open_ & ~beyond,
-            "No strategy that was scored is known to relieve {names}, whose members together can handle the"
-            " load in most of these, unless a partition has too much for one: optimal, or lag-aware, shows"
-            " what another assignment can do",
-        ),
-    ):
-        names = [n for n, row in zip(advice.subjects.names, rows, strict=True) if row]
-        if names and not advice.subjects.are_scenarios:
-            are = f"{len(names):,} of {len(rows):,} {advice.subjects.plural} are"
-            listed = listed_names(names, _MOST_NAMED)
-            few = ", of which range uses no more than a topic has partitions" * (advice.baseline == "range")
-            found.append(
-                f"{text.format(are=are, today=advice.baseline, names=listed, few=few)} (--advice FILE)."
-            )
-    return found
+    beyond, hot = np.zeros((2, len(now)), dtype=np.bool_)
+    needs = advice.subjects.names
+    if advice.capacity is not None:
+        beyond, hot = advice.capacity.too_much, advice.capacity.hot > 1
+        needed = zip(needs, advice.capacity.members.tolist(), advice.capacity.needed.tolist(), strict=True)
+        needs = [_need(*each) for each in needed]
+    if listed := _listed(advice.subjects.names, now > 0):
+        of = f"{int((now > 0).sum()):,} of {len(now):,} {advice.subjects.plural}"
+        yield f"{of} are overloaded in some of their scenarios with {advice.baseline}: {listed}"
+    if listed := _listed(needs, open_ & beyond):
+        few = ", of which range uses no more than a topic has partitions" * (advice.baseline == "range")
+        yield (
+            f"In {listed}, all members together have more than they can handle in most of these: that takes"
+            f" faster processing or more members{few}"
+        )
+    if listed := _listed(advice.subjects.names, open_ & hot):
+        yield (
+            f"In {listed}, one partition has more than a member can handle: that takes faster processing or"
+            " more keys, and no strategy helps"
+        )
+    if listed := _listed(advice.subjects.names, open_ & ~beyond & ~hot):
+        is_known = advice.capacity is not None and not np.isnan(advice.capacity.hot[open_]).any()
+        unless = "" if is_known else ", unless a partition has too much for one"
+        yield (
+            f"No strategy that was scored is known to relieve {listed}, whose members together can handle the"
+            f" load in most of these{unless}: optimal, or lag-aware, shows what another assignment can do"
+        )
+
+
+def _listed(names: Sequence[str], rows: npt.NDArray[np.bool_]) -> str:
+    return listed_names([name for name, row in zip(names, rows, strict=True) if row], _MOST_NAMED)
+
+
+def _need(name: str, members: int, needed: int) -> str:
+    return f"{name} ({counted(members, 'member')}, at least {needed:,} needed)" if needed > members else name
 
 
 def _held_back(advice: Advice) -> list[str]:

@@ -66,7 +66,7 @@ def test_compressed_files_and_standard_input_are_read(tmp_path, monkeypatch):
     assert only(tmp_path).at_ms == AT_MS
 
     class Input:
-        buffer = io.BytesIO(LINES["log4j"].encode())
+        buffer = io.BufferedReader(io.BytesIO(LINES["log4j"].encode()))
 
     monkeypatch.setattr("sys.stdin", Input)
     assert only("-").at_ms == AT_MS

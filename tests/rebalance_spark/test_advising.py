@@ -244,6 +244,21 @@ def test_the_runner_up_is_the_next_best_of_those_that_are_better(stored):
     assert (only["strategy"], only["runner_up"]) == ("second", "today")
 
 
+@pytest.mark.parametrize(("swing", "chosen"), [(0.2, "even"), (0.0, "few")])
+def test_of_several_better_strategies_noise_in_the_first_metric_does_not_decide(swing, chosen, stored):
+    """``few`` has 2 % fewer moves than ``even``, which is better balanced: known, or hidden in noise."""
+    rows = [
+        {**row(f"hour={hour}/x", strategy, moves, balance), "hour": hour}
+        for hour in range(12)
+        for strategy, moves, balance in (
+            ("today", 9.0, 2.0),
+            ("few", 5.0 + swing * (hour % 3 - 1), 1.5),
+            ("even", 5.1, 1.0),
+        )
+    ]
+    assert found(stored(rows, more=[HOUR]), baseline="today").advice.switches == [(chosen, 1)]
+
+
 def test_what_holds_groups_back_that_could_gain_is_told(stored):
     """With twelve hours, ``other`` is known to be better balanced, and its moves are anything."""
     rows = [

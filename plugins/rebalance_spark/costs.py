@@ -1,0 +1,177 @@
+"""The costs of strategies in the scenarios that count, and which of several strategies costs least."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from coordinator_core.errors import InputError
+from coordinator_core.reading.suggestions import one_of
+from rebalance_lab.verdicts.rule import ONE_IN, TIE, chances, differences, medians
+from rebalance_spark.dominance import means_apart
+from rebalance_spark.gains import Numbers
+from rebalance_spark.parts import Subjects
+from rebalance_spark.stored import NO_ROW, Figures2D, Scored
+
+Bools: TypeAlias = npt.NDArray[np.bool_]
+BY_COUNT, BY_RATE = "imbalance", "weighted_imbalance"
+
+OVERLOAD = "overload"
+"""By how much the busiest member has more than it can handle, as a share of that: 0 if it does not."""
+
+
+class Costs(NamedTuple):
+    """The costs of all metrics in the scenarios that count (scenarios x strategies): less of them is better.
+
+    ``rows`` are these scenarios. Where ``counted`` says so of a subject, the costs of `BY_RATE` are those of
+    `BY_COUNT`. ``overload`` is by how much the busiest member has more than it can handle, if that is known.
+    """
+
+    subjects: Subjects
+    deciding: Sequence[str]
+    today: int
+    rows: Bools
+    counted: Bools
+    signs: Mapping[str, float]
+    grids: Mapping[str, Figures2D]
+    overload: Figures2D | None
+
+
+def costs_of(
+    scored: Scored,
+    baseline: str,
+    subjects: Subjects,
+    figures: Mapping[str, Figures2D],
+    deciding: Sequence[str],
+    higher: Mapping[str, bool],
+    counts: Figures2D | None,
+    load: Figures2D | None,
+) -> Costs:
+    """Return the costs. The arguments are those of `advise`."""
+    today, size, numbers = place_of(baseline, scored), len(subjects.names), subjects.numbers
+    figures = {metric: figures[metric] for metric in (*deciding, *figures)}
+    counted = np.zeros(size, dtype=np.bool_)
+    if counts is not None and BY_RATE in deciding:
+        counted = _without_rates(subjects, figures[BY_RATE][:, today], counts[:, today])
+        figures[BY_RATE] = np.where(counted[numbers][:, None], counts, figures[BY_RATE])
+    known = ~np.isnan([figures[metric][:, today] for metric in deciding]).any(axis=0)
+    scored_by_all = known & (scored.status != NO_ROW).all(axis=1)
+    has_such = np.bincount(numbers[scored_by_all], minlength=size) > 0
+    rows = np.where(has_such[numbers], scored_by_all, known)
+    signs = {metric: -1.0 if higher[metric] else 1.0 for metric in figures}
+    grids = {m: _complete(signs[m] * grid, today, rows, subjects) for m, grid in figures.items()}
+    overload = None if load is None else _complete(np.maximum(load - 1.0, 0.0), today, rows, subjects)
+    return Costs(subjects, deciding, today, rows, counted, signs, grids, overload)
+
+
+def middles_of(costs: Costs) -> dict[str, Figures2D]:
+    """Return what the strategies of each subject are compared by, the overload of all its scenarios first."""
+    size, numbers = len(costs.subjects.names), costs.subjects.numbers
+    found = {
+        m: by_strategy(grid, lambda cost: medians(cost, numbers, size)) for m, grid in costs.grids.items()
+    }
+    if costs.overload is None:
+        return found
+    sums = by_strategy(costs.overload, lambda cost: np.bincount(numbers, np.nan_to_num(cost), size))
+    return {OVERLOAD: sums, **found}
+
+
+def alike_in(costs: Costs, margin: float) -> Callable[[str, Numbers, Bools], Bools]:
+    """Return a function that says which strategies of each subject are as good as the best one in a metric.
+
+    They are if they are not known to be worse in a metric that decides, and not by more than the margin.
+    """
+    size, numbers = len(costs.subjects.names), costs.subjects.numbers
+
+    def alike(metric: str, best: Numbers, possible: Bools) -> Bools:
+        found = np.zeros_like(possible)
+        if metric not in costs.deciding:
+            return found
+        cost = costs.grids[metric]
+        least = cost[np.arange(len(cost)), best[numbers]]
+        several = possible & (possible.sum(axis=1, keepdims=True) > 1)
+        for number in np.flatnonzero(several.any(axis=0)).tolist():
+            worse = chances(least, cost[:, number], numbers, size, -TIE)[0]
+            apart = means_apart(cost[:, number], least, numbers, size)
+            found[:, number] = (worse > 1 / ONE_IN) & (apart <= margin)
+        return found
+
+    return alike
+
+
+def better_alone(costs: Costs, margin: float) -> Bools:
+    """Return which strategies are better by the figures of each scenario alone."""
+    today = costs.today
+    found = _are_better(
+        [differences(costs.grids[m], costs.grids[m][:, [today]]) for m in costs.deciding], margin
+    )
+    if costs.overload is None:
+        return found
+    now = costs.overload[:, [today]]
+    relief = differences(costs.overload, now)
+    return np.where(now > 0, (relief < -TIE) | (found & (relief <= TIE)), found)
+
+
+def cheapest(
+    possible: npt.NDArray[np.bool_],
+    costs: Mapping[str, Figures2D],
+    today: int,
+    alike: Callable[[str, Numbers, Bools], Bools] | None = None,
+) -> npt.NDArray[np.int64]:
+    """Return the strategy of each row: today's, or of the better ones (rows x strategies) that of least cost.
+
+    Costs count metric by metric. ``alike`` says which ones are as good as that of the least cost in one.
+    """
+    switching = np.any(possible, axis=1)
+    for metric, cost in costs.items():
+        known = np.where(possible & ~np.isnan(cost), cost, np.inf)
+        least = known.min(axis=1, keepdims=True)
+        best = possible & (differences(cost, least) <= TIE)
+        if alike is not None:
+            best |= possible & alike(metric, known.argmin(axis=1), possible)
+        possible = np.where(best.any(axis=1, keepdims=True), best, possible)
+    return np.where(switching, possible.argmax(axis=1), today)
+
+
+def _are_better(differences: npt.ArrayLike, margin: float) -> npt.NDArray[np.bool_]:
+    """Return whether scenarios alone are better in one of the metrics and not worse in all."""
+    found = np.asarray(differences)
+    return np.asarray((found < -TIE).any(axis=0) & (found <= margin).all(axis=0))
+
+
+def place_of(baseline: str, scored: Scored) -> int:
+    """Return the place of today's strategy among those that have scores.
+
+    Raises:
+        InputError: if it has none.
+    """
+    if baseline not in scored.strategies:
+        raise InputError("--baseline", repr(baseline), one_of(baseline, scored.strategies))
+    return scored.strategies.index(baseline)
+
+
+def _complete(figures: Figures2D, today: int, rows: npt.NDArray[np.bool_], subjects: Subjects) -> Figures2D:
+    """Return the figures of the rows in which today's strategy has one.
+
+    A strategy that lacks one of them has none for the whole subject.
+    """
+    known = ~np.isnan(figures)
+    pairs = (rows & known[:, today])[:, None]
+    gaps = by_strategy(pairs & ~known, lambda gap: np.bincount(subjects.numbers, gap, len(subjects.names)))
+    return np.where(pairs & (gaps == 0)[subjects.numbers], figures, np.nan)
+
+
+def by_strategy(grid: npt.NDArray[Any], call: Callable[[Any], npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """Return what a function makes of the column of each strategy."""
+    return np.stack([call(column) for column in grid.T], axis=1)
+
+
+def _without_rates(
+    subjects: Subjects, by_rate: npt.NDArray[np.float64], by_count: npt.NDArray[np.float64]
+) -> npt.NDArray[np.bool_]:
+    """Return whether each subject has figures by partitions and none by rates."""
+    size = len(subjects.names)
+    weighed = np.bincount(subjects.numbers, ~np.isnan(by_rate), size)
+    counted = np.bincount(subjects.numbers, ~np.isnan(by_count), size)
+    return np.asarray((counted > 0) & (weighed == 0))
