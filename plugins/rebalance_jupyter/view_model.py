@@ -83,10 +83,11 @@ def view_model(trace: Trace, looks: Mapping[str, Look] | None = None) -> ViewMod
         "lag": loads.lag,
         "rates": loads.rates,
         "unowned_lag": thin(lanes.unowned_lag),
-        "worked": lanes.worked,
+        "idle": lanes.idle,
         "states": [[0, "Empty"], *([at, state] for at, state in history.states)],
         "machine": machine_of(family),
         "added": _added(trace),
+        "deleted": _deleted(trace),
         "sentences": list(lanes.sentences),
         "marks": [[mark.at_ms, mark.label] for mark in history.marks],
         "findings": list(findings(history)),
@@ -121,6 +122,17 @@ def _added(trace: Trace) -> dict[str, list[list[int]]]:
             added.setdefault(topic, []).append([line.at_ms, counts.get(topic, 0)])
             counts[topic] = line.event.partitions
     return added
+
+
+def _deleted(trace: Trace) -> dict[str, int]:
+    """Return when the topics were deleted that do not exist at the end."""
+    found: dict[str, int] = {}
+    for line in trace.events:
+        if isinstance(line.event, ev.TopicDeleted):
+            found[line.event.topic] = line.at_ms
+        elif isinstance(line.event, ev.PartitionsAdded):
+            found.pop(line.event.topic, None)
+    return found
 
 
 def _spans(ledger: Ledger) -> bytes:
@@ -162,8 +174,9 @@ class _Lane:
 class _Lanes:
     """The lanes of all consumers by name, in the order of their first start.
 
-    ``unowned_lag`` is the lag of partitions without an owner, over time, and ``worked`` the number of those
-    that an owner works on: not those whose owner stands still, restores them or runs a callback.
+    ``unowned_lag`` is the lag of partitions without an owner, over time, and ``idle`` the number of those
+    that nobody works on: they have no owner, or one that stands still, restores them or runs a callback. The
+    area below it is the stopped time.
     ``sentences`` has the sentences of the events that the family describes, with their numbers.
     """
 
@@ -172,7 +185,7 @@ class _Lanes:
         self.sentences: dict[str, int] = {}
         self._family = family
         self.unowned_lag: Series = []
-        self.worked: Series = [[0, 0]]
+        self.idle: Series = [[0, 0]]
         self._now = timeline
         self._taken_ms = -1
         self._took_ms: dict[str, int] = {}
@@ -187,8 +200,8 @@ class _Lanes:
 
     def _see(self, change: Change) -> None:
         event = change.event
-        if change.begun or change.ended:
-            self._count_worked()
+        if change.begun or change.ended or change.wanted or change.unwanted:
+            self._count_idle()
         if change.given_up or change.taken:
             self._forget_lag(event.client)  # type: ignore[union-attr]
         if change.taken:
@@ -212,11 +225,11 @@ class _Lanes:
         if self._taken_ms != at_ms:
             add(self.unowned_lag, at_ms, round(event.unowned, 1))
 
-    def _count_worked(self) -> None:
+    def _count_idle(self) -> None:
         """Of a time there is one number: partitions that are handed over at once are worked on."""
-        if self.worked[-1][0] == self._now.at_ms:
-            self.worked.pop()
-        add(self.worked, self._now.at_ms, len(self._now.working))
+        if self.idle and self.idle[-1][0] == self._now.at_ms:
+            self.idle.pop()
+        add(self.idle, self._now.at_ms, len(self._now.idle))
 
     def _forget_lag(self, client: str) -> None:
         """Until the next measure, the lag of other partitions than before is not known."""

@@ -109,8 +109,8 @@ def test_partitions_that_are_restored_are_not_worked_on():
         (6_000, ev.MemberStopped(client="m", how="closed")),
         topics={"t": 3},
     )
-    worked = view_model(trace).document["worked"]
-    assert worked == [[0, 0], [1_000, 1], [3_000, 2], [4_000, 0], [5_000, 2], [6_000, 0]]
+    idle = view_model(trace).document["idle"]
+    assert idle == [[0, 3], [1_000, 2], [3_000, 1], [4_000, 3], [5_000, 1], [6_000, 0]]
 
 
 def test_a_partition_that_is_handed_over_or_has_two_owners_counts_once():
@@ -123,16 +123,16 @@ def test_a_partition_that_is_handed_over_or_has_two_owners_counts_once():
         (3_000, assigned("a", 1, {"t": [0]}, {"t": [0]})),
         topics={"t": 1},
     )
-    assert view_model(trace).document["worked"] == [[0, 0], [1_000, 1]]
+    assert view_model(trace).document["idle"] == [[0, 1], [1_000, 0]]
 
 
 @pytest.mark.parametrize("strategy", ["range", "cooperative-sticky", "rocketmq"])
 def test_what_is_not_worked_on_is_the_stopped_time(strategy):
     trace = run(RESTORING, strategy)
     history = History(trace)
-    steps = [*view_model(trace).document["worked"], [trace.started.duration_ms, 0]]
+    steps = [*view_model(trace).document["idle"], [trace.started.duration_ms, 0]]
     stopped_ms = sum(
-        (12 - count) * max(0, until_ms - max(at_ms, history.from_ms))
+        count * max(0, until_ms - max(at_ms, history.from_ms))
         for (at_ms, count), (until_ms, _) in pairwise(steps)
     )
     figure = stops.stopped_partition_seconds(history)
@@ -433,6 +433,16 @@ def test_new_partitions_have_the_time_from_which_they_exist():
         topics={"t": 1},
     )
     assert view_model(trace).document["added"] == {"t": [[2_000, 1], [4_000, 3]]}
+
+
+def test_topics_that_do_not_exist_at_the_end_have_the_time_of_their_end():
+    trace = trace_of(
+        (1_000, ev.TopicDeleted(topic="t")),
+        (2_000, ev.TopicDeleted(topic="u")),
+        (3_000, ev.PartitionsAdded(topic="u", partitions=1)),
+        topics={"t": 1, "u": 2},
+    )
+    assert view_model(trace).document["deleted"] == {"t": 1_000}
 
 
 def test_members_of_a_circle_have_places_within_it():

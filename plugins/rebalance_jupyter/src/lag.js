@@ -2,6 +2,7 @@
 // dashes, as hues are those of members.
 
 import { adjust, html, refill, svg, titled, worded, write } from "./elements.js";
+import { mosts } from "./idle.js";
 import { COUNT, amount, clockText, counted, roundStep } from "./text.js";
 import { countUntil, heightAt, largest, valueAt } from "./trace.js";
 
@@ -66,8 +67,8 @@ const LAG = {
 const STANDING = {
   heading: "Partitions that are not worked on", name: "partitions that are not worked on", unit: "partitions", height: 34,
   text: (count) => COUNT.format(count),
-  most: (traces) => traces.reduce((most, trace) => largest(trace.standing, most), 1),
-  step: (most) => Math.max(1, roundStep(most, 3)), at: (trace, at) => valueAt(trace.standing, at) ?? 0, path: steps,
+  most: (traces) => traces.reduce((most, trace) => largest(trace.idle, most), 1),
+  step: (most) => Math.max(1, roundStep(most, 3)), at: (trace, at) => valueAt(trace.idle, at) ?? 0, path: steps,
 };
 
 class Plot {
@@ -203,11 +204,11 @@ export class Lag {
     return this.views.flatMap(({ trace, name }) => {
       if (at > trace.duration) return [];
       const lag = heightAt(trace.lag, at);
-      const standing = valueAt(trace.standing, at);
+      const idle = valueAt(trace.idle, at);
       const number = trace.roundDuring(at);
       return [
         name + (lag === undefined ? "" : `: lag ${COUNT.format(lag)}`),
-        ...(standing ? [`${counted(standing, "partition")} not worked on`] : []),
+        ...(idle ? [`${counted(idle, "partition")} not worked on`] : []),
         ...(number < 0 ? [] : trace.roundLines(number)),
       ];
     });
@@ -268,19 +269,11 @@ function slopes({ lag, duration }, lens, y) {
 }
 
 /**
- * The steps of the partitions that are not worked on: in each column of pixels the most, for at least LEAST pixels, and at
- * least LOWEST high.
+ * The steps of the partitions that are not worked on: in each column of pixels the most, at least LOWEST high.
  * @type {Quantity["path"]}
  */
-function steps({ standing, duration }, lens, y) {
-  const columns = new Float64Array(Math.ceil(lens.plot));
-  standing.forEach(([at, count], n) => {
-    const until = standing[n + 1]?.[0] ?? duration;
-    if (!count || until < lens.from || at > lens.to) return;
-    const first = Math.max(0, Math.min(columns.length - LEAST, Math.floor(lens.column(at))));
-    const end = Math.min(columns.length, Math.max(first + LEAST, Math.ceil(lens.column(until))));
-    for (let x = first; x < end; x++) columns[x] = Math.max(columns[x], count);
-  });
+function steps({ idle, duration }, lens, y) {
+  const columns = mosts(idle, duration, Math.ceil(lens.plot), (at) => lens.column(at));
   const high = (/** @type {number} */ count) => (count ? Math.min(y(count), y(0) - LOWEST) : y(0)).toFixed(1);
   const parts = [`M${lens.left} ${high(columns[0])}`];
   for (let x = 1; x < columns.length; x++)

@@ -77,13 +77,15 @@ export interface Facts {
   lag: Series<number>;
   /** By topic: records per second of each partition, or a number that all have. */
   rates: Record<string, Series<number | number[]>>;
-  /** How many partitions an owner works on. */
-  worked: Series<number>;
+  /** How many partitions of topics that a member wants nobody works on. */
+  idle: Series<number>;
   unowned_lag: Series<number | null>;
   states: Series<string>;
   machine: StateMachine;
   /** By topic: when it got partitions, and the number of the first new one. */
   added: Record<string, [at: number, first: number][]>;
+  /** By topic that does not exist at the end: when it was deleted. */
+  deleted: Record<string, number>;
   sentences: string[];
   marks: Series<string>;
   findings: string[];

@@ -2,7 +2,7 @@
 
 import { adjust, html, svg, titled, worded, write } from "./elements.js";
 import { lasting } from "./text.js";
-import { leasts } from "./worked.js";
+import { mosts } from "./idle.js";
 
 const BAR = 10; // the height of the bar that moves the window
 const HEIGHT = 34;
@@ -73,16 +73,14 @@ export class Overview {
     })));
   }
 
-  // Where fewer partitions are worked on than the strategy can, from top to bottom by how many.
+  // Where partitions are not worked on once the group has begun, the higher the more.
   stops() {
     const { lens } = this;
     const high = 8;
     const parts = this.views.flatMap(({ trace }) => {
-      const least = leasts(trace.worked, 0, lens.duration, lens.plot);
-      const begun = least.findIndex((count) => count > 0);
-      return Array.from(least, (count, x) => {
-        const lacking = x < begun || begun < 0 || x > lens.plot * (trace.duration / lens.duration) ? 0 : 1 - count / Math.max(1, trace.partitions);
-        const height = lacking && Math.max(2, high * lacking);
+      const column = (/** @type {number} */ at) => (at * lens.plot) / lens.duration;
+      return Array.from(mosts(trace.idle, trace.duration, lens.plot, column), (count, x) => {
+        const height = x < Math.floor(column(trace.owned)) || !count ? 0 : Math.max(2, (high * count) / Math.max(1, trace.partitions));
         return height ? `M${lens.left + x} ${HEIGHT - 1}v${-height.toFixed(1)}h1v${height.toFixed(1)}z` : "";
       });
     });

@@ -66,8 +66,6 @@ export class Trace {
     Object.assign(this, facts);
     const bytes = ArrayBuffer.isView(spans) ? spans : new DataView(spans);
     const copy = bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength);
-    /** @type {Series<number> | undefined} */
-    this.stands = undefined;
     this.spans = new Int32Array(copy); // partition, owner, from, to
     this.count = this.spans.length / 4;
     this.partitions = this.topics.reduce((sum, topic) => sum + topic.partitions, 0);
@@ -92,6 +90,7 @@ export class Trace {
       state === "paused" ? [[at, states[n + 1]?.[0] ?? this.duration]] : []));
     this.since = this.topics.flatMap(({ name, partitions }) => Array.from({ length: partitions }, (_, number) =>
       this.added[name]?.findLast(([, first]) => number >= first)?.[0] ?? 0));
+    this.until = this.topics.flatMap(({ name, partitions }) => Array.from({ length: partitions }, () => this.deleted[name] ?? this.duration));
   }
 
   /**
@@ -120,7 +119,7 @@ export class Trace {
 
   /**
    * Visit the stretches of time in which a partition has the same owners. A stretch without owners begins when
-   * the partition exists and the group has begun to work. Only those within a window of time, and at least one
+   * the partition exists and the group has begun to work, and ends when its topic is deleted. Only those within a window of time, and at least one
    * before it, need to be visited. The owners are valid until `visit` returns.
    * @param {number} partition
    * @param {(from: number, to: number, owners: number[]) => void} visit
@@ -147,7 +146,8 @@ export class Trace {
       while (next < end && spans[4 * next + 2] <= at) held.push(next++);
       let to = next < end ? spans[4 * next + 2] : this.duration;
       for (const i of held) to = Math.min(to, spans[4 * i + 3]);
-      visit(at, to, held.length ? held.map((i) => spans[4 * i + 1]) : NONE);
+      if (held.length) visit(at, to, held.map((i) => spans[4 * i + 1]));
+      else if (at < this.until[partition]) visit(at, Math.min(to, this.until[partition]), NONE);
       at = to;
     }
   }
@@ -202,19 +202,6 @@ export class Trace {
     for (let i = this.first[partition]; i < this.first[partition + 1]; i++)
       if (this.spans[4 * i + 2] <= at && at < this.spans[4 * i + 3]) found.push([...this.spans.subarray(4 * i + 1, 4 * i + 4)]);
     return found;
-  }
-
-  /**
-   * How many partitions exist and are not worked on, over time.
-   * @returns {Series<number>}
-   */
-  get standing() {
-    if (this.stands) return this.stands;
-    const times = new Set([...this.worked.map(([at]) => at), ...this.since]);
-    const stands = [...times].sort((a, b) => a - b).map((at) =>
-      /** @type {[number, number]} */ ([at, this.since.reduce((sum, from) => sum + Number(from <= at), 0) - (valueAt(this.worked, at) ?? 0)]));
-    this.stands = stands.filter(([, count], n) => !n || count !== stands[n - 1][1]);
-    return this.stands;
   }
 
   /**

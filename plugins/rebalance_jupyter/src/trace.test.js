@@ -11,8 +11,8 @@ import { NOBODY, Trace, heightAt, largest, valueAt } from "./trace.js";
 function factsOf(given) {
   return {
     scenario: "made", strategy: "range", seed: 0, duration: 100, end: { state: "Stable", generation: 1 },
-    topics: [{ name: "t", partitions: 2 }], members: [memberOf({ name: "a" }), memberOf({ name: "b" })], lag: [], rates: {}, unowned_lag: [], worked: [],
-    states: [[0, "Empty"]], machine: { states: [], kinds: {}, moves: [], coordinated: true }, added: {}, sentences: [],
+    topics: [{ name: "t", partitions: 2 }], members: [memberOf({ name: "a" }), memberOf({ name: "b" })], lag: [], rates: {}, unowned_lag: [], idle: [],
+    states: [[0, "Empty"]], machine: { states: [], kinds: {}, moves: [], coordinated: true }, added: {}, deleted: {}, sentences: [],
     marks: [], findings: [], rounds: [], circle: [], counts: 0, opens: null, ...given,
   };
 }
@@ -72,12 +72,6 @@ describe("a line through points", () => {
   test("rises between them and then stays", () => expect([10, 15, 20, 99].map((at) => heightAt(points, at))).toEqual([0, 50, 100, 100]));
 });
 
-test("the partitions that are not worked on are those that exist and are not", () => {
-  expect(traceOf({ worked: [[0, 0], [10, 1], [20, 2], [40, 1]] }).standing).toEqual([[0, 2], [10, 1], [20, 0], [40, 1]]);
-  const grown = traceOf({ worked: [[0, 0], [10, 1], [30, 2]], topics: [{ name: "t", partitions: 2 }], added: { t: [[20, 1]] } });
-  expect(grown.standing).toEqual([[0, 1], [10, 0], [20, 1], [30, 0]]);
-});
-
 test("what nobody owns has its next owner from a time on, or none", () => {
   const trace = traceOf({}, [0, 0, 10, 40], [0, 1, 60, 100]);
   expect([5, 45, 100].map((at) => trace.nextTime(0, at))).toEqual([10, 60, null]);
@@ -128,6 +122,11 @@ describe("the stretches of a partition", () => {
   test("begin when the partition exists", () => {
     const trace = traceOf({ added: { t: [[30, 1]] } }, [0, 0, 10, 100], [1, 1, 50, 100]);
     expect(stretchesOf(trace, 1)).toEqual([[30, 50, []], [50, 100, [1]]]);
+  });
+
+  test("without owners end when the topic is deleted", () => {
+    expect(stretchesOf(traceOf({ deleted: { t: 60 } }, [1, 0, 10, 20]), 1)).toEqual([[10, 20, [0]], [20, 60, []]]);
+    expect(stretchesOf(traceOf({ deleted: { t: 15 } }, [1, 0, 10, 20]), 1)).toEqual([[10, 20, [0]]]);
   });
 
   test("divide where an owner comes or goes", () => {
