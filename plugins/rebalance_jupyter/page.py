@@ -28,14 +28,20 @@ export default module.default;
 
 def packed_module() -> str:
     """Return a module that unpacks and loads `MODULE`. Each widget carries one, also in a saved notebook."""
-    return _UNPACK.format(base64.b64encode(gzip.compress(MODULE.read_bytes(), mtime=0)).decode())
+    return _UNPACK.format(_packed(MODULE.read_bytes()))
+
+
+def _packed(data: bytes) -> str:
+    return base64.b64encode(gzip.compress(data, mtime=0)).decode()
 
 
 _EXPORT = re.compile(r"export\s*\{\s*(\w+) as default\s*\};?\s*$")
 """The end of the module, which a script in a page cannot have."""
 
 _MODEL = """
-const state = JSON.parse(document.getElementById("state").textContent);
+const packed = Uint8Array.from(atob(document.getElementById("state").textContent), (c) => c.charCodeAt(0));
+const unpacked = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+const state = await new Response(unpacked).json();
 for (const view of state.views) {
   view.spans = new DataView(Uint8Array.from(atob(view.spans), (c) => c.charCodeAt(0)).buffer);
 }
@@ -80,14 +86,14 @@ def as_page(
     }
     title = escape(views[0].document["scenario"] if views else "nothing to show")
     module = _EXPORT.sub(r"const { render } = \1;" + "\n", MODULE.read_text()) + _MODEL + _RUN
-    data = json.dumps(state, separators=(",", ":")).replace("<", "\\u003c")
+    data = _packed(json.dumps(state, separators=(",", ":")).encode())
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
         '<meta name="viewport" content="width=device-width">\n'
         f"<title>{title}</title>\n<style>{_PAGE_STYLE}{STYLE.read_text()}</style></head>\n"
         f'<body><noscript>{picture}</noscript><main id="view"></main>\n'
-        f'<script type="application/json" id="state">{data}</script>\n'
+        f'<script type="text/plain" id="state">{data}</script>\n'
         f'<script type="module">\n{module}</script></body></html>\n'
     )
 

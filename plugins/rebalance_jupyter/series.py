@@ -43,6 +43,25 @@ def thinned(series: Series, columns: int, end_ms: int) -> Series:
     return [next(equal) for _, equal in groupby(kept, key=itemgetter(1))]
 
 
+def packed(series: Series) -> list[list[int | None]]:
+    """Return a series of tenths in columns: the steps of times, and those of tenths, None if unknown.
+
+    Measures come at regular times, so that the steps need a fifth of the space when a page is compressed.
+    """
+    times: list[int | None] = []
+    tenths: list[int | None] = []
+    at_ms = before = 0
+    for time, value in series:
+        times.append(int(time or 0) - at_ms)
+        at_ms = int(time or 0)
+        if value is None:
+            tenths.append(None)
+        else:
+            tenths.append(round(10 * value) - before)
+            before = round(10 * value)
+    return [times, tenths]
+
+
 def _corners(column: Series) -> Series:
     known = [(pair[1], number) for number, pair in enumerate(column) if pair[1] is not None]
     unknown = [number for number, pair in enumerate(column) if pair[1] is None]

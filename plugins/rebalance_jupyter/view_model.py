@@ -11,7 +11,7 @@ import numpy as np
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.hookspecs import ProtocolSpec
 from rebalance_jupyter.load import Loads
-from rebalance_jupyter.series import Series, add, columns_for, thinned
+from rebalance_jupyter.series import Series, add, columns_for, packed, thinned
 from rebalance_jupyter.words import sentences_over_time
 from rebalance_lab.traces.entries import Round
 from rebalance_lab.traces.family import family_of
@@ -195,7 +195,7 @@ class _Lanes:
     def documents(self, thin: Callable[[Series], Series]) -> dict[str, dict[str, Any]]:
         """Return the documents of the lanes, with series of a length that can be sent."""
         for lane in self.lanes.values():
-            lane.document["lag"] = thin(lane.document["lag"])
+            lane.document["lag"] = packed(thin(lane.document["lag"]))
         return {name: lane.document for name, lane in self.lanes.items()}
 
     def _see(self, change: Change) -> None:

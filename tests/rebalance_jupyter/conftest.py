@@ -8,10 +8,11 @@ from traitlets.config import Config
 
 from rebalance_jupyter import Lab, compare_view, show
 from tests.rebalance_jupyter.bench import SMALL
-from tests.rebalance_jupyter.browser import drawn
+from tests.rebalance_jupyter.browser import drawn, wait_until
 from tests.rebalance_jupyter.samples import ran
 
 VIEWPORT = {"width": 1000, "height": 800}
+DRAWN = "document.getElementById('view').childElementCount"
 SHOW_ALL = "document.querySelector('.rbl')?.rbl?.lens.all()"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
@@ -88,6 +89,7 @@ def opened(browser, tabs, tmp_path):
         tab.page.set_viewport_size(options.get("viewport", VIEWPORT))  # a test may have changed it
         tab.page.mouse.move(0, 0)
         tab.page.goto(path.as_uri())
+        wait_until(tab.page, DRAWN)
         if whole:
             tab.page.evaluate(SHOW_ALL)
         if frozen:

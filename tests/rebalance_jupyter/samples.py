@@ -108,6 +108,15 @@ def ran(scenario=SCALE_OUT, strategy="cooperative-sticky"):
     return run(scenario, strategy)
 
 
+def lag_of(member):
+    """[[at, records], ...] of the document of a member, None where it is not known."""
+    found, at_ms, tenths = [], 0, 0
+    for step, change in zip(*member["lag"], strict=True):
+        at_ms, tenths = at_ms + step, tenths + (change or 0)
+        found.append([at_ms, None if change is None else tenths / 10])
+    return found
+
+
 def spans_of(trace):
     """[partition, owner's name, from, to] of the bytes, in their order."""
     model = view_model(trace)

@@ -24,6 +24,7 @@ from tests.rebalance_jupyter.samples import (
     SCALE_OUT,
     TOO_SHORT,
     TWO_TOPICS,
+    lag_of,
     owned_at,
     ran,
     spans_of,
@@ -213,9 +214,9 @@ def test_lag_is_what_was_measured():
     for at_ms, lags in measures:
         for name in ("c1", "c2", "c3"):
             if (at_ms, name) in TAKEN:
-                assert at(named(model, name)["lag"], at_ms) is None
+                assert at(lag_of(named(model, name)), at_ms) is None
             elif name in lags or name != "c3" or at_ms >= 30_000:  # c3 joins at 30 s
-                assert at(named(model, name)["lag"], at_ms) == round(lags.get(name, 0.0), 1)
+                assert at(lag_of(named(model, name)), at_ms) == round(lags.get(name, 0.0), 1)
 
 
 def test_the_lag_of_partitions_without_an_owner_has_a_series_of_its_own():
@@ -249,8 +250,8 @@ def test_lags_are_unknown_from_a_change_of_owners_to_the_next_measure():
             topics={"t": 1},
         )
     )
-    assert named(model, "a")["lag"] == [[2_000, 5.0], [3_000, None], [3_000, 0.0]]
-    assert named(model, "b")["lag"] == [[2_000, 0.0], [3_000, None], [4_000, 7.0]]
+    assert lag_of(named(model, "a")) == [[2_000, 5.0], [3_000, None], [3_000, 0.0]]
+    assert lag_of(named(model, "b")) == [[2_000, 0.0], [3_000, None], [4_000, 7.0]]
     assert model.document["unowned_lag"] == [[2_000, 100.0], [3_000, None], [4_000, 100.0]]
 
 

@@ -65,6 +65,9 @@ export interface StateMachine {
   coordinated: boolean;
 }
 
+/** The steps of the times, and those of the values in tenths, null if unknown. */
+export type Packed = [times: number[], tenths: (number | null)[]];
+
 export interface Facts {
   scenario: string;
   strategy: string;
@@ -72,7 +75,7 @@ export interface Facts {
   duration: number;
   end: { state: string; generation: number };
   topics: { name: string; partitions: number }[];
-  members: Member[];
+  members: (Omit<Member, "lag"> & { lag: Packed })[];
   /** Points of a line. */
   lag: Series<number>;
   /** By topic: records per second of each partition, or a number that all have. */
@@ -178,7 +181,9 @@ export interface Model {
 }
 
 declare module "./trace.js" {
-  interface Trace extends Facts {} // the constructor assigns them
+  interface Trace extends Omit<Facts, "members"> { // the constructor assigns them
+    members: Member[];
+  }
 }
 
 declare global {

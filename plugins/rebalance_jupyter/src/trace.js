@@ -3,7 +3,7 @@
 import { MOST_COLOURED } from "./colours.js";
 import { COUNT, clockText, counted, lasting, listed } from "./text.js";
 
-/** @import { Series, ViewState } from "./model" */
+/** @import { Packed, Series, ViewState } from "./model" */
 
 export const NOBODY = -1;
 /** @type {number[]} */
@@ -60,10 +60,26 @@ export function heightAt(points, at) {
   return low + ((high - low) * (at - from)) / (to - from);
 }
 
+/**
+ * The series of columns of steps, as the model sends them.
+ * @param {Packed} columns
+ * @returns {Series<number | null>}
+ */
+export function unpacked([times, tenths]) {
+  let at = 0;
+  let value = 0;
+  return times.map((step, n) => {
+    at += step;
+    value += tenths[n] ?? 0;
+    return [at, tenths[n] === null ? null : value / 10];
+  });
+}
+
 export class Trace {
   /** @param {ViewState} state */
   constructor({ document: facts, spans }) {
     Object.assign(this, facts);
+    this.members = facts.members.map((member) => ({ ...member, lag: unpacked(member.lag) }));
     const bytes = ArrayBuffer.isView(spans) ? spans : new DataView(spans);
     const copy = bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength);
     this.spans = new Int32Array(copy); // partition, owner, from, to

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 
-import { NOBODY, Trace, heightAt, largest, valueAt } from "./trace.js";
+import { NOBODY, Trace, heightAt, largest, unpacked, valueAt } from "./trace.js";
 
-/** @import { Facts, Member, Round } from "./model" */
+/** @import { Facts, Round } from "./model" */
 
 /**
  * @param {Partial<Facts>} given
@@ -26,11 +26,11 @@ function traceOf(given, ...spans) {
 }
 
 /**
- * @param {Partial<Member>} given
- * @returns {Member}
+ * @param {Partial<Facts["members"][0]>} given
+ * @returns {Facts["members"][0]}
  */
 function memberOf(given) {
-  return { name: "a", letter: "A", colour: "#000000", ink: "#fff", instance: null, states: [], calls: [], told: [], generations: [], owned: [], lag: [], load: [], process_rate: [], ...given };
+  return { name: "a", letter: "A", colour: "#000000", ink: "#fff", instance: null, states: [], calls: [], told: [], generations: [], owned: [], lag: [[], []], load: [], process_rate: [], ...given };
 }
 
 /**
@@ -62,6 +62,11 @@ describe("a value of a series", () => {
   test("holds from its time on", () => expect([10, 19, 20, 99].map((at) => valueAt(series, at))).toEqual(["x", "x", "z", "z"]));
   test("is not known before the first", () => expect(valueAt(series, 9)).toBeUndefined());
   test("is not known of an empty series", () => expect(valueAt([], 9)).toBeUndefined());
+});
+
+test("what comes in columns of steps is a series", () => {
+  expect(unpacked([[2000, 1000, 0, 500], [50, null, -15, 7]])).toEqual([[2000, 5], [3000, null], [3000, 3.5], [3500, 4.2]]);
+  expect(unpacked([[], []])).toEqual([]);
 });
 
 describe("a line through points", () => {
