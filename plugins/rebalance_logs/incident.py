@@ -383,10 +383,18 @@ def _stopped_ms(diagnosis: Diagnosis, name: str, trigger: Trigger) -> int:
 
 
 def _back(diagnosis: Diagnosis, name: str, trigger: Trigger) -> Iterator[dict[str, Any]]:
-    member = diagnosis.group.members[name]
-    started = member.starts(trigger.at_ms - QUIET_MS, diagnosis.group.until_ms)
-    if started:
-        yield {"at": max(0, started[-1].at_ms - diagnosis.base_ms), "restart": name}
+    """Yield the next start of a member that has ended: of its log, or else of its return to the group."""
+    since_ms = diagnosis.base_ms + _stopped_ms(diagnosis, name, trigger)
+    started = diagnosis.group.members[name].starts(since_ms, diagnosis.group.until_ms)
+    returned = (
+        later.at_ms
+        for of_round in diagnosis.triggers
+        for later in of_round
+        if later.returns and name in later.members and later.at_ms > trigger.at_ms
+    )
+    at_ms = started[0].at_ms if started else next(returned, None)
+    if at_ms is not None:
+        yield {"at": max(0, at_ms - diagnosis.base_ms), "restart": name}
 
 
 def _restart(diagnosis: Diagnosis, trigger: Trigger) -> Iterator[dict[str, Any]]:

@@ -457,7 +457,7 @@ def _find_returns(group: GroupLog, found: list[list[Trigger]]) -> None:
                 else:
                     waiting[name] = trigger
         for trigger in triggers:
-            for name in trigger.members if trigger.cause in _ENDS else ():
+            for name in trigger.members if trigger.cause in _ENDS and not trigger.returns else ():
                 new = waiting.pop(name, None)
                 is_here = trigger.cause is Cause.SESSION_EXPIRED and name in this.members
                 if is_here and new is not None and 0 <= trigger.at_ms - new.at_ms <= LONGEST_SESSION_MS:
@@ -475,10 +475,10 @@ def _returned(group: GroupLog, this: Round, joined: Trigger, earlier: Trigger) -
         return
     if earlier.cause is Cause.SESSION_EXPIRED:
         _came_back(group, earlier, name, this)
-    if earlier.cause in (Cause.STOOD_STILL, Cause.POLL_INTERVAL):
-        joined.cause, joined.returns = earlier.cause, True
-    else:
+    if earlier.cause not in (Cause.STOOD_STILL, Cause.POLL_INTERVAL):
         earlier.restarted = joined.restarted = True
+    if earlier.cause is not Cause.MEMBER_LEFT:
+        joined.cause, joined.returns = earlier.cause, True
 
 
 def _came_back(group: GroupLog, ended: Trigger, name: str, this: Round) -> None:

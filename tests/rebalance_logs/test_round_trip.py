@@ -17,7 +17,7 @@ from tests.rebalance_logs.kafka_lines import BEGAN_MS, logs_of
 TRUTH = {
     "shop": {Cause.MEMBER_LEFT: {"kafka-python"}, Cause.MEMBER_JOINED: {"new"}},
     "scale-out": {Cause.SESSION_EXPIRED: {"c2"}, Cause.MEMBER_JOINED: {"c3"}},
-    "bounce": {Cause.SESSION_EXPIRED: {"c2"}, Cause.MEMBER_JOINED: {"c2"}},
+    "bounce": {Cause.SESSION_EXPIRED: {"c2"}},
     "bounce-short": {Cause.SESSION_EXPIRED: {"c2"}},
     "leave": {Cause.MEMBER_LEFT: {"C1"}},
     "third-joins": {Cause.MEMBER_JOINED: {"c3"}},
