@@ -152,8 +152,9 @@ def notes(findings: Findings) -> list[str]:
     if advice.switches:
         one = advice.subjects.singular
         found.append(
-            f"Changes are of a scenario, for the median {one} that switches, with intervals of 95 %. The mean"
-            f" difference of a {one} is drawn towards those of the others, as far as chance would explain it."
+            f"Changes are of a scenario, for the median {one} that switches, with intervals of 95 %, and in"
+            f" parentheses of single {groups}. The mean difference of a {one} is drawn towards those of the"
+            " others, as far as chance would explain it."
         )
     found += _overloaded(findings, advice)
     found += _held_back(advice)
@@ -289,13 +290,22 @@ def _price(findings: Findings, advice: Advice, strategy: str) -> str:
         if change.low <= 0 <= change.high and len(advice.decisive) > 1:
             alike.append(metric)
         else:
-            parts.append(_change(findings, metric, change))
+            parts.append(f"{_change(findings, metric, change)}{_by_subject(advice, metric, rows)}")
     if alike:
         parts.append(f"{listed_names(alike)} about as now")
     worse = ", ".join(
         _change(findings, m, advice.change(strategy, m)) for m in advice.worse.get(strategy, ())
     )
     return ", ".join(parts) + (f"; but {worse}" if worse else "")
+
+
+def _by_subject(advice: Advice, metric: str, rows: npt.NDArray[np.bool_]) -> str:
+    """Return the least and the greatest of the changes, if there are several."""
+    means = advice.changes[metric].means[rows]
+    known = means[~np.isnan(means)]
+    if len(known) < 2:
+        return ""
+    return f" (from {with_sign(float(known.min()))} to {with_sign(float(known.max()))})"
 
 
 def _change(findings: Findings, metric: str, change: Change) -> str:

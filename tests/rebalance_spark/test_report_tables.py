@@ -208,8 +208,8 @@ def test_after_the_rule_come_what_is_not_measured_and_what_a_switch_takes():
     made = replace(ADVISED, fidelities=["plan"], advice=advice)
     _, changes, agreeing, stops, unscored, restarts, clients = notes(made)
     assert changes == (
-        "Changes are of a scenario, for the median group that switches, with intervals of 95 %. The mean"
-        " difference of a group is drawn towards those of the others, as far as chance would explain it."
+        "Changes are of a scenario, for the median group that switches, with intervals of 95 %, and in"
+        " parentheses of single groups. The mean difference of a group is drawn towards those of the others, as far as chance would explain it."
     )
     assert agreeing == (
         "The advice of a group rests on all of its scenarios: in 75 % of them, in the mean, the figures of"
@@ -227,8 +227,9 @@ def test_after_the_rule_come_what_is_not_measured_and_what_a_switch_takes():
     )
     assert {stops, clients} <= set(texts_of(as_page(made)))
     assert {stops, clients} <= set(printed(made, width=300))
-    *_, assumed, settings, _, _ = notes(replace(ADVISED, fidelities=["protocol"]))
+    *_, assumed, predicted, settings, _, _ = notes(replace(ADVISED, fidelities=["protocol"]))
     assert assumed.startswith("Members without process_rate (--member process_rate=N) handle records at once")
+    assert predicted.startswith("Figures are predictions: over all real runs of the calibration")
     assert settings.startswith(
         "Settings, such as a shorter heartbeat interval, may help more than an assignor"
     )
@@ -244,7 +245,7 @@ def test_after_the_rule_come_what_is_not_measured_and_what_a_switch_takes():
     ],
 )
 def test_what_happens_to_the_groups_is_in_the_assumptions(events, text):
-    assert notes(replace(ADVISED, fidelities=["protocol"], events=events))[-4].startswith(text)
+    assert notes(replace(ADVISED, fidelities=["protocol"], events=events))[-5].startswith(text)
 
 
 def test_a_metric_that_some_scenarios_lack_has_the_number_of_the_others():

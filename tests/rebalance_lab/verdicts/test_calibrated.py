@@ -8,7 +8,16 @@ import pytest
 from coordinator_core.registry.registry import default_registry
 from rebalance_lab.scenarios.scenario import parse_scenario
 from rebalance_lab.verdicts import calibrated
-from rebalance_lab.verdicts.calibrated import COOPERATIVE, EAGER, RECONCILED, Cell, cells, way_of, worth
+from rebalance_lab.verdicts.calibrated import (
+    COOPERATIVE,
+    EAGER,
+    RECONCILED,
+    Cell,
+    cells,
+    way_of,
+    worth,
+    worth_in_all,
+)
 from tests.places import ROOT
 
 CELLS = (
@@ -93,6 +102,16 @@ def test_why_no_real_run_is_near(worth_of, changes, why):
 def test_a_strategy_rebalances_in_a_way(strategy, way):
     registry = default_registry()
     assert way_of(registry.strategy(strategy), registry) == way
+
+
+def test_all_real_runs_are_counted_by_the_ways_of_strategies_that_are_installed():
+    registry = default_registry()
+    met, runs = (
+        sum(getattr(cell, name) for cell in cells() if cell.way == "cooperative") for name in ("met", "runs")
+    )
+    told = worth_in_all(["cooperative-sticky", "range+static", "not-installed"], registry)
+    assert told.endswith(f"the stopped time was in the predicted range in {met} of {runs} (cooperative).")
+    assert worth_in_all(["range+static"], registry) == ""
 
 
 def test_the_cells_are_those_of_the_calibration():
