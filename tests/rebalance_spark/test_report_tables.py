@@ -187,8 +187,8 @@ def test_a_strategy_without_a_figure_and_findings_without_metrics_can_be_shown()
 # --- the strategy of today, parts and sweeps
 
 VERDICT = [
-    "switch 2 of 3 groups to sticky (g-1 and g-2): -31 [-32.4, -29.7] moved_partitions, imbalance about as"
-    " now; but +0.4 [+0.257, +0.531] rounds",
+    "switch 2 of 3 groups to sticky (g-1 and g-2): -31 [-32.4, -29.7] moved_partitions (from -32 to -30),"
+    " imbalance about as now; but +0.4 [+0.257, +0.531] rounds",
     "leave 1 of 3 groups as they are, with range (1 of them have no figures)",
     "1 of 3 groups does not have enough data for a switch yet: score more hours (--keys) or --draws",
 ]
@@ -209,7 +209,8 @@ def test_after_the_rule_come_what_is_not_measured_and_what_a_switch_takes():
     _, changes, agreeing, stops, unscored, restarts, clients = notes(made)
     assert changes == (
         "Changes are of a scenario, for the median group that switches, with intervals of 95 %, and in"
-        " parentheses of single groups. The mean difference of a group is drawn towards those of the others, as far as chance would explain it."
+        " parentheses of single groups. The mean difference of a group is drawn towards those of the others,"
+        " as far as chance would explain it."
     )
     assert agreeing == (
         "The advice of a group rests on all of its scenarios: in 75 % of them, in the mean, the figures of"
