@@ -10,6 +10,9 @@ frame of 100 in which the window is narrowed from the whole time to a second, mo
 The second table is the way from a change of a number in the bench to the new picture. Of several changes the
 least times count: *run* is the CPU time until the view has its new state, *JSON* that to write the state, and
 *drawn* the time from the state to the first frame that shows it.
+
+The third table is a page with three strategies side by side, of 1,000 partitions and 100 members with rates:
+its size, that of its data, and the CPU time of the main thread for a move of the cursor and of the window.
 """
 
 import base64
@@ -17,12 +20,15 @@ import json
 import shutil
 import sys
 from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import perf_counter, process_time
 from typing import Any
 
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 from coordinator_core.registry.registry import default_registry
+from rebalance_jupyter import compare_view, run
 from rebalance_jupyter.lab import Lab
 from rebalance_jupyter.page import MODULE, STYLE
 from rebalance_jupyter.view_model import view_model
@@ -63,6 +69,24 @@ events:
   - {at: 6m, restart: c-1}
   - {at: 8m, leave: c-2}
 """
+
+SIDE_BY_SIDE = ("range", "cooperative-sticky", "sticky")
+GROUP = """\
+name: thousand
+duration: 3m
+topics:
+  orders: {partitions: 1000, rate: 40000}
+members:
+  - {id: c, count: 100, topics: [orders], process_rate: 500}
+events:
+  - {at: 20s, join: {id: one, topics: [orders], process_rate: 500}}
+  - {at: 40s, crash: c-5}
+  - {at: 60s, leave: c-7}
+  - {at: 80s, restart: c-9}
+  - {at: 2m, join: {id: two, topics: [orders], process_rate: 500}}
+"""
+MOVES = 100
+PAGE_HEAD = ("strategies", "page", "data", "cursor", "zoom")
 
 CHANGE_HEAD = ("strategies", "bytes", "run", "JSON", "drawn", "in all")
 
@@ -117,6 +141,25 @@ MEASURE = """async ({ source, document: text, spans }) => {
 }"""
 
 
+MOVED = """async ({ moves, zooms }) => {
+  const { lens } = document.querySelector(".rbl").rbl;
+  const slider = document.querySelector(".rbl-slider");
+  const narrowest = 1000 / lens.duration;
+  for (let i = 1; i <= moves; i++) {
+    if (zooms) {
+      const half = (lens.duration * narrowest ** Math.min(1, 1.5 - Math.abs((2 * i) / moves - 1) * 1.5)) / 2;
+      const at = lens.duration * 0.43 + half * Math.sin(i / 5) / 2;
+      lens.zoom(at - half, at + half);
+    } else {
+      slider.value = (slider.max * i) / moves;
+      slider.dispatchEvent(new Event("input"));
+    }
+    await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+  }
+}"""
+"""Moves of the cursor or of the window, a frame each."""
+
+
 CHANGE = """async ({ source, states }) => {
   const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
   const { default: module } = await import(url);
@@ -147,7 +190,7 @@ CHANGE = """async ({ source, states }) => {
 
 
 def main() -> None:
-    """Print two tables."""
+    """Print the tables."""
     browser_path = next(filter(None, map(shutil.which, BROWSERS)), None)
     if browser_path is None:
         sys.exit(f"no browser; looked for {', '.join(BROWSERS)}")
@@ -167,6 +210,40 @@ def main() -> None:
             page = browser.new_page(viewport={"width": 1200, "height": 900})
             _line([", ".join(strategies), *_changed(page, strategies)])
             page.close()
+        _line(())
+        _line(PAGE_HEAD)
+        _line(["---"] * len(PAGE_HEAD))
+        _line([", ".join(SIDE_BY_SIDE), *_side_by_side(browser)])
+
+
+def _side_by_side(browser: Browser) -> list[str]:
+    view = compare_view([run(GROUP, strategy) for strategy in SIDE_BY_SIDE])
+    text = view.to_html()
+    data = text.partition('id="state">')[2].partition("</script>")[0]
+    page = browser.new_page(viewport={"width": 1400, "height": 900})
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "view.html"
+        path.write_text(text, encoding="utf-8")
+        page.goto(path.as_uri())
+        page.wait_for_selector(".rbl-lanes, canvas")
+        page.wait_for_timeout(1_000)
+        cursor, zoom = (_busy_ms(page, zooms=zooms) for zooms in (False, True))
+        page.close()
+    return [f"{len(text):,}", f"{len(data):,}", f"{cursor:,.1f} ms", f"{zoom:,.1f} ms"]
+
+
+def _busy_ms(page: Page, *, zooms: bool) -> float:
+    """Return the CPU time of the main thread for a move."""
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
+
+    def busy_s() -> float:
+        metrics = session.send("Performance.getMetrics")["metrics"]
+        return float(next(each["value"] for each in metrics if each["name"] == "TaskDuration"))
+
+    before = busy_s()
+    page.evaluate(MOVED, {"moves": MOVES, "zooms": zooms})
+    return 1_000 * (busy_s() - before) / MOVES
 
 
 def large(partitions: int, strategy: str, members: int = MEMBERS, rounds: int = ROUNDS) -> Trace:
