@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, tzinfo
 from itertools import compress, zip_longest
 from pathlib import Path
+from statistics import mean
 from typing import NamedTuple
 
 import numpy as np
@@ -18,8 +19,8 @@ from rebalance_logs.facts import Kind, Source
 from rebalance_logs.groups import BARRIER_MS, GroupLog, Round, groups_of
 from rebalance_logs.patterns import recognise
 from rebalance_logs.reading import file_names, messages_at, read_logs
-from rebalance_logs.recording import trace_of
-from rebalance_logs.remedies import Remedy, price_of, remedies_of
+from rebalance_logs.recording import trace_of, within
+from rebalance_logs.remedies import Remedy, price_of, remedies_of, static_cost_ms
 from rebalance_logs.triggers import RANK, Cause, Confidence, Trigger, fenced, triggers_of
 from rebalance_logs.waits import Wait, waits_of
 
@@ -90,8 +91,8 @@ class Diagnosis:
     """What happened to a group.
 
     ``waits``, ``triggers``: those of each round. ``stops``: every time in which a partition had no working
-    owner. ``base_ms``: the time of the beginning of ``trace``, which is of all that was read. ``from_ms``,
-    ``until_ms``: the time of which it tells. Times are milliseconds since 1970.
+    owner. ``base_ms``: the time of the beginning of ``trace``. ``from_ms``, ``until_ms``: the time of which
+    it tells: what is before is in the trace and is not measured there. Times are milliseconds since 1970.
     """
 
     group: GroupLog
@@ -177,7 +178,7 @@ def diagnosed(group: GroupLog, from_ms: int | None = None, until_ms: int | None 
         list(compress(waits, told)),
         causes,
         stops,
-        trace,
+        within(trace, from_ms - base_ms, until_ms - base_ms),
         base_ms,
         max(from_ms, group.from_ms),
         min(until_ms, group.until_ms),
@@ -282,13 +283,17 @@ def _causes(
     for cause in start.values():
         cause.is_start = True
     every = [*found.values(), *start.values()]
+    sizes = [len(this.members) for this in group.rounds if this.members]
+    share = len({stop.partition for stop in stops}) / mean(sizes) if sizes else 0.0
     for cause in every:
         cause.evidence = list(_best(cause.triggers))[:MOST_EVIDENCE]
         if cause is not start.get(Cause.MEMBER_JOINED):
             about = (group, cause.cause, cause.members, cause.triggers)
             counts = cause.stopped_ms is None or cause.others_ms >= OTHERS_SHARE * cause.stopped_ms
-            cause.remedies = remedies_of(*about, others_stop=counts)
-            cause.price = price_of(*about) if cause.remedies else ""
+            static_ms = static_cost_ms(*about, share)
+            is_dear = static_ms is not None and static_ms >= (cause.stopped_ms or static_ms + 1)
+            cause.remedies = remedies_of(*about, others_stop=counts, static_helps=not is_dear)
+            cause.price = price_of(*about, static_ms if is_dear else None)
     lengths = {r.generation: r.until_ms - r.began_ms for r in group.rounds}
 
     def cost(cause: Found) -> tuple[int, int]:

@@ -5,6 +5,7 @@ What logs do not show is guessed, and the comments at the top of the file say so
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from math import sqrt
 from statistics import mean, median
 from typing import Any
 
@@ -34,6 +35,12 @@ SETTINGS = (
     "auto.commit.interval.ms",
 )
 LEAST_BATCH_MS = 10
+
+FEWEST_WAITS = 3
+"""So many parts of batches show the least and the greatest one."""
+
+MOST_ALIKE = 0.8
+"""The least batch is at most this part of the greatest: no two batches take the same time."""
 
 RARE = 0.05
 """Members that learn of rounds so soon have shorter heartbeats than the default, or this chance."""
@@ -79,7 +86,8 @@ def scenario_of(diagnosis: Diagnosis, load: Load | None = None) -> tuple[Mapping
     batches_ms, shown = _batches_ms(diagnosis)
     config, assumed = _guessed_config(diagnosis)
     guesses += assumed
-    rate = _rate(len(listed), max(batches_ms.values()), config, sum(topics.values()))
+    longest_ms = max(sum(ends) for ends in batches_ms.values()) // 2
+    rate = _rate(len(listed), longest_ms, config, sum(topics.values()))
     if load is not None and load.rates:
         rate = float(f"{median(load.rates.values()):.3g}")
         guesses.append(f"rates of records: from {load.source}; {rate:g} records/s where they are not known")
@@ -147,13 +155,13 @@ def _was_in(group: GroupLog, member: Member) -> bool:
 
 
 def _member(
-    member: Member, topics: Mapping[str, int], batch_ms: int, config: Mapping[str, Any]
+    member: Member, topics: Mapping[str, int], batch_ms: tuple[int, int], config: Mapping[str, Any]
 ) -> dict[str, Any]:
     wanted = sorted({topic for fact in member.facts for topic in fact.partitions} & set(topics)) or list(
         topics
     )
-    spread = [format_duration(batch_ms // 2), format_duration(batch_ms + batch_ms // 2)]
-    entry: dict[str, Any] = {"id": member.name, "topics": wanted, "batch_overhead": spread}
+    batch = [format_duration(end_ms) for end_ms in batch_ms]
+    entry: dict[str, Any] = {"id": member.name, "topics": wanted, "batch_overhead": batch}
     if member.instance_id:
         entry["instance_id"] = member.instance_id
     if member.library in LIBRARIES:
@@ -258,10 +266,10 @@ def _session_ms(config: Mapping[str, Any]) -> int:
     return parse_duration(config.get("session.timeout.ms", "45s"), "session.timeout.ms")
 
 
-def _batches_ms(diagnosis: Diagnosis) -> tuple[dict[str, int], str]:
-    """Return the time of a batch of each member: what is left of one when a round begins is half in the mean.
+def _batches_ms(diagnosis: Diagnosis) -> tuple[dict[str, tuple[int, int]], str]:
+    """Return the least and the greatest time of a batch of each member, from what was left when rounds began.
 
-    A member of which no line or only one shows it is like these together, or like the median of the others.
+    A member of which few lines show it is like these together, or like the median of the others.
     """
     rests: dict[str, list[int]] = {}
     for this in diagnosis.group.rounds:
@@ -272,22 +280,34 @@ def _batches_ms(diagnosis: Diagnosis) -> tuple[dict[str, int], str]:
             is_new = member.starts(this.since_ms, this.known_ms)
             if learned and asked and asked[-1].at_ms >= learned[0].at_ms and not is_new:
                 rests.setdefault(name, []).append(asked[-1].at_ms - learned[0].at_ms)
-    single = [own[0] for own in rests.values() if len(own) == 1]
-    shown = {name: _twice(own) for name, own in rests.items() if len(own) > 1}
-    usual_ms = _twice(single) if single else round(median(shown.values())) if shown else 100
-    batches = {name: shown.get(name, usual_ms) for name in diagnosis.group.members}
+    few = [rest for own in rests.values() if len(own) < FEWEST_WAITS for rest in own]
+    shown = {name: _bounds(own) for name, own in rests.items() if len(own) >= FEWEST_WAITS}
+    middles = [tuple(round(median(ends)) for ends in zip(*shown.values(), strict=True))] if shown else []
+    usual = _bounds(few) if few else (middles[0][0], middles[0][1]) if middles else (50, 150)
+    batches = {name: shown.get(name, usual) for name in diagnosis.group.members}
     if not rests:
         return batches, "times of batches: 100ms (5ms to max.poll.interval.ms); no line shows them"
     waits = [rest for own in rests.values() for rest in own]
     each = f"{counted(len(waits), 'wait')} for the end of one, of {format_duration(min(waits))} to"
     return batches, (
-        f"times of batches: from {each} {format_duration(max(waits))}: twice the mean of a member, and half"
-        " of it more or less"
+        f"times of batches: from {each} {format_duration(max(waits))}, which are anywhere in a batch"
     )
 
 
-def _twice(waits: Sequence[int]) -> int:
-    return max(LEAST_BATCH_MS, round(2 * mean(waits)))
+def _bounds(waits: Sequence[int]) -> tuple[int, int]:
+    """Return the least and the greatest time of batches of which parts were left, anywhere in them.
+
+    Of n such parts, the greatest batch is the greatest one and an n-th of it more, and with the least one the
+    mean of what is left is that which was seen: (L^2 + LH + H^2) / (3 (L + H)), as long batches are met more
+    often. Of few parts it is twice their mean, and half of it more or less.
+    """
+    rest, count = mean(waits), len(waits)
+    if count < FEWEST_WAITS:
+        return max(LEAST_BATCH_MS, round(rest)), max(2 * LEAST_BATCH_MS, round(3 * rest))
+    high = max(2 * LEAST_BATCH_MS, max(waits) * (count + 1) / count)
+    above = high - 3 * rest
+    low = (sqrt(max(0.0, above**2 - 4 * high * above)) - above) / 2
+    return max(LEAST_BATCH_MS, round(min(low, MOST_ALIKE * high))), round(high)
 
 
 # --- events

@@ -9,6 +9,8 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from coordinator_core.protocol import events as ev
 from coordinator_core.protocol.events import PartitionMap
 from rebalance_lab.traces.trace import Trace
@@ -113,6 +115,18 @@ def trace_of(group: GroupLog, triggers: list[list[Trigger]]) -> tuple[Trace, int
         )
     )
     return trace, base_ms
+
+
+def within(trace: Trace, from_ms: int, until_ms: int) -> Trace:
+    """Return a trace without what was after a time, of which what was before another is not measured."""
+    started = msgspec.structs.replace(
+        trace.started,
+        duration_ms=min(until_ms, trace.started.duration_ms),
+        measure_from_ms=max(from_ms, trace.started.measure_from_ms or 0),
+    )
+    kept = [event for event in trace.events[1:-1] if event.at_ms <= until_ms]
+    ended = ev.TraceEvent(started.duration_ms, trace.ended)
+    return Trace((ev.TraceEvent(0, started), *kept, ended))
 
 
 def _in_order(event: tuple[int, ev.Event]) -> tuple[int, int]:

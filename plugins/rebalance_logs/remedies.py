@@ -1,16 +1,17 @@
 """What helps against a cause: settings of the client in question, with values from what was seen."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from rebalance_logs.facts import Kind
 from rebalance_logs.groups import GroupLog, Member
-from rebalance_logs.recording import LEAST_SESSION_MS, SESSION_MS
+from rebalance_logs.recording import LEAST_SESSION_MS, SESSION_MS, session_of
 from rebalance_logs.triggers import Cause, Trigger
 
 POLL_INTERVAL_MS, POLL_RECORDS = 300_000, 500
 """Defaults of the Java client."""
 
+COOPERATIVE = "cooperative-sticky"
 EAGER = ("range", "roundrobin", "sticky")
 
 _NAMES = dict.fromkeys(("kafka-python", "aiokafka"), str.maketrans(".", "_"))
@@ -50,6 +51,11 @@ class Remedy(NamedTuple):
     of: str
     value: str
 
+    @property
+    def is_assignor(self) -> bool:
+        """Whether it is another assignor: what that would have cost is not in the logs."""
+        return self.value == COOPERATIVE
+
 
 def remedies_of(
     group: GroupLog,
@@ -58,15 +64,17 @@ def remedies_of(
     triggers: Sequence[Trigger],
     *,
     others_stop: bool = True,
+    static_helps: bool = True,
 ) -> list[Remedy]:
     """Return the settings that help against a cause, the most effective first.
 
     ``others_stop``: partitions of members to which it did not happen stopped, too, for a time that counts.
+    ``static_helps``: partitions of static members would have stopped less.
     """
     known = [group.members[name] for name in members if name in group.members]
     library = next((member.library for member in known if member.library), "")
     library = library or next((m.library for m in group.members.values() if m.library), "java")
-    settings = list(_settings(group, cause, known, triggers))
+    settings = list(_settings(group, cause, known, triggers, static_helps=static_helps))
     last = next((r.protocol for r in reversed(group.rounds) if r.protocol), "")
     if group.is_consumer_protocol:
         return [
@@ -75,7 +83,7 @@ def remedies_of(
         ]
     static = cause is Cause.ROLLING_RESTART and _are_static(known)
     if last in EAGER and cause in _MOVES and others_stop and not static:
-        settings.append(("partition.assignment.strategy", "cooperative-sticky"))
+        settings.append(("partition.assignment.strategy", COOPERATIVE))
     remedies = []
     for name, value in settings:
         if name == "group.initial.rebalance.delay.ms":
@@ -86,27 +94,66 @@ def remedies_of(
     return remedies
 
 
+_COMES_BACK = frozenset((Kind.SETTINGS, Kind.STARTED, Kind.SUBSCRIBED, Kind.JOINS_NEW, Kind.JOINS_KNOWN))
+
+MOST_AWAY_MS = 300_000
+"""A session is not made longer than this for the sake of members that come back."""
+
 _MOVES = frozenset(Cause) - {Cause.INSTANCE_SHARED, Cause.INITIAL_DELAY, Cause.ASSIGNOR}
 
 
-def price_of(group: GroupLog, cause: Cause, members: Sequence[str], triggers: Sequence[Trigger]) -> str:
-    """Return what the settings that help against a cause cost, "" if nothing is known."""
+def static_cost_ms(
+    group: GroupLog,
+    cause: Cause,
+    members: Sequence[str],
+    triggers: Sequence[Trigger],
+    share: float,
+) -> int | None:
+    """Return how long partitions would have stood still if the members that were away had been static.
+
+    ``share``: how many partitions a member owns. None if it is not known that members were away.
+    """
     known = [group.members[name] for name in members if name in group.members]
+    away_ms = _away_ms(group, cause, known, triggers)
+    return round(share * sum(away_ms)) if away_ms else None
+
+
+def price_of(
+    group: GroupLog,
+    cause: Cause,
+    members: Sequence[str],
+    triggers: Sequence[Trigger],
+    static_ms: int | None = None,
+) -> str:
+    """Return what the settings that help against a cause cost, or why none does, "" if nothing is known.
+
+    ``static_ms``: how long partitions of static members would have stood still, if that is longer.
+    """
+    known = [group.members[name] for name in members if name in group.members]
+    if static_ms is not None:
+        return f"static members would not help: partitions would stand still for {static_ms / 1_000:.0f} s"
     if cause is Cause.STOOD_STILL:
-        pauses = sorted(_pauses_ms(known, triggers))
+        pauses = sorted(_pauses_ms(group, known, triggers))
         if not pauses:
             return ""
-        low, high = pauses[0] // 1_000, pauses[-1] // 1_000
-        length = f"{low} s" if low == high else f"{low} to {high} s"
-        return f"without a round, its partitions stand still for the whole pause ({length})"
-    if cause in (Cause.SESSION_EXPIRED, Cause.NO_HEARTBEAT) and not any(t.restarted for t in triggers):
-        return "a member that pauses for longer is removed"
+        pause = _from_to(pauses)
+        return f"the price: without a round, its partitions stand still for the whole pause ({pause})"
     restarted = cause is Cause.ROLLING_RESTART or any(t.restarted for t in triggers)
-    if cause in (Cause.ROLLING_RESTART, Cause.SESSION_EXPIRED) and restarted and not _are_static(known):
-        away_ms = max(_aways_ms(known), default=0)
-        length = f" ({away_ms / 1_000:.0f} s)" if away_ms else ""
-        return f"partitions of a process stand still while it is away{length}; they do not move to others"
+    if cause in (Cause.SESSION_EXPIRED, Cause.NO_HEARTBEAT) and not restarted:
+        return "the price: a member that pauses for longer is removed"
+    if cause in (Cause.ROLLING_RESTART, Cause.SESSION_EXPIRED) and not _are_static(known):
+        aways = sorted(_away_ms(group, cause, known, triggers))
+        if aways and aways[-1] > MOST_AWAY_MS:
+            return f"no setting helps against an absence of {_from_to(aways)}"
+        length = f" ({_from_to(aways)})" if aways else ""
+        return f"the price: partitions of a process stand still while it is away{length}"
     return ""
+
+
+def _from_to(times_ms: Sequence[int]) -> str:
+    """Return the least and the greatest of some times in order."""
+    low, high = times_ms[0] // 1_000, times_ms[-1] // 1_000
+    return f"{low} s" if low == high else f"{low} to {high} s"
 
 
 def _are_static(members: Sequence[Member]) -> bool:
@@ -114,35 +161,45 @@ def _are_static(members: Sequence[Member]) -> bool:
 
 
 def _settings(
-    group: GroupLog, cause: Cause, members: Sequence[Member], triggers: Sequence[Trigger]
+    group: GroupLog,
+    cause: Cause,
+    members: Sequence[Member],
+    triggers: Sequence[Trigger],
+    *,
+    static_helps: bool,
 ) -> list[tuple[str, str]]:
     session_ms = max((m.setting_ms("session.timeout.ms") or 0 for m in members), default=0) or SESSION_MS
     if cause in (Cause.POLL_INTERVAL, Cause.SLOW_BATCH):
         return _of_batches(group, cause, members, triggers)
     if cause is Cause.STOOD_STILL:
-        longest_ms = max(_pauses_ms(members, triggers), default=session_ms)
+        longest_ms = max(_pauses_ms(group, members, triggers), default=session_ms)
         return [("session.timeout.ms", str(_rounded(longest_ms * 3 // 2)))]
     if cause in (Cause.SESSION_EXPIRED, Cause.NEVER_SYNCED, Cause.NO_HEARTBEAT):
         if any(trigger.restarted for trigger in triggers):
-            return [("group.instance.id", "one for each process, the same after a restart")]
+            return _of_restarts(group, cause, members, triggers, session_ms) if static_helps else []
         shorter_ms = max(LEAST_SESSION_MS, min(10_000, session_ms // 2))
         return [("session.timeout.ms", str(shorter_ms))] if shorter_ms < session_ms else []
     if cause is Cause.MANY_FAILED:
         return [("session.timeout.ms", str(_rounded(session_ms * 2)))]
     if cause is Cause.ROLLING_RESTART:
-        found = (
-            []
-            if _are_static(members)
-            else [("group.instance.id", "one for each process, the same after a restart")]
-        )
-        away_ms = max(_aways_ms(members), default=0)
-        longer = [("session.timeout.ms", str(_rounded(away_ms * 3 // 2)))] if away_ms >= session_ms else []
-        return [*found, *longer]
+        return _of_restarts(group, cause, members, triggers, session_ms) if static_helps else []
     if cause is Cause.INSTANCE_SHARED:
         return [("group.instance.id", "another one for each process")]
     if cause is Cause.INITIAL_DELAY:
         return [("group.initial.rebalance.delay.ms", str(_apart_ms(group, triggers)))]
     return []
+
+
+def _of_restarts(
+    group: GroupLog, cause: Cause, members: Sequence[Member], triggers: Sequence[Trigger], session_ms: int
+) -> list[tuple[str, str]]:
+    """Return the settings with which a process that is started again is the same member."""
+    away_ms = max(_away_ms(group, cause, members, triggers), default=0)
+    if away_ms > MOST_AWAY_MS:
+        return []
+    static = [("group.instance.id", "one for each process, the same after a restart")]
+    longer = [("session.timeout.ms", str(_rounded(away_ms * 3 // 2)))] if away_ms >= session_ms else []
+    return [*([] if _are_static(members) else static), *longer]
 
 
 def _apart_ms(group: GroupLog, triggers: Sequence[Trigger]) -> int:
@@ -183,18 +240,45 @@ def _of_batches(
     ]
 
 
-def _pauses_ms(members: Sequence[Member], triggers: Sequence[Trigger]) -> list[int]:
+def _pauses_ms(group: GroupLog, members: Sequence[Member], triggers: Sequence[Trigger]) -> list[int]:
     found = []
-    for member in members:
-        for trigger in triggers:
-            if member.name not in trigger.members:
-                continue
-            awake = member.between(
-                trigger.at_ms - 60_000, trigger.at_ms + 600_000, Kind.UNKNOWN_MEMBER, Kind.LOST
-            )
-            session_ms = member.setting_ms("session.timeout.ms") or SESSION_MS
-            if awake:
-                found.append(max(session_ms, awake[0].at_ms - trigger.at_ms + session_ms))
+    for member, trigger in _of_each(members, triggers):
+        awake = member.between(
+            trigger.at_ms - 60_000, trigger.at_ms + 600_000, Kind.UNKNOWN_MEMBER, Kind.LOST
+        )
+        session_ms = _session_ms(group, member, trigger)
+        if awake and not trigger.returns:
+            found.append(max(session_ms, awake[0].at_ms - trigger.at_ms + session_ms))
+    return found
+
+
+def _of_each(members: Sequence[Member], triggers: Sequence[Trigger]) -> Iterator[tuple[Member, Trigger]]:
+    return ((m, trigger) for m in members for trigger in triggers if m.name in trigger.members)
+
+
+def _session_ms(group: GroupLog, member: Member, trigger: Trigger) -> int:
+    last = member.last_before(trigger.at_ms - 1)
+    return session_of(group, member, last.at_ms if last else group.from_ms, trigger.at_ms)
+
+
+def _away_ms(
+    group: GroupLog, cause: Cause, members: Sequence[Member], triggers: Sequence[Trigger]
+) -> list[int]:
+    """Return how long members were away that ended and came back: restarted, or expired and started again."""
+    if cause is Cause.ROLLING_RESTART:
+        return _aways_ms(members)
+    found = []
+    for member, trigger in _of_each(members, triggers):
+        if cause is not Cause.SESSION_EXPIRED or trigger.returns or not trigger.restarted:
+            continue
+        session_ms = _session_ms(group, member, trigger)
+        back = [
+            fact.at_ms
+            for fact in group.between(trigger.at_ms - session_ms, group.until_ms)
+            if fact.kind in _COMES_BACK and group.name_of(fact) == member.name
+        ]
+        if back:
+            found.append(max(0, back[0] - trigger.at_ms + session_ms))
     return found
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, tzinfo
+from itertools import chain
 from typing import Any
 
 from rebalance_lab.verdicts.tables import as_text
@@ -10,7 +11,7 @@ from rebalance_logs.causes import Diagnosis, Found
 from rebalance_logs.facts import Kind, Source
 from rebalance_logs.groups import Round
 from rebalance_logs.reading import LogFile, Logs
-from rebalance_logs.recording import OTHERS
+from rebalance_logs.recording import LEAST_SESSION_MS, OTHERS, session_of
 from rebalance_logs.triggers import Cause, Confidence, Trigger
 
 WORDS = {
@@ -42,6 +43,13 @@ SURE = {
     Confidence.LOW: "A guess",
 }
 
+_PLURAL = {
+    Cause.SESSION_EXPIRED: (
+        "ended without leaving, or their heartbeats did not arrive: their sessions expired"
+    ),
+    Cause.STOOD_STILL: "stood still for longer than their sessions, and came back",
+    Cause.SLOW_BATCH: "were waited for: their batches had to end before they joined",
+}
 _SINGULAR = {Cause.ROLLING_RESTART: "was restarted", Cause.AUTOSCALING: "came or went for good"}
 
 
@@ -132,17 +140,23 @@ def reason_of(this: Round, triggers: Sequence[Trigger]) -> str:
         elif trigger.returns:
             texts.append(f"{listed_names(trigger.members)} came back")
         else:
-            texts.append(_told(trigger.cause, trigger.members, restarted=trigger.restarted))
+            is_sure = trigger.confidence is Confidence.HIGH
+            texts.append(_told(trigger.cause, trigger.members, restarted=trigger.restarted, is_sure=is_sure))
     return "; ".join(dict.fromkeys(texts))
 
 
 RESTARTED = "ended without leaving, and was started again"
+CAME_BACK = "ended or stood still for longer than its session, and came back"
 
 
-def _told(cause: Cause, members: Sequence[str], *, restarted: bool = False) -> str:
-    words = RESTARTED if restarted and cause is Cause.SESSION_EXPIRED else WORDS[cause]
+def _told(cause: Cause, members: Sequence[str], *, restarted: bool = False, is_sure: bool = True) -> str:
+    words = WORDS[cause]
     if len(members) == 1:
         words = _SINGULAR.get(cause, words)
+        if restarted and cause is Cause.SESSION_EXPIRED:
+            words = RESTARTED if is_sure else CAME_BACK
+    elif members:
+        words = _PLURAL.get(cause, words)
     return f"{listed_names(members)} {words}" if members else words
 
 
@@ -186,7 +200,26 @@ def not_shown(diagnosis: Diagnosis) -> Iterator[str]:
     if without and len(without) == len(logged):
         java = any(group.members[name].library == "java" for name in without)
         shown = "the lines of ConsumerConfig would show them" if java else "these libraries do not log them"
-        yield f"no settings of the members: defaults are assumed; {shown}"
+        short = "".join(
+            f", but {name}'s session, of {LEAST_SESSION_MS / 1_000:.0f} s and at most {most_ms / 1_000:.0f} s"
+            for name, most_ms in _short_sessions(diagnosis)
+        )
+        yield f"no settings of the members: defaults are assumed{short}; {shown}"
+
+
+def _short_sessions(diagnosis: Diagnosis) -> Iterator[tuple[str, int]]:
+    """Yield the members whose session was shorter than the default, and for how long they were silent."""
+    group, seen = diagnosis.group, set[str]()
+    for trigger in chain.from_iterable(diagnosis.triggers):
+        for name in trigger.members if trigger.cause in (Cause.SESSION_EXPIRED, Cause.STOOD_STILL) else ():
+            member = group.members.get(name)
+            last = member.last_before(trigger.at_ms - 1) if member is not None else None
+            if member is None or last is None or trigger.returns or name in seen:
+                continue
+            silent_ms = trigger.at_ms - last.at_ms
+            if session_of(group, member, last.at_ms, trigger.at_ms) == LEAST_SESSION_MS < silent_ms:
+                seen.add(name)
+                yield name, silent_ms
 
 
 # --- sentences
@@ -210,12 +243,23 @@ def sentences(diagnosis: Diagnosis, places: Sequence[str], zone: tzinfo) -> Iter
         yield f"{number}. {_headline(found, diagnosis)}"
         lines = ", ".join(cited(source, places) for source in found.evidence)
         yield f"   {SURE[found.confidence]}: {lines}"
-        if found.remedies:
-            settings = ", ".join(f"{r.setting}={r.value}" for r in found.remedies)
-            price = f"; the price: {found.price}" if found.price else ""
-            yield f"   What helps ({found.remedies[0].of}): {settings}{price}"
+        yield from _help(found)
     for text in not_shown(diagnosis):
         yield f"Not shown: {text}."
+
+
+def _help(found: Found) -> Iterator[str]:
+    """Yield the settings that help, and what may: the cost of another assignor is not in the logs."""
+    settings = [r for r in found.remedies if not r.is_assignor]
+    if settings:
+        listed = " and ".join(f"{r.setting}={r.value}" for r in settings)
+        price = f"; {found.price}" if found.price else ""
+        yield f"   What helps ({settings[0].of}): {listed}{price}"
+    elif found.price:
+        yield f"   {found.price[0].upper()}{found.price[1:]}"
+    for remedy in found.remedies:
+        if remedy.is_assignor:
+            yield f"   May help, `compare` tells ({remedy.of}): {remedy.setting}={remedy.value}"
 
 
 def _headline(found: Found, diagnosis: Diagnosis) -> str:
@@ -223,12 +267,25 @@ def _headline(found: Found, diagnosis: Diagnosis) -> str:
     if found.generations:
         where = f" (generation{'s' * (len(found.generations) > 1)} {_listed(found.generations)})"
     restarted = bool(found.triggers) and all(trigger.restarted for trigger in found.triggers)
-    text = f"{found.cause}: {_told(found.cause, found.members, restarted=restarted)}{where}"
+    is_sure = found.confidence is Confidence.HIGH
+    told = _told(found.cause, found.members, restarted=restarted, is_sure=is_sure)
+    text = f"{found.cause}: {told}{_returned(found)}{where}"
     if found.stopped_ms is None:
-        return f"{text}; what it cost is not shown"
+        lengths = {this.generation: this.until_ms - this.began_ms for this in diagnosis.group.rounds}
+        rounds_s = _seconds(sum(lengths.get(number, 0) for number in found.generations))
+        return f"{text}: rounds of {as_text(rounds_s)} s in all; what it cost is not shown"
     total = diagnosis.stopped_ms
     share = f", {100 * found.stopped_ms / total:.0f} %" if total else ""
     return f"{text}: partitions stood still for {as_text(_seconds(found.stopped_ms))} s{share}"
+
+
+def _returned(found: Found) -> str:
+    """Return which of several members whose sessions expired came back, if not all did."""
+    back = {n for t in found.triggers if t.restarted or t.returns for n in t.members}
+    names = [name for name in found.members if name in back]
+    if found.cause is not Cause.SESSION_EXPIRED or not names or len(names) == len(found.members):
+        return ""
+    return f"; {listed_names(names)} came back"
 
 
 def _listed(numbers: Sequence[int]) -> str:

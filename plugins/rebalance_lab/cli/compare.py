@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from coordinator_core.errors import InputError
+from coordinator_core.protocol.events import MemberStarted
 from coordinator_core.registry.hookspecs import MetricSpec
 from coordinator_core.registry.registry import default_registry
 from rebalance_lab.cli import options
@@ -23,6 +24,7 @@ from rebalance_lab.cli.output import (
     print_tables,
     stdout,
     text_width,
+    warn,
 )
 from rebalance_lab.cli.remedies import with_remedies
 from rebalance_lab.cli.running import Task, run_grid
@@ -39,7 +41,7 @@ from rebalance_lab.verdicts.comparison_formats import as_csv, as_html, as_json
 from rebalance_lab.verdicts.grid import Candidate, Failure, StrategyRun, candidate_of, load_of
 from rebalance_lab.verdicts.reasons import parts_under
 from rebalance_lab.verdicts.rule import FEWEST_PAIRS
-from rebalance_lab.verdicts.words import in_seeds
+from rebalance_lab.verdicts.words import in_seeds, listed_names
 
 DEFAULT_STRATEGIES = ("range", "roundrobin", "sticky", "cooperative-sticky")
 
@@ -132,6 +134,8 @@ def compare(
     if real is not None:  # what the others are compared with
         strategies = list(dict.fromkeys([real.strategy, *strategies]))
     opened = options.opened_scenario(scenario, seed)
+    if real is not None:
+        _check_members(opened, real)
     found = variants(
         strategies,
         settings or (),
@@ -173,6 +177,21 @@ def compare(
         complain(failure.text, traceback=failure.traceback)
     if failures or comparison_tables.faults(comparison):
         raise typer.Exit(int(ExitStatus.SOME_INPUTS_FAILED))
+
+
+def _check_members(scenario: Scenario, real: Trace) -> None:
+    """Check that a scenario has members of the real group that it is held against.
+
+    Raises:
+        InputError: if it has none of them.
+    """
+    if real.scenario != scenario.name:
+        warn(f"--as-seen: the trace is of {real.scenario}, the scenario of {scenario.name}")
+    clients = {line.event.client for line in real.events if isinstance(line.event, MemberStarted)}
+    known = [member.id for member in scenario.members]
+    if clients and clients.isdisjoint(known):
+        found = f"the trace of {real.scenario}, with {listed_names(sorted(clients), 3)}"
+        raise InputError("--as-seen", found, f"that of {scenario.name}, with {listed_names(known, 3)}")
 
 
 def _real(path: Path) -> Trace:

@@ -26,7 +26,8 @@ _LOAD = LOADED, LEFT
 def choice(comparison: Comparison) -> str:
     """Return what to choose in place of the present candidate, as far as it is known, and its price.
 
-    What lessens an overload comes first, and what worsens one is not chosen. If none is known to stop
+    Nothing is chosen if the simulation does not reproduce the real group that it is held against. What
+    lessens an overload comes first, and what worsens one is not chosen. If none is known to stop
     partitions less, that is a candidate that dominates it. Nothing has to change only if it carries the load,
     no remedy that was run helps, and no candidate that stops partitions alike is better in a headline metric.
     """
@@ -35,6 +36,8 @@ def choice(comparison: Comparison) -> str:
     front = list(map(dimension_of, comparison.front_metrics))
     if not comparison.is_decided:
         return ""
+    if comparison.seen is not None and comparison.seen.missed:
+        return " Nothing is chosen on these figures."
     if now not in working:
         return f" Choose {_either(comparison, _chosen(comparison, working))} instead of {label}."
     if lighter := _carrying_better(comparison):

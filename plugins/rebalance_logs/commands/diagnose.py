@@ -22,6 +22,7 @@ from rebalance_lab.cli.output import (
 
 if TYPE_CHECKING:
     from rebalance_logs.causes import Diagnosis
+    from rebalance_logs.groups import GroupLog
     from rebalance_logs.reading import Logs
 
 
@@ -89,12 +90,15 @@ def diagnose(
         if file.problem:
             warn(f"{file.path}: {file.problem}")
     shifts = shifts_of(logs, _given(shift or [], logs))
-    window = _time(from_, "--from", logs, clock), _time(to, "--to", logs, clock)
+    window = begin_ms, end_ms = _time(from_, "--from", logs, clock), _time(to, "--to", logs, clock)
+    if begin_ms is not None and end_ms is not None and begin_ms >= end_ms:
+        raise InputError("--from, --to", f"{from_} and {to}", "a time before another")
     groups = groups_of(logs, shifts, group or ())
     missing = [name for name in group or () if name not in {found.group for found in groups}]
     if missing:
         known = ", ".join(found.group for found in groups_of(logs, shifts)) or "none"
         raise InputError("--group", repr(missing[0]), f"a group of these logs: {known}")
+    _check_window(window, groups, f"{from_ or ''} to {to or ''}".strip(), clock)
     diagnoses = [diagnosed(found, *window) for found in groups]
     _write(diagnoses, trace, incident, lag, clock)
     if output == "json":
@@ -173,6 +177,22 @@ def _time(text: str | None, where: str, logs: "Logs", zone: tzinfo) -> int | Non
     except ValueError:
         raise InputError(where, repr(text), "a time such as 2026-11-23T21:00 or 21:00") from None
     return round((at if at.tzinfo else at.replace(tzinfo=zone)).timestamp() * 1_000)
+
+
+def _check_window(
+    window: tuple[int | None, int | None], groups: Sequence["GroupLog"], text: str, zone: tzinfo
+) -> None:
+    """Check that there are lines of groups within the time that is asked for.
+
+    Raises:
+        InputError: if there are none.
+    """
+    if not groups or window == (None, None):
+        return
+    first, last = min(g.from_ms for g in groups), max(g.until_ms for g in groups)
+    if (window[0] or first) > last or (window[1] or last) < first:
+        ends = [f"{datetime.fromtimestamp(at_ms / 1_000, zone):%Y-%m-%dT%H:%M:%S}" for at_ms in (first, last)]
+        raise InputError("--from, --to", text, f"a part of the time of these logs: {' to '.join(ends)}")
 
 
 def _write(
