@@ -142,6 +142,26 @@ def test_lanes_are_striped_while_their_owner_is_paused(opened):
     assert all_texts(page, ".rbl-legend >> nth=0 >> span") == ["A a", "nobody", "owner paused"]
 
 
+def test_of_several_owners_the_part_of_the_one_that_is_paused_is_striped(opened):
+    trace = trace_of(
+        (0, started("a", "t")),
+        (0, started("b", "t")),
+        round_at(1_000, 1, {"a": {"t": [0]}, "b": {}}),
+        (20_000, ev.MemberPaused(client="a")),
+        round_at(40_000, 2, {"b": {"t": [0]}}),
+        (80_000, ev.MemberResumed(client="a")),
+        topics={"t": 1},
+    )
+    page = opened(show(trace))
+
+    def during(from_ms, y):
+        return set(pixels(page, 0, range(from_ms, from_ms + 15_000, 100), duration=100_000, y=y))
+
+    upper, lower = rgb(PALETTE[0]), rgb(PALETTE[1])
+    assert (during(60_000, 3), during(60_000, 14)) == ({upper, BORDER}, {lower})
+    assert (during(82_000, 3), during(82_000, 14)) == ({upper}, {lower})
+
+
 def lane_names(page):
     names = svg_texts(page, ".rbl-stack >> nth=0 >> text title")
     return [int(name.rpartition("-")[2]) for name in names]

@@ -163,18 +163,17 @@ export class Lanes {
    */
   paintOwners(brush, row, from, settled, to, owners) {
     const { trace, lens, hues } = this;
-    if (owners.length > 1) {
-      brush.share(row, from, to, trace.coloursAreMembers ? owners.map((owner) => hues[owner]) : [NEW, KEPT]);
-      return;
-    }
-    const [owner] = owners;
-    if (trace.coloursAreMembers) brush.fill(row, from, to, hues[owner]);
+    if (owners.length > 1) brush.share(row, from, to, trace.coloursAreMembers ? owners.map((owner) => hues[owner]) : [NEW, KEPT]);
+    else if (trace.coloursAreMembers) brush.fill(row, from, to, hues[owners[0]]);
     else {
       brush.fill(row, from, settled, NEW);
       brush.fill(row, settled, to, KEPT);
     }
-    for (const [halted, resumed] of trace.paused[owner])
-      brush.stripe(row, Math.max(from, lens.column(halted, this.canvas.width)), Math.min(to, lens.column(resumed, this.canvas.width)));
+    const column = (/** @type {number} */ at) => lens.column(at, this.canvas.width);
+    owners.forEach((owner, n) => {
+      for (const [halted, resumed] of trace.paused[owner])
+        brush.stripe(row, Math.max(from, column(halted)), Math.min(to, column(resumed)), n, owners.length);
+    });
   }
 
   /**

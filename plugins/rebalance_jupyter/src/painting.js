@@ -53,9 +53,8 @@ export class Painter {
    * @param {number[]} colours
    */
   share(row, from, to, colours) {
-    const [top, bottom] = [this.top(row), this.bottom(row)];
-    for (let y = top; y < bottom; y++) {
-      const band = this.lane < LEAST_SPLIT * this.ratio ? -1 : Math.floor(((y - top) * colours.length) / (bottom - top));
+    for (let y = this.top(row); y < this.bottom(row); y++) {
+      const band = this.band(row, y, colours.length);
       for (let x = from; x < to; x++)
         this.pixels[y * this.width + x] = colours[band < 0 ? Math.floor(x / (STRIPE * this.ratio)) % colours.length : band];
     }
@@ -72,13 +71,27 @@ export class Painter {
   }
 
   /**
+   * The part of a lane at a height, of one that is divided; -1 if it is too low for that.
+   * @param {number} row
+   * @param {number} y
+   * @param {number} parts
+   */
+  band(row, y, parts) {
+    const [top, bottom] = [this.top(row), this.bottom(row)];
+    return this.lane < LEAST_SPLIT * this.ratio ? -1 : Math.floor(((y - top) * parts) / (bottom - top));
+  }
+
+  /**
+   * One of the parts of a lane, or all of it.
    * @param {number} row
    * @param {number} from
    * @param {number} to
    */
-  stripe(row, from, to) {
-    for (let y = this.top(row); y < this.bottom(row); y++)
+  stripe(row, from, to, part = 0, parts = 1) {
+    for (let y = this.top(row); y < this.bottom(row); y++) {
+      if (parts > 1 && this.band(row, y, parts) !== part) continue;
       for (let x = from; x < to; x++) if (this.isLine(x, y)) this.pixels[y * this.width + x] = INK;
+    }
   }
 
   /**

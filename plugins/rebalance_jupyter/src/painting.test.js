@@ -41,6 +41,15 @@ describe("a painter", () => {
     expect([0, 3, 4, 7].map((y) => colourAt(image, 0, y)[2])).toEqual([0, 0, 255, 255]);
   });
 
+  test("stripes one of several owners", () => {
+    const image = imageOf(9, 9);
+    const painter = new Painter(image, 9);
+    painter.share(0, 0, 9, [RED, BLUE]);
+    painter.stripe(0, 0, 9, 1, 2);
+    const inks = (/** @type {number} */ y) => [0, 1, 2, 3, 4].filter((x) => Math.max(...colourAt(image, x, y).slice(0, 3)) < 100).length;
+    expect([0, 3, 4, 7].map(inks)).toEqual([0, 0, 1, 1]);
+  });
+
   test("stripes a low lane in turns", () => {
     const image = imageOf(7, 2);
     new Painter(image, 2).share(0, 0, 7, [RED, BLUE]);

@@ -140,7 +140,8 @@ def _of_one_seed(comparison: Comparison) -> str:
     unknown = "One seed: not known whether the order holds with others."
     least = _seconds(comparison, first)
     if len(texts) == 1:
-        return f"In one run {_all_of(comparison).lower()} stop partitions for {least}. {unknown}"
+        same = f"In one run the stopped time of {_all_of(comparison).lower()} is the same: {least}."
+        return f"{same} One seed: not known whether it is with others."
     return (
         f"In one run the least stopped time is that of {comparison.names(sorted(first))}: {least}; the most"
         f" that of {comparison.names(sorted(last))}: {most}. {unknown}"
