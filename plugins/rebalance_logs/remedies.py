@@ -130,6 +130,9 @@ def price_of(
     ``static_ms``: how long partitions of static members would have stood still, if that is longer.
     """
     known = [group.members[name] for name in members if name in group.members]
+    aways = sorted(_away_ms(group, cause, known, triggers))
+    if aways and aways[-1] > MOST_AWAY_MS:
+        return f"no setting helps against an absence of {_from_to(aways)}"
     if static_ms is not None:
         return f"static members would not help: partitions would stand still for {static_ms / 1_000:.0f} s"
     if cause is Cause.STOOD_STILL:
@@ -142,9 +145,6 @@ def price_of(
     if cause in (Cause.SESSION_EXPIRED, Cause.NO_HEARTBEAT) and not restarted:
         return "the price: a member that pauses for longer is removed"
     if cause in (Cause.ROLLING_RESTART, Cause.SESSION_EXPIRED) and not _are_static(known):
-        aways = sorted(_away_ms(group, cause, known, triggers))
-        if aways and aways[-1] > MOST_AWAY_MS:
-            return f"no setting helps against an absence of {_from_to(aways)}"
         length = f" ({_from_to(aways)})" if aways else ""
         return f"the price: partitions of a process stand still while it is away{length}"
     return ""

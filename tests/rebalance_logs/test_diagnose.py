@@ -6,6 +6,7 @@ import json
 import pytest
 
 from coordinator_core.registry.registry import default_registry
+from rebalance_lab import measure
 from rebalance_lab.scenarios.files import load_scenario
 from rebalance_lab.simulation.run import simulate
 from rebalance_lab.traces.trace import read_trace
@@ -105,6 +106,18 @@ def test_a_trace_and_a_scenario_are_written_and_can_be_used(tmp_path, lab):
     assert "# These are guesses:" in incident.read_text()
 
 
+def test_the_figures_of_a_trace_are_those_of_the_time_that_is_told(tmp_path, lab):
+    logs, trace, seen = LOGS / "java-poll-exceeded", tmp_path / "t.jsonl", {}
+    part = ("--from", "21:24:20", "--to", "2026-11-23T21:24:30")
+    for times in ((), part):
+        lab("diagnose", logs, *times, "--trace", trace)
+        seen[times] = measure(read_trace(trace), default_registry())
+    (found,) = json.loads(lab("diagnose", logs, *part, "--format", "json").out)["groups"]
+    assert seen[part]["rounds"] == 2 < seen[()]["rounds"]
+    stopped = sum(cause["stopped_partition_seconds"] for cause in found["causes"])
+    assert seen[part]["stopped_partition_seconds"] == pytest.approx(stopped, abs=0.01)
+
+
 def test_only_what_lies_between_two_times_is_read(document):
     found = document(LOGS / "java-poll-exceeded", "--from", "21:24:20", "--to", "2026-11-23T21:24:30")
     assert [r["generation"] for r in found["groups"][0]["rounds"]] == [4, 5]
@@ -129,6 +142,12 @@ def test_nothing_found_is_an_answer(tmp_path, lab):
         ([LOGS / "java-killed", "--timezone", "Mars"], "--timezone: found 'Mars'"),
         ([LOGS / "java-killed", "--timezone", "+99:00"], "--timezone: found '+99:00'"),
         ([LOGS / "java-killed", "--from", "noon"], "--from: found 'noon'"),
+        ([LOGS / "java-killed", "--from", "21:30", "--to", "21:20"], "--from, --to: found 21:30 and 21:20"),
+        (
+            [LOGS / "java-killed", "--from", "2027-01-01T00:00"],
+            "--from, --to: found 2027-01-01T00:00 to, expected a part of the time of these logs:"
+            " 2026-11-23T21:23:17 to 2026-11-23T21:23:37",
+        ),
         ([LOGS / "java-killed", "--shift", "x=2s"], "--shift: found 'x=2s'"),
     ],
 )

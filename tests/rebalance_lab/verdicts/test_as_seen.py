@@ -1,6 +1,7 @@
 """A real group beside the simulation of its strategy."""
 
 import json
+import re
 
 import pytest
 
@@ -61,6 +62,29 @@ def test_the_day_of_a_real_group_is_compared_under_another_strategy(lab, tmp_pat
     assert found["simulated"][STOPPED] == pytest.approx(found["seen"][STOPPED], rel=0.1)
     assert found["missed"] == []
     assert document["answers"][0].startswith("Seen under range: 0 rounds (")
+
+
+def test_the_trace_of_another_group_is_refused(lab, tmp_path):
+    trace, incident = tmp_path / "seen.jsonl", tmp_path / "incident.yaml"
+    assert lab("diagnose", LOGS / "java-killed", "--trace", trace, "-o", incident).status == 0
+    incident.write_text(incident.read_text().replace("c-", "other-").replace("payments", "orders"))
+    answer = lab("compare", incident, "--as-seen", trace, "-s", "range")
+    assert answer.status == 2
+    expected = "that of orders, with other-0, other-1 and other-2"
+    assert f"--as-seen: found the trace of payments, with c-0, c-1 and c-2, expected {expected}" in answer.err
+
+
+def test_nothing_is_chosen_on_the_figures_of_a_model_that_misses(lab, tmp_path):
+    trace, incident = tmp_path / "seen.jsonl", tmp_path / "incident.yaml"
+    assert lab("diagnose", LOGS / "java-rolling-static", "--trace", trace, "-o", incident).status == 0
+    text = incident.read_text()
+    incident.write_text(text.replace("rolling_restart", "crash") if "rolling_restart" in text else text)
+    slow = re.sub("batch_overhead: .*", "batch_overhead: 20s", incident.read_text())
+    incident.write_text(slow + "\nname: other\n" if "name:" not in slow else slow)
+    answer = lab("compare", incident, "--as-seen", trace, "-s", "range", "-s", "sticky", "--seeds", "6")
+    told = " ".join(answer.out.split())
+    assert "do not rely on the figures below" in told
+    assert "Choose" not in told
 
 
 def test_a_trace_of_an_unknown_assignor_is_refused(lab, tmp_path):
