@@ -52,6 +52,20 @@ def test_a_session_is_made_longer_for_who_comes_back_unless_that_takes_too_long(
         assert cause.price.startswith("no setting helps against an absence of 4")
 
 
+def test_no_setting_helps_who_was_away_for_long_also_if_it_is_not_known_what_that_cost(tmp_path):
+    events = [{"at": "60s", "crash": "b"}, {"at": "460s", "restart": "b"}]
+    scenario = parse_scenario(
+        DOCUMENT | {"events": events, "duration": "12m"}, where="test", registry=default_registry()
+    )
+    run = logs_of(scenario, "range")
+    for name in [name for name in run.lines if name != "broker"]:
+        del run.lines[name]
+    cause = only(diagnosis(run.write(tmp_path)), Cause.SESSION_EXPIRED)
+    assert cause.stopped_ms is None
+    assert not settings(cause)
+    assert cause.price.startswith("no setting helps against an absence of 4")
+
+
 def without_settings(tmp_path, *events, **changes):
     scenario = parse_scenario(
         DOCUMENT | {"events": list(events)} | changes, where="test", registry=default_registry()
