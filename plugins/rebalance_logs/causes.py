@@ -20,7 +20,7 @@ from rebalance_logs.groups import BARRIER_MS, GroupLog, Round, groups_of
 from rebalance_logs.patterns import recognise
 from rebalance_logs.reading import file_names, messages_at, read_logs
 from rebalance_logs.recording import trace_of, within
-from rebalance_logs.remedies import Remedy, price_of, remedies_of, static_cost_ms
+from rebalance_logs.remedies import Remedy, in_vain, price_of, remedies_of, static_cost_ms
 from rebalance_logs.triggers import RANK, Cause, Confidence, Trigger, fenced, triggers_of
 from rebalance_logs.waits import Wait, waits_of
 
@@ -70,7 +70,8 @@ class Found:
     """A cause. ``stopped_ms``: the partition time that it cost, None if the logs do not show it.
 
     ``others_ms``: the part that partitions cost which were not those of ``members``. ``is_start``: it is of
-    the start of the group, which is not measured. ``price``: what the remedies cost.
+    the start of the group, which is not measured. ``price``: what the remedies cost. ``in_vain``: what
+    does not help.
     """
 
     cause: Cause
@@ -84,6 +85,7 @@ class Found:
     is_start: bool = False
     others_ms: int = 0
     price: str = ""
+    in_vain: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,7 +295,8 @@ def _causes(
             static_ms = static_cost_ms(*about, share)
             is_dear = static_ms is not None and static_ms >= (cause.stopped_ms or static_ms + 1)
             cause.remedies = remedies_of(*about, others_stop=counts, static_helps=not is_dear)
-            cause.price = price_of(*about, static_ms if is_dear else None)
+            cause.price = price_of(*about) if cause.remedies else ""
+            cause.in_vain = in_vain(*about, static_ms if is_dear else None)
     lengths = {r.generation: r.until_ms - r.began_ms for r in group.rounds}
 
     def cost(cause: Found) -> tuple[int, int]:

@@ -118,35 +118,38 @@ def static_cost_ms(
     return round(share * sum(away_ms)) if away_ms else None
 
 
-def price_of(
-    group: GroupLog,
-    cause: Cause,
-    members: Sequence[str],
-    triggers: Sequence[Trigger],
-    static_ms: int | None = None,
+def in_vain(
+    group: GroupLog, cause: Cause, members: Sequence[str], triggers: Sequence[Trigger], static_ms: int | None
 ) -> str:
-    """Return what the settings that help against a cause cost, or why none does, "" if nothing is known.
+    """Return what does not help against a cause, and why, "" if nothing is known.
 
     ``static_ms``: how long partitions of static members would have stood still, if that is longer.
     """
     known = [group.members[name] for name in members if name in group.members]
     aways = sorted(_away_ms(group, cause, known, triggers))
     if aways and aways[-1] > MOST_AWAY_MS:
-        return f"no setting helps against an absence of {_from_to(aways)}"
+        return f"No setting helps against an absence of {_from_to(aways)}"
     if static_ms is not None:
-        return f"static members would not help: partitions would stand still for {static_ms / 1_000:.0f} s"
+        return f"Static members would not help: partitions would stand still for {static_ms / 1_000:.0f} s"
+    return ""
+
+
+def price_of(group: GroupLog, cause: Cause, members: Sequence[str], triggers: Sequence[Trigger]) -> str:
+    """Return what the settings that help against a cause cost, "" if nothing is known."""
+    known = [group.members[name] for name in members if name in group.members]
     if cause is Cause.STOOD_STILL:
         pauses = sorted(_pauses_ms(group, known, triggers))
         if not pauses:
             return ""
         pause = _from_to(pauses)
-        return f"the price: without a round, its partitions stand still for the whole pause ({pause})"
+        return f"without a round, its partitions stand still for the whole pause ({pause})"
     restarted = cause is Cause.ROLLING_RESTART or any(t.restarted for t in triggers)
     if cause in (Cause.SESSION_EXPIRED, Cause.NO_HEARTBEAT) and not restarted:
-        return "the price: a member that pauses for longer is removed"
+        return "a member that pauses for longer is removed"
     if cause in (Cause.ROLLING_RESTART, Cause.SESSION_EXPIRED) and not _are_static(known):
+        aways = sorted(_away_ms(group, cause, known, triggers))
         length = f" ({_from_to(aways)})" if aways else ""
-        return f"the price: partitions of a process stand still while it is away{length}"
+        return f"partitions of a process stand still while it is away{length}"
     return ""
 
 

@@ -253,10 +253,10 @@ def _help(found: Found) -> Iterator[str]:
     settings = [r for r in found.remedies if not r.is_assignor]
     if settings:
         listed = " and ".join(f"{r.setting}={r.value}" for r in settings)
-        price = f"; {found.price}" if found.price else ""
+        price = f"; the price: {found.price}" if found.price else ""
         yield f"   What helps ({settings[0].of}): {listed}{price}"
-    elif found.price:
-        yield f"   {found.price[0].upper()}{found.price[1:]}"
+    if found.in_vain:
+        yield f"   {found.in_vain}"
     for remedy in found.remedies:
         if remedy.is_assignor:
             yield f"   May help, `compare` tells ({remedy.of}): {remedy.setting}={remedy.value}"

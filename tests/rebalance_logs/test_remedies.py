@@ -30,7 +30,9 @@ def test_static_members_help_if_they_are_away_for_less_than_restarts_cost(down, 
     rolling = {"at": "60s", "rolling_restart": {"every": "60s", "down": down}}
     cause = only(found(tmp_path, rolling, duration="6m"), Cause.ROLLING_RESTART)
     assert ("group.instance.id" in settings(cause)) == helps
-    assert cause.price.startswith("static members would not help: partitions would stand still for") != helps
+    assert (
+        cause.in_vain.startswith("Static members would not help: partitions would stand still for") != helps
+    )
 
 
 @pytest.mark.parametrize(
@@ -47,9 +49,9 @@ def test_a_session_is_made_longer_for_who_comes_back_unless_that_takes_too_long(
     many = {"t": {"partitions": 60, "rate": 600}}
     cause = only(found(tmp_path, *events, duration="12m", topics=many), Cause.SESSION_EXPIRED)
     kept = [name for name in settings(cause) if name != "partition.assignment.strategy"]
-    assert kept == expected or "static members would not help" in cause.price
+    assert kept == expected or "Static members would not help" in cause.in_vain
     if not expected:
-        assert cause.price.startswith("no setting helps against an absence of 4")
+        assert cause.in_vain.startswith("No setting helps against an absence of 4")
 
 
 def test_no_setting_helps_who_was_away_for_long_also_if_it_is_not_known_what_that_cost(tmp_path):
@@ -63,7 +65,7 @@ def test_no_setting_helps_who_was_away_for_long_also_if_it_is_not_known_what_tha
     cause = only(diagnosis(run.write(tmp_path)), Cause.SESSION_EXPIRED)
     assert cause.stopped_ms is None
     assert not settings(cause)
-    assert cause.price.startswith("no setting helps against an absence of 4")
+    assert cause.in_vain.startswith("No setting helps against an absence of 4")
 
 
 def without_settings(tmp_path, *events, **changes):

@@ -41,9 +41,7 @@ class Said:
         self.metric = next(m for m in comparison.metrics if m.name == STOPS)
         self.labels = [comparison.label(candidate) for candidate in comparison.candidates]
         self.sentences = answers(comparison)
-        found = [
-            text for text in self.sentences if re.search("stops? partitions|stopped time is that of", text)
-        ]
+        found = [text for text in self.sentences if re.search("stops? partitions|In one run", text)]
         assert len(found) <= 1
         self.verdict = found[0] if found else ""
 
