@@ -85,7 +85,9 @@ def test_a_live_group_is_watched(protocol, capsys, tmp_path):
                 await _look(admin, "g", found, several=False)
 
         def one(seed):
-            return Consumer("t", bootstrap_servers=kafka.address, group_id="g", protocol=protocol, seed=seed)
+            own = {"heartbeat.interval.ms": 50} if protocol == "classic" else {}
+            options = {"bootstrap_servers": kafka.address, "group_id": "g", "protocol": protocol}
+            return Consumer("t", settings=own, seed=seed, **options)
 
         async with broker(settings={"group.consumer.heartbeat.interval.ms": 50}) as kafka, one(1) as a:
             await polled(a, until=lambda _: len(a.assignment) == 4)

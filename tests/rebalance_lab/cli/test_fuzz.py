@@ -60,12 +60,14 @@ def test_a_run_without_a_finding_says_what_it_has_seen(lab, here):
     assert list(here.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_the_matrix_has_the_answers_by_request_and_state(lab, here):
     answer = lab("fuzz", "-s", "range", "--runs", 2, "--seed", 3, "-j", 1, "--matrix")
     rows = [line.split() for line in answer.out.splitlines()]
     assert any(row[:2] == ["Heartbeat", "Stable"] and "NONE" in row for row in rows)
 
 
+@pytest.mark.slow
 def test_scenarios_that_reach_something_new_are_kept_and_drawn_around_later(lab, here):
     options = ("-s", "range", "--seed", 3, "-j", 1, "--corpus", "kept")
     assert lab("fuzz", *options, "--runs", 1).status == 0
@@ -74,11 +76,13 @@ def test_scenarios_that_reach_something_new_are_kept_and_drawn_around_later(lab,
     assert lab("fuzz", *options, "--runs", 1).status == 0
 
 
+@pytest.mark.slow
 def test_a_scenario_is_examined_as_it_is_on_request(lab, small):
     answer = lab("fuzz", small, "-s", "range", "--replay")
     assert (answer.status, answer.out) == (0, "small, range: nothing found\n")
 
 
+@pytest.mark.slow
 def test_without_a_strategy_those_are_tried_that_can_run_the_scenarios(lab, static):
     answer = lab("fuzz", static, "--runs", 1, "--seed", 3, "-j", 1)
     assert answer.status == 0

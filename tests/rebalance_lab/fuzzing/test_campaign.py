@@ -73,6 +73,7 @@ def test_shrinking_keeps_the_smallest_so_far_when_it_has_to_end(monkeypatch):
     assert shrink_found(found, REGISTRY, lambda: False) == found
 
 
+@pytest.mark.slow
 def test_nothing_is_found_where_nothing_is_wrong():
     tally = fuzz(Campaign(("range", "sticky+reconcile"), 3), goes_on=ends_after(6), jobs=2)
     assert (tally.runs, tally.found) == (6, [])
@@ -148,6 +149,7 @@ def test_an_assignor_that_depends_on_the_hash_seed_is_found(jobs, tmp_path):
     assert tally.runs == 1
 
 
+@pytest.mark.slow
 def test_documents_are_run_as_they_are_once_with_each_strategy():
     campaign = Campaign(("range", "sticky"), 1, around=(GROUP, GROUP | {"seed": 8}), as_they_are=True)
     tally = fuzz(campaign, goes_on=lambda _: True, jobs=2)

@@ -170,6 +170,7 @@ def test_an_error_of_the_program_itself_is_found(monkeypatch):
 FOUND = sorted((DATA / "found").glob("*.yaml"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", FOUND, ids=lambda path: Path(path).stem)
 def test_what_was_found_once_is_not_found_again(path):
     """Each file names its strategy in its description: what ``fuzz`` found, and was mended."""

@@ -8,6 +8,7 @@ from coordinator_core.registry.registry import default_registry
 from rebalance_lab.fuzzing.drawing import FAULTS, draw_document
 from rebalance_lab.fuzzing.liveness import LEARNING_MS, QUIET_MS, settles_in_ms
 from rebalance_lab.scenarios.scenario import parse_scenario
+from tests.examples import rest_slow
 
 REGISTRY = default_registry()
 GIVEN = {
@@ -61,7 +62,7 @@ def test_what_is_given_is_kept():
     assert GIVEN["events"] == [{"at": "10s", "crash": "c-1"}]
 
 
-@pytest.mark.parametrize("strategy", ["range+static", "watcher"])
+@pytest.mark.parametrize("strategy", rest_slow(["range+static", "watcher"]))
 def test_what_was_drawn_can_be_drawn_around_again(strategy):
     """Members and topics that joined or were created before keep their names, and others get new ones."""
     for number in range(12):

@@ -365,12 +365,14 @@ def bounce():
     return advice_on(scenario, "range", seeds=6, jobs=1)
 
 
+@pytest.mark.slow
 def test_static_members_alone_are_no_help_for_a_member_that_is_away_longer_than_its_session(bounce):
     why = {t.label(): reason for t, reason in reasons(bounce)}["range+static"]
     assert why.startswith("c2 is away for 60 s, longer than its session of 10 s")
     assert not any("range+static:" in sentence for sentence in sentences(bounce))
 
 
+@pytest.mark.slow
 def test_static_members_with_a_session_of_90_s_spare_moves_and_cost_90_s_when_a_member_is_dead(bounce):
     (found,) = (t for t in bounce.trials if t.label() == "range+static with session.timeout.ms=90s")
     assert (MOVES.figure(found).median, ROUNDS.figure(found).median) == (0, 0)
@@ -381,6 +383,7 @@ def test_static_members_with_a_session_of_90_s_spare_moves_and_cost_90_s_when_a_
     assert "if a member crashes for good, its partitions stand still for 8" in sentence
 
 
+@pytest.mark.slow
 def test_a_shorter_session_has_the_price_that_a_member_that_freezes_is_removed(bounce):
     sentence = next(s for s in sentences(bounce) if s.startswith("Helps most against stops"))
     assert "range with session.timeout.ms=6s: " in sentence
@@ -395,12 +398,14 @@ def long_batch():
     return advice_on(load_scenario(SCENARIOS / "long-batch.yaml"), "range", seeds=6, jobs=1)
 
 
+@pytest.mark.slow
 def test_records_that_a_cooperative_assignor_handles_twice_are_its_price(long_batch):
     (found,) = (t for t in long_batch.trials if t.label() == "cooperative-sticky")
     assert TWICE.figure(long_batch.now).median == 0 < TWICE.figure(found).median
     assert long_batch.costs(found) == [ROUNDS, TWICE]
 
 
+@pytest.mark.slow
 def test_a_batch_that_lasts_a_minute_is_stopped_earlier_by_shorter_times_between_polls(long_batch):
     """Half of the batch, and the shortest time that is proposed. A shorter session cannot act on it."""
     tried = {t.settings.get("max.poll.interval.ms", ("", None))[1]: t for t in long_batch.trials}
@@ -409,6 +414,7 @@ def test_a_batch_that_lasts_a_minute_is_stopped_earlier_by_shorter_times_between
     assert not any("session.timeout.ms" in trial.settings for trial in long_batch.trials)
 
 
+@pytest.mark.slow
 def test_findings_that_differ_in_numbers_of_the_seeds_are_counted_once():
     document = {
         "name": "late",
