@@ -81,8 +81,11 @@ WRONG = [
     (wrong.TwoMore, ["unbalanced-in-a-group"], "owned 2 partitions and"),
     (wrong.TakesFromOwner, ["fails-in-a-group"], "a rule of the protocol was broken"),
     (wrong.BelievesOldClaims, ["assigned-twice", "invalid-after-rebalances"], "went to "),
+]
+FOUND_SLOWLY = [
     (wrong.takes_members_for_processes, ["fails-under-faults"], "raised ValueError: somebody is there twice"),
 ]
+"""Those that many runs with faults are shrunk for."""
 
 
 def failures(assignor, checks=None, **options):
@@ -91,7 +94,9 @@ def failures(assignor, checks=None, **options):
 
 
 @pytest.mark.parametrize(
-    ("assignor", "checks", "said"), WRONG, ids=lambda each: getattr(each, "__name__", "")
+    ("assignor", "checks", "said"),
+    [*WRONG, *(pytest.param(*each, marks=pytest.mark.slow) for each in FOUND_SLOWLY)],
+    ids=lambda each: getattr(each, "__name__", ""),
 )
 def test_an_assignor_that_is_wrong_in_one_way_is_found_by_the_check_for_it(assignor, checks, said):
     found = failures(assignor, checks)
@@ -104,7 +109,7 @@ NO_ANSWER = {"raises", "malformed-result", "more-members"}
 
 
 def test_there_is_a_wrong_assignor_for_each_check():
-    shown = {name for _, checks, _ in WRONG for name in checks} | {"slower-than-linear"}
+    shown = {name for _, checks, _ in [*WRONG, *FOUND_SLOWLY] for name in checks} | {"slower-than-linear"}
     assert shown == {check.name for check in CHECKS}
 
 
