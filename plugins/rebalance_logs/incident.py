@@ -16,11 +16,11 @@ from coordinator_core.protocol import events as ev
 from coordinator_core.reading.durations import format_duration, parse_duration
 from rebalance_lab.verdicts.words import counted
 from rebalance_logs.causes import Diagnosis
-from rebalance_logs.facts import Fact, Kind
-from rebalance_logs.groups import GroupLog, Member, Round
+from rebalance_logs.facts import Kind
+from rebalance_logs.groups import GroupLog, Member
 from rebalance_logs.lags import Load, of_topic
-from rebalance_logs.recording import HEARTBEAT_MS, LEAST_SESSION_MS, SESSION_MS, session_of
 from rebalance_logs.remedies import POLL_RECORDS
+from rebalance_logs.sessions import HEARTBEAT_MS, LEAST_SESSION_MS, SESSION_MS, heartbeat_of, session_of
 from rebalance_logs.triggers import Cause, Trigger
 
 LIBRARIES = ("java", "librdkafka", "kafka-python", "aiokafka", "franz-go")
@@ -41,9 +41,6 @@ FEWEST_WAITS = 3
 
 MOST_ALIKE = 0.8
 """The least batch is at most this part of the greatest: no two batches take the same time."""
-
-RARE = 0.05
-"""Members that learn of rounds so soon have shorter heartbeats than the default, or this chance."""
 
 QUIET_MS = 60_000
 """How long the scenario goes on after the last event."""
@@ -202,7 +199,7 @@ def _guessed_config(diagnosis: Diagnosis) -> tuple[dict[str, Any], list[str]]:
     """Return the settings of all members, with those that times show, and what is guessed in them."""
     group, guesses = diagnosis.group, []
     config = _config(group)
-    beat_ms = _heartbeat_ms(group)
+    beat_ms = heartbeat_of(group)
     if "heartbeat.interval.ms" not in config and beat_ms is not None:
         config["heartbeat.interval.ms"] = format_duration(beat_ms)
         guesses.append(
@@ -216,30 +213,6 @@ def _guessed_config(diagnosis: Diagnosis) -> tuple[dict[str, Any], list[str]]:
             f" the default (6s to {format_duration(SESSION_MS)})"
         )
     return config, guesses
-
-
-def _heartbeat_ms(group: GroupLog) -> int | None:
-    """Return the interval of heartbeats: in which members learnt of rounds. None if it may be the default.
-
-    Of n such times, which are anywhere in the interval, it is the greatest one and an n-th of it more.
-    """
-    times = [
-        learned[0].at_ms - this.began_ms
-        for this in group.rounds
-        for name in (() if this.was_empty else this.members)
-        if (learned := list(_learned(group.members[name], this)))
-    ]
-    if not times or (max(times) / HEARTBEAT_MS) ** len(times) > RARE:
-        return None
-    found_ms = max(times) * (len(times) + 1) // len(times)
-    return max(100, -(-found_ms // 100) * 100)
-
-
-def _learned(member: Member, this: Round) -> Iterator[Fact]:
-    """Yield the lines with which a member learnt of a round that others began."""
-    for fact in member.between(this.began_ms, this.known_ms, Kind.LEARNED, Kind.ASKED_TO_REJOIN):
-        if fact.kind is Kind.LEARNED or "already rebalancing" in fact.text:
-            yield fact
 
 
 def _has_short_session(diagnosis: Diagnosis) -> bool:

@@ -16,15 +16,10 @@ from coordinator_core.protocol.events import PartitionMap
 from rebalance_lab.traces.trace import Trace
 from rebalance_logs.facts import Fact, Kind
 from rebalance_logs.groups import GroupLog, Member, Round
+from rebalance_logs.sessions import HEARTBEAT_MS, last_sign_ms
 from rebalance_logs.triggers import Cause, Trigger
 
 _OWNERSHIP = frozenset((Kind.OWNS, Kind.ADDED, Kind.REVOKED, Kind.LOST))
-
-SESSION_MS, HEARTBEAT_MS = 45_000, 3_000
-"""The settings of clients whose logs do not show them: Kafka's defaults."""
-
-LEAST_SESSION_MS = 6_000
-"""What brokers accept as the shortest session: group.min.session.timeout.ms."""
 
 OTHERS = "others"
 """All members without a log together, where no line shows which of them owns what."""
@@ -41,51 +36,6 @@ _RANKS: dict[type[Any], int] = {
     ev.MemberPaused: 2,
     ev.MemberResumed: 3,
 }
-
-
-def last_sign_ms(group: GroupLog, trigger: Trigger, name: str, this: Round) -> int:
-    """Return when a member whose session expired was last alive, as well as its settings tell.
-
-    Its last heartbeat was a session before the expiry, and it ended within an interval after that. If its
-    process was started again before the expiry, the round waited for that.
-    """
-    member = group.members[name]
-    if this.is_look:  # whether it was silent before is not known
-        return this.began_ms
-    started = [f for f in member.starts(this.since_ms, this.began_ms) if trigger.restarted]
-    last = member.last_before(started[0].at_ms - 1 if started else trigger.at_ms)
-    session_ms = session_of(group, member, (last.at_ms if last else group.from_ms), trigger.at_ms)
-    beat_ms = _setting(group, member, "heartbeat.interval.ms") or min(HEARTBEAT_MS, session_ms // 3)
-    at_ms = trigger.at_ms
-    if started:
-        at_ms = max(at_ms, this.joined_ms or at_ms)
-    elif not group.has_broker:  # the others learnt of it with their next heartbeats
-        at_ms -= beat_ms // (len(this.members) + 1)
-    ended_ms = at_ms - session_ms + beat_ms // 2
-    ended_ms = min(ended_ms, started[0].at_ms - 1) if started else ended_ms
-    return max(ended_ms, last.at_ms if last is not None else group.from_ms)
-
-
-def session_of(group: GroupLog, member: Member, last_ms: int, expired_ms: int) -> int:
-    """Return the session of a member that expired. ``last_ms``: when it was last heard of.
-
-    Where no line shows the setting, it is the default, or a short one if the default would have begun
-    before.
-    """
-    known_ms = _setting(group, member, "session.timeout.ms")
-    if known_ms is not None:
-        return known_ms
-    return SESSION_MS if expired_ms - last_ms >= SESSION_MS else LEAST_SESSION_MS
-
-
-def _setting(group: GroupLog, member: Member, name: str) -> int | None:
-    return member.setting_ms(name) or _of_others(group, name)
-
-
-def _of_others(group: GroupLog, name: str) -> int | None:
-    """Return a setting that all members whose logs show it have in common."""
-    values = {member.setting_ms(name) for member in group.members.values()} - {None}
-    return values.pop() if len(values) == 1 else None
 
 
 def trace_of(group: GroupLog, triggers: list[list[Trigger]]) -> tuple[Trace, int]:

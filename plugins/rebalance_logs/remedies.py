@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from rebalance_logs.facts import Kind
 from rebalance_logs.groups import GroupLog, Member
-from rebalance_logs.recording import LEAST_SESSION_MS, SESSION_MS, session_of
+from rebalance_logs.sessions import LEAST_SESSION_MS, SESSION_MS, session_of
 from rebalance_logs.triggers import Cause, Trigger
 
 POLL_INTERVAL_MS, POLL_RECORDS = 300_000, 500
