@@ -23,6 +23,7 @@ from rebalance_lab.verdicts.words import listed_names
 from rebalance_spark.capacity import Capacity
 from rebalance_spark.choices import MARGIN
 from rebalance_spark.costs import (
+    AT_EASE,
     BY_COUNT,
     BY_RATE,
     Bools,
@@ -55,13 +56,18 @@ RULE = (
     "A {subject} switches to a strategy that is known to be better in {metrics} (by more than {tie:g} %"
     "{margin}; signed-rank test of its scenarios); of all such switches, at most {rate:g} % are expected to"
     " be due to chance (Benjamini-Hochberg). Of several strategies, it is the one with the best median of"
-    " {first}, and of those that are not known to be worse in it, the best in the next metric. All other"
-    " {subjects} stay."
+    " {first}, and of those that are not worse in it by more than the margin, the best in the next metric."
+    " All other {subjects} stay."
 )
 
 RELIEF = (
     "A {subject} of which a member has more than it can handle switches to a strategy under which that is"
     " known to be less, whatever it costs in the rest."
+)
+
+EASE = (
+    "Balance counts where the busiest member has more than {ease:g} % of what it can handle: below that, a"
+    " switch is not worth it."
 )
 
 SWITCH, STAY, UNKNOWN = "switch", "stay", "no figures"
@@ -80,7 +86,7 @@ class Held(NamedTuple):
     """
 
     strategy: str
-    subjects: int
+    subjects: Sequence[str]
     better: Mapping[str, float]
     perhaps_worse: Mapping[str, float]
     worse_in: Mapping[str, float]
@@ -109,7 +115,8 @@ class Advice:
     happens to each subject, NaN where it is not known, if it was given. ``margin`` is the share by which a
     strategy may be worse in the rest. ``overloaded`` has in how many scenarios of each subject the busiest
     member has more than it can handle, today and under the advised strategy (2 x subjects), if that is
-    known; ``capacity`` says what the members of each subject together can handle.
+    known; ``busiest`` is its greatest load, as a share of what it can handle; ``capacity``
+    says what the members of each subject together can handle.
     """
 
     baseline: str
@@ -132,6 +139,7 @@ class Advice:
     levels: Mapping[str, Floats] = field(default_factory=dict)
     margin: float = MARGIN / 100
     overloaded: Numbers | None = None
+    busiest: Floats | None = None
     capacity: Capacity | None = None
     holds: Sequence[str] = ()
     per_day: Floats | None = None
@@ -193,7 +201,11 @@ class Advice:
             subjects=self.subjects.plural,
         )
         has_overload = self.overloaded is not None and self.overloaded[0].any()
-        return f"{rule} {RELIEF.format(subject=self.subjects.singular)}" if has_overload else rule
+        parts = [rule, RELIEF.format(subject=self.subjects.singular)] if has_overload else [rule]
+        has_load = self.busiest is not None and not np.isnan(self.busiest[0]).all()
+        return " ".join(
+            [*parts, EASE.format(ease=100 * AT_EASE)] if has_load and BY_RATE in self.metrics else parts
+        )
 
 
 def holding(advice: Advice, alone: Mapping[str, Advice]) -> list[str]:
@@ -247,7 +259,7 @@ def advise(
     """
     costs = costs_of(scored, baseline, subjects, figures, deciding, higher, counts, load)
     today, size, numbers, grids = costs.today, len(subjects.names), subjects.numbers, costs.grids
-    tests = tested([grids[m] for m in deciding], today, numbers, size, margin)
+    tests = tested([costs.decides[m] for m in deciding], today, numbers, size, margin)
     if costs.overload is not None:
         tests = relieved(tests, costs.overload, today, numbers, size)
     middles = middles_of(costs)
@@ -276,12 +288,13 @@ def advise(
         _of_chosen(tests.chances, chosen, today),
         tests.needed.min(axis=1, initial=NEVER, where=tests.needed > 0) % NEVER,
         changes,
-        _worse(costs, chosen, changes, scored.strategies),
+        _worse(costs, chosen, changes, scored.strategies, margin),
         [name for name, is_counted in zip(subjects.names, costs.counted, strict=True) if is_counted],
         rate,
         second,
         _held(
             tests,
+            subjects.names,
             scored.strategies,
             {m: mean_changes[m] for m in deciding if m in mean_changes},
             [_worse_in(grids[m], today, numbers, size, margin) for m in deciding if m in mean_changes],
@@ -297,6 +310,7 @@ def advise(
         },
         margin,
         None if costs.overload is None else _overloaded(costs.overload, today, chosen, numbers, size),
+        None if costs.load is None else _busiest(costs.load, today, chosen, numbers, size),
     )
 
 
@@ -316,7 +330,7 @@ def _all_changes(costs: Costs, chosen: Numbers) -> dict[str, Gains]:
 
 
 def _worse(
-    costs: Costs, chosen: Numbers, changes: Iterable[str], strategies: Sequence[str]
+    costs: Costs, chosen: Numbers, changes: Iterable[str], strategies: Sequence[str], margin: float
 ) -> dict[str, list[str]]:
     """Return for each strategy that is advised the metrics beside that are worse where it is."""
     decisive = {*costs.deciding, *([BY_COUNT] if costs.counted.any() else [])}
@@ -325,7 +339,9 @@ def _worse(
         switched = chosen[costs.subjects.numbers] == number
         pairs = {m: costs.grids[m][switched] for m in changes if m not in decisive}
         found[strategies[number]] = [
-            m for m, cost in pairs.items() if order(cost[:, number], cost[:, costs.today]) is Order.WORSE
+            m
+            for m, cost in pairs.items()
+            if order(cost[:, number], cost[:, costs.today], margin=margin) is Order.WORSE
         ]
     return found
 
@@ -334,6 +350,16 @@ def _overloaded(overload: Figures2D, today: int, chosen: Numbers, numbers: Numbe
     """Return in how many scenarios of each subject there is overload, today and under what is advised."""
     columns = (overload[:, today], overload[np.arange(len(numbers)), chosen[numbers]])
     return np.stack([np.bincount(numbers[column > 0], minlength=size) for column in columns])
+
+
+def _busiest(load: Figures2D, today: int, chosen: Numbers, numbers: Numbers, size: int) -> Floats:
+    """Return the greatest load of a member of each subject, today and under what is advised."""
+    found = np.full((2, size), np.nan)
+    for most, column in zip(
+        found, (load[:, today], load[np.arange(len(numbers)), chosen[numbers]]), strict=True
+    ):
+        np.fmax.at(most, numbers, column)
+    return found
 
 
 def _least(chances: Floats) -> Bools:
@@ -379,6 +405,7 @@ def _changes(
 
 def _held(
     tests: Tests,
+    subjects: Sequence[str],
     names: Sequence[str],
     changes: Mapping[str, Figures2D],
     worse_in: Sequence[Figures2D],
@@ -407,8 +434,8 @@ def _held(
                 _medians(metrics, grids, code, inside, place)
                 for code, grids in ((codes[0], listed), (codes[1], listed), (codes[1], worse_in))
             ]
-            found.append(Held(strategy, len(inside), *parts))
-    return sorted(found, key=lambda each: (len(each.perhaps_worse), -each.subjects * len(each.better)))
+            found.append(Held(strategy, [subjects[n] for n in inside.tolist()], *parts))
+    return sorted(found, key=lambda each: (len(each.perhaps_worse), -len(each.subjects) * len(each.better)))
 
 
 def _medians(

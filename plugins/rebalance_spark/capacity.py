@@ -5,26 +5,30 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from rebalance_spark.groups import SHARE
+from rebalance_spark.groups import LARGEST, SHARE
 from rebalance_spark.parts import Subjects
 from rebalance_spark.stored import Scored
 
-MEMBERS = "members"
+MEMBERS, PARTITIONS = "members", "partitions"
 
 
 class Capacity(NamedTuple):
     """What each of S subjects can handle.
 
-    ``too_much``: whether all members together have more than they can handle, in most of the scenarios with
-    overload. ``members``, ``needed``: in the scenario that needs most members, how many there are, and how
-    many could handle it if all had the same, 0 if that is not known. ``hot``: the load of the busiest
-    partition alone where it is greatest, as a share of what a member can handle, NaN if that is not known.
+    ``too_much``: whether all members together have more than they can handle, in half or more of the
+    scenarios with overload. ``members``, ``needed``: in the scenario that needs most members, how many there
+    are, and how many could handle it if all had the same, 0 if that is not known. ``hot``: the load of the
+    busiest partition alone where it is greatest, as a share of what a member can handle, NaN if that is not
+    known. ``partitions``: the most of a scenario, 0 if that is not known. ``full``: whether there are as many
+    members as the largest topic has partitions, in some scenario.
     """
 
     too_much: npt.NDArray[np.bool_]
     members: npt.NDArray[np.int64]
     needed: npt.NDArray[np.int64]
     hot: npt.NDArray[np.float64]
+    partitions: npt.NDArray[np.int64]
+    full: npt.NDArray[np.bool_]
 
 
 def capacity_of(
@@ -47,7 +51,12 @@ def capacity_of(
     there[numbers[at_most]] = members[at_most]
     hot = np.full(size, np.nan)
     np.fmax.at(hot, numbers, mean * members * _column(scored, SHARE))
-    return Capacity((overloaded > 0) & (2 * beyond > overloaded), there, np.ceil(most).astype(np.int64), hot)
+    partitions = np.zeros(size)
+    np.fmax.at(partitions, numbers, np.nan_to_num(_column(scored, PARTITIONS)))
+    full = np.bincount(numbers, members == _column(scored, LARGEST), size) > 0
+    too_much = (overloaded > 0) & (2 * beyond >= overloaded)
+    needed = np.ceil(most).astype(np.int64)
+    return Capacity(too_much, there, needed, hot, partitions.astype(np.int64), full)
 
 
 def _column(scored: Scored, name: str) -> npt.NDArray[np.float64]:

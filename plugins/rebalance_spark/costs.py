@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from coordinator_core.errors import InputError
 from coordinator_core.reading.suggestions import one_of
-from rebalance_lab.verdicts.rule import ONE_IN, TIE, chances, differences, medians
+from rebalance_lab.verdicts.rule import TIE, differences, medians
 from rebalance_spark.dominance import means_apart
 from rebalance_spark.gains import Numbers
 from rebalance_spark.parts import Subjects
@@ -21,11 +21,17 @@ OVERLOAD = "overload"
 """By how much the busiest member has more than it can handle, as a share of that: 0 if it does not."""
 
 
+AT_EASE = 0.7
+"""The load of the busiest member, as a share of what it can handle, below which balance does not count."""
+
+
 class Costs(NamedTuple):
     """The costs of all metrics in the scenarios that count (scenarios x strategies): less of them is better.
 
     ``rows`` are these scenarios. Where ``counted`` says so of a subject, the costs of `BY_RATE` are those of
-    `BY_COUNT`. ``overload`` is by how much the busiest member has more than it can handle, if that is known.
+    `BY_COUNT`. ``decides`` has those of the metrics that decide: members that are at ease are balanced alike.
+    ``load`` is that of the busiest member, as a share of what it can handle, if that is known, and
+    ``overload`` what of it is more.
     """
 
     subjects: Subjects
@@ -35,6 +41,8 @@ class Costs(NamedTuple):
     counted: Bools
     signs: Mapping[str, float]
     grids: Mapping[str, Figures2D]
+    decides: Mapping[str, Figures2D]
+    load: Figures2D | None
     overload: Figures2D | None
 
 
@@ -61,16 +69,24 @@ def costs_of(
     rows = np.where(has_such[numbers], scored_by_all, known)
     signs = {metric: -1.0 if higher[metric] else 1.0 for metric in figures}
     grids = {m: _complete(signs[m] * grid, today, rows, subjects) for m, grid in figures.items()}
-    overload = None if load is None else _complete(np.maximum(load - 1.0, 0.0), today, rows, subjects)
-    return Costs(subjects, deciding, today, rows, counted, signs, grids, overload)
+    decides = {metric: grids[metric] for metric in deciding}
+    if load is None:
+        return Costs(subjects, deciding, today, rows, counted, signs, grids, decides, None, None)
+    load = _complete(load, today, rows, subjects)
+    if BY_RATE in decides:
+        with np.errstate(divide="ignore"):
+            decides[BY_RATE] = decides[BY_RATE] * np.nan_to_num(
+                np.maximum(1.0, AT_EASE / load), nan=1.0, posinf=1.0
+            )
+    overload = np.maximum(load - 1.0, 0.0)
+    return Costs(subjects, deciding, today, rows, counted, signs, grids, decides, load, overload)
 
 
 def middles_of(costs: Costs) -> dict[str, Figures2D]:
     """Return what the strategies of each subject are compared by, the overload of all its scenarios first."""
     size, numbers = len(costs.subjects.names), costs.subjects.numbers
-    found = {
-        m: by_strategy(grid, lambda cost: medians(cost, numbers, size)) for m, grid in costs.grids.items()
-    }
+    grids = {**costs.grids, **costs.decides}
+    found = {m: by_strategy(grid, lambda cost: medians(cost, numbers, size)) for m, grid in grids.items()}
     if costs.overload is None:
         return found
     sums = by_strategy(costs.overload, lambda cost: np.bincount(numbers, np.nan_to_num(cost), size))
@@ -80,21 +96,19 @@ def middles_of(costs: Costs) -> dict[str, Figures2D]:
 def alike_in(costs: Costs, margin: float) -> Callable[[str, Numbers, Bools], Bools]:
     """Return a function that says which strategies of each subject are as good as the best one in a metric.
 
-    They are if they are not known to be worse in a metric that decides, and not by more than the margin.
+    They are if they are not worse in a metric that decides by more than the margin.
     """
     size, numbers = len(costs.subjects.names), costs.subjects.numbers
 
     def alike(metric: str, best: Numbers, possible: Bools) -> Bools:
         found = np.zeros_like(possible)
-        if metric not in costs.deciding:
+        if metric not in costs.decides:
             return found
-        cost = costs.grids[metric]
+        cost = costs.decides[metric]
         least = cost[np.arange(len(cost)), best[numbers]]
         several = possible & (possible.sum(axis=1, keepdims=True) > 1)
         for number in np.flatnonzero(several.any(axis=0)).tolist():
-            worse = chances(least, cost[:, number], numbers, size, -TIE)[0]
-            apart = means_apart(cost[:, number], least, numbers, size)
-            found[:, number] = (worse > 1 / ONE_IN) & (apart <= margin)
+            found[:, number] = means_apart(cost[:, number], least, numbers, size) <= margin
         return found
 
     return alike
@@ -103,9 +117,7 @@ def alike_in(costs: Costs, margin: float) -> Callable[[str, Numbers, Bools], Boo
 def better_alone(costs: Costs, margin: float) -> Bools:
     """Return which strategies are better by the figures of each scenario alone."""
     today = costs.today
-    found = _are_better(
-        [differences(costs.grids[m], costs.grids[m][:, [today]]) for m in costs.deciding], margin
-    )
+    found = _are_better([differences(cost, cost[:, [today]]) for cost in costs.decides.values()], margin)
     if costs.overload is None:
         return found
     now = costs.overload[:, [today]]

@@ -26,7 +26,7 @@ _TWICE = (
     " default list need a single one, without range."
 )
 
-_MOST_NAMED = 8
+_MOST_NAMED = 12
 """Groups that a sentence names."""
 
 _MOST_HELD = 3
@@ -91,7 +91,14 @@ def verdict(findings: Findings) -> list[str]:
     lines += _per_day(findings, advice)
     unknown = int((advice.scenarios == 0).sum())
     few = int(advice.is_undecided.sum())
-    staying = total - sum(count for _, count in switches)
+    needy = _needy(advice)
+    if needy.any():
+        count, listed = int(needy.sum()), _listed(_with_needs(advice), needy)
+        lines.append(
+            f"{count:,} of {total:,} {groups} {agreeing('has', count)} more than all their members can"
+            f" handle, whatever the assignor: {listed}"
+        )
+    staying = total - sum(count for _, count in switches) - int(needy.sum())
     if staying:
         of_these = f" ({unknown:,} of them have {UNKNOWN})" if unknown else ""
         lines.append(f"leave {staying:,} of {total:,} {groups} as they are, with {advice.baseline}{of_these}")
@@ -100,6 +107,22 @@ def verdict(findings: Findings) -> list[str]:
         some = f"{few:,} of {total:,} {groups} {agreeing('does', few)} {_FEW}"
         lines.append(_EACH_ALONE if alone else f"{some}: {_more(advice)}")
     return lines
+
+
+def _needy(advice: Advice) -> npt.NDArray[np.bool_]:
+    """Return which subjects stay and have more than all their members can handle."""
+    if advice.capacity is None or advice.overloaded is None or advice.subjects.are_scenarios:
+        return np.zeros(len(advice.chosen), dtype=np.bool_)
+    return np.asarray(advice.capacity.too_much & (advice.overloaded[0] > 0) & ~advice.is_switching)
+
+
+def _with_needs(advice: Advice) -> list[str]:
+    """Return the names of all subjects, with the members that are missing."""
+    if advice.capacity is None:
+        return list(advice.subjects.names)
+    of = advice.capacity
+    columns = (column.tolist() for column in (of.members, of.needed, of.partitions))
+    return [_need(*each) for each in zip(advice.subjects.names, *columns, strict=True)]
 
 
 def _names(advice: Advice, strategy: str) -> str:
@@ -213,32 +236,38 @@ def _of_overloaded(advice: Advice) -> Iterator[str]:
         return
     now, then = advice.overloaded
     open_ = (then > 0) & (then >= now)
-    beyond, hot = np.zeros((2, len(now)), dtype=np.bool_)
-    needs = advice.subjects.names
+    beyond, hot, full = np.zeros((3, len(now)), dtype=np.bool_)
     if advice.capacity is not None:
         beyond, hot = advice.capacity.too_much, advice.capacity.hot > 1
-        needed = zip(needs, advice.capacity.members.tolist(), advice.capacity.needed.tolist(), strict=True)
-        needs = [_need(*each) for each in needed]
-    if listed := _listed(advice.subjects.names, now > 0):
+        full = advice.capacity.full & (advice.capacity.partitions > advice.capacity.members)
+    names = advice.subjects.names
+    if listed := _listed(names, now > 0):
         of = f"{int((now > 0).sum()):,} of {len(now):,} {advice.subjects.plural}"
-        yield f"{of} are overloaded in some of their scenarios with {advice.baseline}: {listed}"
-    if listed := _listed(needs, open_ & beyond):
-        few = ", of which range uses no more than a topic has partitions" * (advice.baseline == "range")
         yield (
-            f"In {listed}, all members together have more than they can handle in most of these: that takes"
-            f" faster processing or more members{few}"
+            f"{of} are overloaded in some of their scenarios with {advice.baseline}: {listed}. If their lag"
+            " does not grow, members handle more than the process_rate that was given"
         )
-    if listed := _listed(advice.subjects.names, open_ & hot):
+    if listed := _listed(_with_needs(advice), (now > 0) & beyond):
         yield (
-            f"In {listed}, one partition has more than a member can handle: that takes faster processing or"
-            " more keys, and no strategy helps"
+            f"In {listed}, all members together have more than they can handle in half or more of these: that"
+            " takes faster processing or more members"
         )
-    if listed := _listed(advice.subjects.names, open_ & ~beyond & ~hot):
+    if advice.baseline == "range" and (listed := _listed(names, (now > 0) & beyond & full)):
+        yield (
+            f"Further members of {listed} would own nothing under range, as there are as many as the largest"
+            " topic has partitions: add them together with roundrobin or sticky"
+        )
+    if listed := _listed(names, (now > 0) & hot):
+        yield (
+            f"In {listed}, one partition has more than a member can handle: that takes faster processing, more"
+            " partitions or other keys, and no strategy helps"
+        )
+    if listed := _listed(names, open_ & ~beyond & ~hot):
         is_known = advice.capacity is not None and not np.isnan(advice.capacity.hot[open_]).any()
         unless = "" if is_known else ", unless a partition has too much for one"
         yield (
-            f"No strategy that was scored is known to relieve {listed}, whose members together can handle the"
-            f" load in most of these{unless}: optimal, or lag-aware, shows what another assignment can do"
+            f"No strategy that was scored is known to relieve {listed}, whose members together can handle"
+            f" the load in most of these{unless}: optimal, or lag-aware, shows what another assignment can do"
         )
 
 
@@ -246,23 +275,27 @@ def _listed(names: Sequence[str], rows: npt.NDArray[np.bool_]) -> str:
     return listed_names([name for name, row in zip(names, rows, strict=True) if row], _MOST_NAMED)
 
 
-def _need(name: str, members: int, needed: int) -> str:
-    return f"{name} ({counted(members, 'member')}, at least {needed:,} needed)" if needed > members else name
+def _need(name: str, members: int, needed: int, partitions: int) -> str:
+    if needed <= members:
+        return name
+    few = f" and {counted(partitions, 'partition')}" * (0 < partitions < needed)
+    return f"{name} ({counted(members, 'member')}{few}, at least {needed:,} needed)"
 
 
 def _held_back(advice: Advice) -> list[str]:
     """Return what is better for groups that stay, and what may be worse."""
     found = []
     for held in advice.held[:_MOST_HELD]:
-        noun = advice.subjects.singular if held.subjects == 1 else advice.subjects.plural
-        stays = agreeing("stays", held.subjects)
+        count = len(held.subjects)
+        noun = advice.subjects.singular if count == 1 else advice.subjects.plural
+        stays = f"({listed_names(held.subjects, _MOST_NAMED)}) {agreeing('stays', count)}"
         better = [f"{with_sign(change)} {metric}" for metric, change in held.better.items()]
         worse = [
             f"{with_sign(change)} {metric}, worse in {100 * held.worse_in[metric]:.0f} %"
             for metric, change in held.perhaps_worse.items()
         ]
         found.append(
-            f"{held.subjects:,} {noun} {stays} though {held.strategy} is known to be better"
+            f"{count:,} {noun} {stays} though {held.strategy} is known to be better"
             f" ({listed_names(better)}): it may be worse by more than {100 * advice.margin:g} % in the rest"
             f" ({listed_names(worse)} of the scenarios). --decide {','.join(held.better)} decides without."
         )
@@ -283,6 +316,8 @@ def _price(findings: Findings, advice: Advice, strategy: str) -> str:
     if advice.overloaded is not None and (before := int(advice.overloaded[0][rows].sum())):
         after, of = int(advice.overloaded[1][rows].sum()), int(advice.scenarios[rows].sum())
         parts.append(f"overloaded in {after:,} of {of:,} scenarios, now {before:,}")
+    if advice.busiest is not None and not np.isnan(advice.busiest[:, rows]).any():
+        parts.append("busiest member at {}, now {}".format(*map(_ends, advice.busiest[::-1, rows])))
     for metric in advice.decisive:
         change = advice.change(strategy, metric)
         if np.isnan(change.value):
@@ -297,6 +332,11 @@ def _price(findings: Findings, advice: Advice, strategy: str) -> str:
         _change(findings, m, advice.change(strategy, m)) for m in advice.worse.get(strategy, ())
     )
     return ", ".join(parts) + (f"; but {worse}" if worse else "")
+
+
+def _ends(loads: npt.NDArray[np.float64]) -> str:
+    low, high = (f"{100 * float(end):.0f} %" for end in (loads.min(), loads.max()))
+    return low if low == high else f"{low} to {high}"
 
 
 def _by_subject(advice: Advice, metric: str, rows: npt.NDArray[np.bool_]) -> str:

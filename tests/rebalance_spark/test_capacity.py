@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from rebalance_spark.report_tables import advice_table
-from rebalance_spark.sentences import notes
+from rebalance_spark.sentences import _need, notes, verdict
 from tests.rebalance_spark.score_files import HOUR, found, hourly, row
 
 FIGURES = {  # members, load of the busiest, that over the mean, the share of the busiest partition
@@ -18,12 +18,16 @@ KINDS = {
     "utilization": pa.float64(),
     "weighted_imbalance": pa.float64(),
     "largest_share": pa.float32(),
+    "largest_topic": pa.int32(),
+    "partitions": pa.int32(),
 }
 
 
 def scores(stored, figures, **changes):
     rows = [
-        row(name, strategy, 5.0) | dict(zip(KINDS, (members, load, balance, share), strict=True)) | changes
+        row(name, strategy, 5.0)
+        | dict(zip(KINDS, (members, load, balance, share, 2, 6), strict=True))
+        | changes
         for name, (members, load, balance, share) in figures.items()
         for strategy in ("range", "other")
     ]
@@ -35,15 +39,21 @@ def test_members_that_are_missing_and_partitions_that_are_too_much_are_said(stor
     made = found(scored, baseline="range")
     said = [line for line in notes(made) if "(--advice FILE)" in line]
     assert said == [
-        "3 of 4 groups are overloaded in some of their scenarios with range: few, hot and uneven (--advice"
-        " FILE).",
-        "In few (2 members, at least 4 needed), all members together have more than they can handle in most"
-        " of these: that takes faster processing or more members, of which range uses no more than a topic"
-        " has partitions (--advice FILE).",
-        "In hot, one partition has more than a member can handle: that takes faster processing or more keys,"
-        " and no strategy helps (--advice FILE).",
+        "3 of 4 groups are overloaded in some of their scenarios with range: few, hot and uneven. If their"
+        " lag does not grow, members handle more than the process_rate that was given (--advice FILE).",
+        "In few (2 members, at least 4 needed), all members together have more than they can handle in half"
+        " or more of these: that takes faster processing or more members (--advice FILE).",
+        "Further members of few would own nothing under range, as there are as many as the largest topic has"
+        " partitions: add them together with roundrobin or sticky (--advice FILE).",
+        "In hot, one partition has more than a member can handle: that takes faster processing, more"
+        " partitions or other keys, and no strategy helps (--advice FILE).",
         "No strategy that was scored is known to relieve uneven, whose members together can handle the load"
         " in most of these: optimal, or lag-aware, shows what another assignment can do (--advice FILE).",
+    ]
+    assert verdict(made)[:2] == [
+        "1 of 4 groups has more than all their members can handle, whatever the assignor: few (2 members, at"
+        " least 4 needed)",
+        "leave 3 of 4 groups as they are, with range",
     ]
     table = {r["group"]: r for r in advice_table(scored, made.advice).to_pylist()}
     assert {name: r["members_needed"] for name, r in table.items()} == {
@@ -54,6 +64,12 @@ def test_members_that_are_missing_and_partitions_that_are_too_much_are_said(stor
     }
     assert table["hot"]["busiest_partition_load"] == pytest.approx(1.2, rel=1e-5)
     assert table["few"]["weighted_imbalance_today"] == 1.0
+
+
+def test_members_that_no_partitions_are_left_for_are_said():
+    assert _need("g", 8, 10, 8) == "g (8 members and 8 partitions, at least 10 needed)"
+    assert _need("g", 8, 10, 0) == "g (8 members, at least 10 needed)"
+    assert _need("g", 8, 8, 8) == "g"
 
 
 def test_a_share_that_nobody_knows_leaves_open_whether_a_partition_is_too_much(stored):

@@ -78,7 +78,10 @@ def test_a_group_switches_to_be_relieved_of_overload_whatever_it_costs(stored):
     assert {name: each["strategy"] for name, each in table.items()} == {"busy": "other", "calm": "today"}
     assert (table["busy"]["overloaded_scenarios"], table["busy"]["overloaded_then"]) == (8, 0)
     (line,) = [line for line in verdict(made) if "switch 1" in line]
-    assert line.startswith("switch 1 of 2 groups to other (busy): overloaded in 0 of 12 scenarios, now 8, +5")
+    assert line.startswith(
+        "switch 1 of 2 groups to other (busy): overloaded in 0 of 12 scenarios, now 8, busiest member at"
+        " 90 %, now 150 %, +5"
+    )
     assert "1 of 2 groups are overloaded in some of their scenarios with today: busy" in " ".join(notes(made))
     assert "whatever it costs in the rest" in made.advice.rule
     asked = found(scored, baseline="today", deciding=["moved_partitions"])
@@ -100,7 +103,7 @@ def test_of_few_hours_of_overload_no_relief_is_known(stored):
 @pytest.mark.parametrize(
     ("balance", "text"),
     [
-        (1.2, "In busy, all members together have more than they can handle in most of these"),
+        (1.2, "In busy, all members together have more than they can handle in half or more of these"),
         (2.0, "is known to relieve busy, whose members together can handle the load in most of these"),
     ],
 )
@@ -109,6 +112,25 @@ def test_whether_another_assignment_could_relieve_a_group_follows_from_its_balan
     more = [*LOADED, pa.field("weighted_imbalance", pa.float64())]
     said = " ".join(notes(found(stored(rows, more=more), baseline="today")))
     assert text in said
+
+
+@pytest.mark.parametrize(("load", "switches"), [(0.5, []), (0.9, [("other", 1)])])
+def test_balance_counts_where_the_busiest_member_is_not_at_ease(stored, load, switches):
+    def balanced(each):
+        even = each["strategy"] == "other"
+        load_of = load * (0.6 if even else 1.0)
+        return {
+            **each,
+            "weighted_imbalance": 1.2 if even else 2.0,
+            "utilization": load_of,
+            "moved_partitions": 5.0,
+        }
+
+    rows = [balanced(each) for each in loaded("x", 12, today=load, other=load)]
+    more = [*LOADED, pa.field("weighted_imbalance", pa.float64())]
+    made = found(stored(rows, more=more), baseline="today")
+    assert made.advice.switches == switches
+    assert "Balance counts where the busiest member has more than 70 %" in made.advice.rule
 
 
 def test_a_gain_does_not_pay_for_an_overload_of_a_few_hours(stored):
