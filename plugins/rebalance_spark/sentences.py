@@ -259,8 +259,8 @@ def _of_overloaded(advice: Advice) -> Iterator[str]:
         )
     if listed := _listed(names, (now > 0) & hot):
         yield (
-            f"In {listed}, one partition has more than a member can handle: that takes faster processing, more"
-            " partitions or other keys, and no strategy helps"
+            f"In {listed}, one partition has more than a member can handle: that takes faster processing,"
+            " more partitions or other keys, and no strategy helps"
         )
     if listed := _listed(names, open_ & ~beyond & ~hot):
         is_known = advice.capacity is not None and not np.isnan(advice.capacity.hot[open_]).any()
