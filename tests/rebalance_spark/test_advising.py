@@ -270,7 +270,8 @@ def test_what_holds_groups_back_that_could_gain_is_told(stored):
     (line,) = [line for line in notes(made) if "though" in line]
     assert line == (
         "1 group (held) stays though other is known to be better (-1 imbalance): it may be worse by more than"
-        " 5 % in the rest (0 moved_partitions, worse in 50 % of the scenarios). --decide imbalance decides without."
+        " 5 % in the rest (0 moved_partitions, worse in 50 % of the scenarios). --decide imbalance decides"
+        " without."
     )
 
 
