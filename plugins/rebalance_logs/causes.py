@@ -293,7 +293,7 @@ def _causes(
             about = (group, cause.cause, cause.members, cause.triggers)
             counts = cause.stopped_ms is None or cause.others_ms >= OTHERS_SHARE * cause.stopped_ms
             static_ms = static_cost_ms(*about, share)
-            is_dear = static_ms is not None and static_ms >= (cause.stopped_ms or static_ms + 1)
+            is_dear = static_ms is not None and 0 < (cause.stopped_ms or 0) <= static_ms
             cause.remedies = remedies_of(*about, others_stop=counts, static_helps=not is_dear)
             cause.price = price_of(*about) if cause.remedies else ""
             cause.in_vain = in_vain(*about, static_ms if is_dear else None)

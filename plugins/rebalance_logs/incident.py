@@ -36,7 +36,7 @@ SETTINGS = (
 )
 LEAST_BATCH_MS = 10
 
-FEWEST_WAITS = 3
+FEWEST_WAITS = 6
 """So many parts of batches show the least and the greatest one."""
 
 MOST_ALIKE = 0.8

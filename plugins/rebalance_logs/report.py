@@ -253,7 +253,8 @@ def _help(found: Found) -> Iterator[str]:
     """Yield the settings that help, and what may: the cost of another assignor is not in the logs."""
     settings = [r for r in found.remedies if not r.is_assignor]
     if settings:
-        listed = " and ".join(f"{r.setting}={r.value}" for r in settings)
+        both = found.cause in (Cause.SESSION_EXPIRED, Cause.ROLLING_RESTART)
+        listed = (" and " if both else " or ").join(f"{r.setting}={r.value}" for r in settings)
         price = f"; the price: {found.price}" if found.price else ""
         yield f"   What helps ({settings[0].of}): {listed}{price}"
     if found.in_vain:

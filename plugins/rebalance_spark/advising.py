@@ -110,13 +110,12 @@ class Advice:
     today, unless several are known to be better; of a subject that stays, the one that is closest to a
     switch. ``second_changes`` are the mean changes to it. ``seen`` has the changes to what is advised of the
     scenarios of each subject alone, which add up, as ``changes`` do not, and ``levels`` the means of today's
-    strategy in the metrics that decide. ``held`` says why groups stay
-    although a strategy is better in something. ``per_day`` has how often a day what happens in a scenario
-    happens to each subject, NaN where it is not known, if it was given. ``margin`` is the share by which a
-    strategy may be worse in the rest. ``overloaded`` has in how many scenarios of each subject the busiest
-    member has more than it can handle, today and under the advised strategy (2 x subjects), if that is
-    known; ``busiest`` is its greatest load, as a share of what it can handle; ``capacity``
-    says what the members of each subject together can handle.
+    strategy in the metrics that decide. ``held`` says why groups stay although a strategy is better in
+    something. ``per_day`` has how often a day what happens in a scenario happens to each subject, NaN where
+    it is not known, if it was given. ``margin`` is the share by which a strategy may be worse in the rest.
+    ``overloaded`` has in how many scenarios of each subject the busiest member has more than it can handle,
+    today and under the advised strategy (2 x subjects), if that is known; ``busiest`` is its greatest load,
+    as a share of what it can handle. ``capacity`` says what all members of each subject can handle.
     """
 
     baseline: str
