@@ -95,7 +95,7 @@ MEASURE = """async ({ source, document: text, spans }) => {
   const { default: module } = await import(url);
   const bytes = Uint8Array.from(atob(spans), (c) => c.charCodeAt(0));
   const views = [{ document: JSON.parse(text), spans: new DataView(bytes.buffer) }];
-  const state = { views, figures: {}, errors: [], at: 0 };
+  const state = { views, figures: {}, errors: [], at: 0, zoom: [], selected: "", notes: [] };
   const model = {
     get: (name) => state[name], set: (name, value) => { state[name] = value; },
     save_changes() {}, on() {}, off() {},
@@ -163,7 +163,7 @@ MOVED = """async ({ moves, zooms }) => {
 CHANGE = """async ({ source, states }) => {
   const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
   const { default: module } = await import(url);
-  const state = { views: [], figures: {}, errors: [], at: 0 };
+  const state = { views: [], figures: {}, errors: [], at: 0, zoom: [], selected: "", notes: [] };
   const listeners = {};
   const model = {
     get: (name) => state[name], set: (name, value) => { state[name] = value; },
