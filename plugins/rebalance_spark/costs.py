@@ -87,21 +87,31 @@ def middles_of(costs: Costs) -> dict[str, Figures2D]:
     size, numbers = len(costs.subjects.names), costs.subjects.numbers
     grids = {**costs.grids, **costs.decides}
     found = {m: by_strategy(grid, lambda cost: medians(cost, numbers, size)) for m, grid in grids.items()}
+    overload = _overload_of(costs)
+    return found if overload is None else {OVERLOAD: overload, **found}
+
+
+def _overload_of(costs: Costs) -> Figures2D | None:
+    """Return the overload of all scenarios of each subject (subjects x strategies), if that is known."""
     if costs.overload is None:
-        return found
-    sums = by_strategy(costs.overload, lambda cost: np.bincount(numbers, np.nan_to_num(cost), size))
-    return {OVERLOAD: sums, **found}
+        return None
+    size, numbers = len(costs.subjects.names), costs.subjects.numbers
+    return by_strategy(costs.overload, lambda cost: np.bincount(numbers, np.nan_to_num(cost), size))
 
 
 def alike_in(costs: Costs, margin: float) -> Callable[[str, Numbers, Bools], Bools]:
     """Return a function that says which strategies of each subject are as good as the best one in a metric.
 
-    They are if they are not worse in a metric that decides by more than the margin.
+    They are if they are not worse by more than the margin in a metric that decides, or in overload.
     """
     size, numbers = len(costs.subjects.names), costs.subjects.numbers
+    overload = _overload_of(costs)
 
     def alike(metric: str, best: Numbers, possible: Bools) -> Bools:
         found = np.zeros_like(possible)
+        if metric == OVERLOAD and overload is not None:
+            least = overload[np.arange(size), best][:, None]
+            return np.asarray(differences(overload, least) <= margin)
         if metric not in costs.decides:
             return found
         cost = costs.decides[metric]

@@ -98,7 +98,7 @@ def verdict(findings: Findings) -> list[str]:
             f"{count:,} of {total:,} {groups} {agreeing('has', count)} more than all their members can"
             f" handle, whatever the assignor: {listed}"
         )
-    staying = total - sum(count for _, count in switches) - int(needy.sum())
+    staying = total - sum(count for _, count in switches) - int((needy & ~advice.is_switching).sum())
     if staying:
         of_these = f" ({unknown:,} of them have {UNKNOWN})" if unknown else ""
         lines.append(f"leave {staying:,} of {total:,} {groups} as they are, with {advice.baseline}{of_these}")
@@ -110,10 +110,11 @@ def verdict(findings: Findings) -> list[str]:
 
 
 def _needy(advice: Advice) -> npt.NDArray[np.bool_]:
-    """Return which subjects stay and have more than all their members can handle."""
+    """Return which subjects have more than all their members can handle, in as many hours after a switch."""
     if advice.capacity is None or advice.overloaded is None or advice.subjects.are_scenarios:
         return np.zeros(len(advice.chosen), dtype=np.bool_)
-    return np.asarray(advice.capacity.too_much & (advice.overloaded[0] > 0) & ~advice.is_switching)
+    now, then = advice.overloaded
+    return np.asarray(advice.capacity.too_much & (now > 0) & (then >= now))
 
 
 def _with_needs(advice: Advice) -> list[str]:
@@ -236,16 +237,18 @@ def _of_overloaded(advice: Advice) -> Iterator[str]:
         return
     now, then = advice.overloaded
     open_ = (then > 0) & (then >= now)
-    beyond, hot, full = np.zeros((3, len(now)), dtype=np.bool_)
+    beyond, hot, full, crowded = np.zeros((4, len(now)), dtype=np.bool_)
     if advice.capacity is not None:
-        beyond, hot = advice.capacity.too_much, advice.capacity.hot > 1
+        beyond, crowded = advice.capacity.too_much, advice.capacity.needed > advice.capacity.partitions
+        crowded &= advice.capacity.partitions > 0
+        hot = (advice.capacity.hot > 1) & ~crowded
         full = advice.capacity.full & (advice.capacity.partitions > advice.capacity.members)
     names = advice.subjects.names
     if listed := _listed(names, now > 0):
         of = f"{int((now > 0).sum()):,} of {len(now):,} {advice.subjects.plural}"
         yield (
             f"{of} are overloaded in some of their scenarios with {advice.baseline}: {listed}. If their lag"
-            " does not grow, members handle more than the process_rate that was given"
+            " does not grow in these hours, members handle more than the process_rate that was given"
         )
     if listed := _listed(_with_needs(advice), (now > 0) & beyond):
         yield (
@@ -259,10 +262,15 @@ def _of_overloaded(advice: Advice) -> Iterator[str]:
         )
     if listed := _listed(names, (now > 0) & hot):
         yield (
-            f"In {listed}, one partition has more than a member can handle: that takes faster processing,"
-            " more partitions or other keys, and no strategy helps"
+            f"In {listed}, one partition has more than a member can handle: that takes faster processing or"
+            " other keys, and no strategy helps"
         )
-    if listed := _listed(names, open_ & ~beyond & ~hot):
+    if listed := _listed(names, (now > 0) & crowded):
+        yield (
+            f"In {listed}, partitions have more than a member can handle, in the mean: that takes faster"
+            " processing or more partitions, and no strategy helps"
+        )
+    if listed := _listed(names, open_ & ~beyond & ~hot & ~crowded):
         is_known = advice.capacity is not None and not np.isnan(advice.capacity.hot[open_]).any()
         unless = "" if is_known else ", unless a partition has too much for one"
         yield (
@@ -279,7 +287,7 @@ def _need(name: str, members: int, needed: int, partitions: int) -> str:
     if needed <= members:
         return name
     few = f" and {counted(partitions, 'partition')}" * (0 < partitions < needed)
-    return f"{name} ({counted(members, 'member')}{few}, at least {needed:,} needed)"
+    return f"{name} ({counted(members, 'member')}{few}; the load of {needed:,} or more)"
 
 
 def _held_back(advice: Advice) -> list[str]:
@@ -329,7 +337,8 @@ def _price(findings: Findings, advice: Advice, strategy: str) -> str:
     if alike:
         parts.append(f"{listed_names(alike)} about as now")
     worse = ", ".join(
-        _change(findings, m, advice.change(strategy, m)) for m in advice.worse.get(strategy, ())
+        f"{_change(findings, m, advice.change(strategy, m))}{_by_subject(advice, m, rows)}"
+        for m in advice.worse.get(strategy, ())
     )
     return ", ".join(parts) + (f"; but {worse}" if worse else "")
 
@@ -345,7 +354,8 @@ def _by_subject(advice: Advice, metric: str, rows: npt.NDArray[np.bool_]) -> str
     known = means[~np.isnan(means)]
     if len(known) < 2:
         return ""
-    return f" (from {with_sign(float(known.min()))} to {with_sign(float(known.max()))})"
+    low, high = with_sign(float(known.min())), with_sign(float(known.max()))
+    return f" (from {low} to {high})" if low != high else ""
 
 
 def _change(findings: Findings, metric: str, change: Change) -> str:

@@ -40,19 +40,20 @@ def test_members_that_are_missing_and_partitions_that_are_too_much_are_said(stor
     said = [line for line in notes(made) if "(--advice FILE)" in line]
     assert said == [
         "3 of 4 groups are overloaded in some of their scenarios with range: few, hot and uneven. If their"
-        " lag does not grow, members handle more than the process_rate that was given (--advice FILE).",
-        "In few (2 members, at least 4 needed), all members together have more than they can handle in half"
-        " or more of these: that takes faster processing or more members (--advice FILE).",
+        " lag does not grow in these hours, members handle more than the process_rate that was given"
+        " (--advice FILE).",
+        "In few (2 members; the load of 4 or more), all members together have more than they can handle in"
+        " half or more of these: that takes faster processing or more members (--advice FILE).",
         "Further members of few would own nothing under range, as there are as many as the largest topic has"
         " partitions: add them together with roundrobin or sticky (--advice FILE).",
-        "In hot, one partition has more than a member can handle: that takes faster processing, more"
-        " partitions or other keys, and no strategy helps (--advice FILE).",
+        "In hot, one partition has more than a member can handle: that takes faster processing or other"
+        " keys, and no strategy helps (--advice FILE).",
         "No strategy that was scored is known to relieve uneven, whose members together can handle the load"
         " in most of these: optimal, or lag-aware, shows what another assignment can do (--advice FILE).",
     ]
     assert verdict(made)[:2] == [
-        "1 of 4 groups has more than all their members can handle, whatever the assignor: few (2 members, at"
-        " least 4 needed)",
+        "1 of 4 groups has more than all their members can handle, whatever the assignor: few (2 members; the"
+        " load of 4 or more)",
         "leave 3 of 4 groups as they are, with range",
     ]
     table = {r["group"]: r for r in advice_table(scored, made.advice).to_pylist()}
@@ -66,9 +67,16 @@ def test_members_that_are_missing_and_partitions_that_are_too_much_are_said(stor
     assert table["few"]["weighted_imbalance_today"] == 1.0
 
 
+def test_more_members_than_partitions_is_a_matter_of_partitions(stored):
+    figures = {"crowded": (6, 1.5, 1.0, 0.2)}
+    said = " ".join(notes(found(scores(stored, figures), baseline="range")))
+    assert "In crowded, partitions have more than a member can handle, in the mean" in said
+    assert "one partition has" not in said
+
+
 def test_members_that_no_partitions_are_left_for_are_said():
-    assert _need("g", 8, 10, 8) == "g (8 members and 8 partitions, at least 10 needed)"
-    assert _need("g", 8, 10, 0) == "g (8 members, at least 10 needed)"
+    assert _need("g", 8, 10, 8) == "g (8 members and 8 partitions; the load of 10 or more)"
+    assert _need("g", 8, 10, 0) == "g (8 members; the load of 10 or more)"
     assert _need("g", 8, 8, 8) == "g"
 
 

@@ -114,6 +114,16 @@ def test_whether_another_assignment_could_relieve_a_group_follows_from_its_balan
     assert text in said
 
 
+@pytest.mark.parametrize(("load", "chosen"), [(1.205, "few"), (1.3, "many")])
+def test_of_two_that_relieve_a_group_alike_the_rest_decides(stored, load, chosen):
+    moves = {"today": 5.0, "many": 20.0, "few": 6.0}
+    rows = [
+        {**each, "moved_partitions": moves[each["strategy"]]}
+        for each in loaded("busy", 12, today=1.8, many=1.2, few=load)
+    ]
+    assert found(stored(rows, more=LOADED), baseline="today").advice.switches == [(chosen, 1)]
+
+
 @pytest.mark.parametrize(("load", "switches"), [(0.5, []), (0.9, [("other", 1)])])
 def test_balance_counts_where_the_busiest_member_is_not_at_ease(stored, load, switches):
     def balanced(each):
