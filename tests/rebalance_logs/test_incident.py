@@ -45,7 +45,7 @@ def test_batches_are_as_long_as_what_is_left_of_them_shows(least, seed):
     lengths = [random.uniform(1_000 * least, 1_000) for _ in range(4_000)]
     met = random.choices(lengths, lengths, k=400)
     low, high = _bounds([round(random.uniform(0, length)) for length in met])
-    assert high == pytest.approx(1_000, rel=0.1)
+    assert 800 <= high <= 1_010
     assert low <= 0.8 * high + 1
     assert least > 0.5 or low < 650
 

@@ -163,9 +163,21 @@ export class Trace {
       let to = next < end ? spans[4 * next + 2] : this.duration;
       for (const i of held) to = Math.min(to, spans[4 * i + 3]);
       if (held.length) visit(at, to, held.map((i) => spans[4 * i + 1]));
-      else if (at < this.until[partition]) visit(at, Math.min(to, this.until[partition]), NONE);
+      else this.unowned(partition, at, to, visit);
       at = to;
     }
+  }
+
+  /**
+   * Visit a stretch without owners, up to the end of the topic.
+   * @param {number} partition
+   * @param {number} from
+   * @param {number} to
+   * @param {(from: number, to: number, owners: number[]) => void} visit
+   */
+  unowned(partition, from, to, visit) {
+    const end = Math.min(to, this.until[partition]);
+    if (from < end) visit(from, end, NONE);
   }
 
   /**
