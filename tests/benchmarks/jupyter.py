@@ -35,6 +35,7 @@ from rebalance_jupyter.view_model import view_model
 from rebalance_lab.scenarios.scenario import parse_scenario
 from rebalance_lab.simulation.planning.plan import plan
 from rebalance_lab.traces.trace import Trace
+from tests.rebalance_jupyter.test_series import THOUSAND
 
 MEMBERS, ROUNDS = 100, 20
 PARTITIONS = (1_000, 10_000)
@@ -71,20 +72,6 @@ events:
 """
 
 SIDE_BY_SIDE = ("range", "cooperative-sticky", "sticky")
-GROUP = """\
-name: thousand
-duration: 3m
-topics:
-  orders: {partitions: 1000, rate: 40000}
-members:
-  - {id: c, count: 100, topics: [orders], process_rate: 500}
-events:
-  - {at: 20s, join: {id: one, topics: [orders], process_rate: 500}}
-  - {at: 40s, crash: c-5}
-  - {at: 60s, leave: c-7}
-  - {at: 80s, restart: c-9}
-  - {at: 2m, join: {id: two, topics: [orders], process_rate: 500}}
-"""
 MOVES = 100
 PAGE_HEAD = ("strategies", "page", "data", "cursor", "zoom")
 
@@ -217,7 +204,7 @@ def main() -> None:
 
 
 def _side_by_side(browser: Browser) -> list[str]:
-    view = compare_view([run(GROUP, strategy) for strategy in SIDE_BY_SIDE])
+    view = compare_view([run(THOUSAND, strategy) for strategy in SIDE_BY_SIDE])
     text = view.to_html()
     data = text.partition('id="state">')[2].partition("</script>")[0]
     page = browser.new_page(viewport={"width": 1400, "height": 900})

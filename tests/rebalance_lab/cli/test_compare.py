@@ -230,9 +230,7 @@ def test_runs_of_many_events_have_fewer_seeds_and_one_if_they_are_too_few(
     assert {path.name for path in (tmp_path / "t").iterdir()} == names
     answer = lab(*options)
     assert ("--seeds 6 runs as many seeds as an order needs" in answer.out) is (seeds == 1)
-    assert ("One seed: not known whether" in " ".join(answer.out.split())) is (
-        seeds == 1
-    )
+    assert ("One seed: not known whether" in " ".join(answer.out.split())) is (seeds == 1)
 
 
 def test_after_an_error_there_is_one_seed(lab, small, tmp_path):
