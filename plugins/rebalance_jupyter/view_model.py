@@ -227,7 +227,7 @@ class _Lanes:
 
     def _count_idle(self) -> None:
         """Of a time there is one number: partitions that are handed over at once are worked on."""
-        if self.idle and self.idle[-1][0] == self._now.at_ms:
+        if self.idle[-1][0] == self._now.at_ms:
             self.idle.pop()
         add(self.idle, self._now.at_ms, len(self._now.idle))
 

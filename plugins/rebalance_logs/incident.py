@@ -40,7 +40,7 @@ FEWEST_WAITS = 6
 """So many parts of batches show the least and the greatest one."""
 
 MOST_ALIKE = 0.8
-"""The least batch is at most this part of the greatest: no two batches take the same time."""
+"""The least batch is at most this part of the greatest: batches that all take the same time are rare."""
 
 QUIET_MS = 60_000
 """How long the scenario goes on after the last event."""

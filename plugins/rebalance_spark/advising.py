@@ -32,7 +32,6 @@ from rebalance_spark.costs import (
     better_alone,
     by_strategy,
     cheapest,
-    costs_of,
     middles_of,
 )
 from rebalance_spark.dominance import NEVER, Tests, relieved, tested
@@ -230,35 +229,15 @@ def _reason(scenarios: int, needed: int, is_undecided: bool, switches: bool) -> 
     return SWITCH if switches else STAY
 
 
-def advise(
-    scored: Scored,
-    baseline: str,
-    subjects: Subjects,
-    figures: Mapping[str, Figures2D],
-    deciding: Sequence[str],
-    higher: Mapping[str, bool],
-    counts: Figures2D | None,
-    rate: float,
-    margin: float = MARGIN / 100,
-    load: Figures2D | None = None,
-) -> Advice:
-    """Return the advice for scores. ``figures`` has the deciding metrics, and others whose change is shown.
+def advise(costs: Costs, strategies: Sequence[str], rate: float, margin: float = MARGIN / 100) -> Advice:
+    """Return the advice that costs give.
 
-    ``counts`` are the figures of `BY_COUNT`. They decide about subjects without rates if `BY_RATE` decides.
     ``rate`` is the greatest expected share of the switches that are due to chance. ``margin`` is the share by
-    which a strategy may be worse in the rest. ``load`` is that of the busiest member, as a share of what it
-    can handle: a subject in which it is more than that switches for the sake of it alone.
-
-    Of each subject the scenarios count in which today's strategy has the deciding figures, and only those
-    that are scored under all strategies, if there are any. A strategy without figures in one of them is not
-    advised.
-
-    Raises:
-        InputError: if the baseline has no scores.
+    which a strategy may be worse in the rest.
     """
-    costs = costs_of(scored, baseline, subjects, figures, deciding, higher, counts, load)
-    today, size, numbers, grids = costs.today, len(subjects.names), subjects.numbers, costs.grids
-    tests = tested([costs.decides[m] for m in deciding], today, numbers, size, margin)
+    subjects, today, grids = costs.subjects, costs.today, costs.grids
+    size, numbers = len(subjects.names), subjects.numbers
+    tests = tested([costs.decides[m] for m in costs.deciding], today, numbers, size, margin)
     if costs.overload is not None:
         tests = relieved(tests, costs.overload, today, numbers, size)
     middles = middles_of(costs)
@@ -277,9 +256,9 @@ def advise(
         m: _mean_changes(grids[m], costs.signs[m], today, numbers, size) for m in changes if m in grids
     }
     return Advice(
-        baseline,
-        list(deciding),
-        scored.strategies,
+        strategies[today],
+        list(costs.deciding),
+        strategies,
         subjects,
         chosen,
         scenarios,
@@ -287,16 +266,16 @@ def advise(
         _of_chosen(tests.chances, chosen, today),
         tests.needed.min(axis=1, initial=NEVER, where=tests.needed > 0) % NEVER,
         changes,
-        _worse(costs, chosen, changes, scored.strategies, margin),
+        _worse(costs, chosen, changes, strategies, margin),
         [name for name, is_counted in zip(subjects.names, costs.counted, strict=True) if is_counted],
         rate,
         second,
         _held(
             tests,
             subjects.names,
-            scored.strategies,
-            {m: mean_changes[m] for m in deciding if m in mean_changes},
-            [_worse_in(grids[m], today, numbers, size, margin) for m in deciding if m in mean_changes],
+            strategies,
+            {m: mean_changes[m] for m in costs.deciding if m in mean_changes},
+            [_worse_in(grids[m], today, numbers, size, margin) for m in costs.deciding if m in mean_changes],
             chosen == today,
             rate,
         ),
@@ -304,7 +283,7 @@ def advise(
         {m: _changes(grids[m], costs.signs[m], chosen, today, numbers, seen) for m in mean_changes},
         {
             m: costs.signs[m] * _means(grids[m][:, today], numbers, size)
-            for m in deciding
+            for m in costs.deciding
             if m in mean_changes
         },
         margin,

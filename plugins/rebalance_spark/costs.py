@@ -56,7 +56,19 @@ def costs_of(
     counts: Figures2D | None,
     load: Figures2D | None,
 ) -> Costs:
-    """Return the costs. The arguments are those of `advise`."""
+    """Return the costs of scores. ``figures`` has the deciding metrics, and others whose change is shown.
+
+    ``counts`` are the figures of `BY_COUNT`. They decide about subjects without rates if `BY_RATE` decides.
+    ``load`` is that of the busiest member, as a share of what it can handle: a subject in which it is more
+    than that switches for the sake of it alone.
+
+    Of each subject the scenarios count in which today's strategy has the deciding figures, and only those
+    that are scored under all strategies, if there are any. A strategy without figures in one of them is not
+    advised.
+
+    Raises:
+        InputError: if the baseline has no scores.
+    """
     today, size, numbers = place_of(baseline, scored), len(subjects.names), subjects.numbers
     figures = {metric: figures[metric] for metric in (*deciding, *figures)}
     counted = np.zeros(size, dtype=np.bool_)

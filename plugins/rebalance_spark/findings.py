@@ -16,7 +16,7 @@ from rebalance_lab.verdicts.words import listed_names
 from rebalance_spark.advising import Advice, advise, holding
 from rebalance_spark.capacity import capacity_of
 from rebalance_spark.choices import CHANCE, MARGIN, Status
-from rebalance_spark.costs import BY_COUNT, BY_RATE, place_of
+from rebalance_spark.costs import BY_COUNT, BY_RATE, costs_of, place_of
 from rebalance_spark.dominance import dominance
 from rebalance_spark.paired import Difference, comparable, completed_by_all, difference
 from rebalance_spark.parts import Subjects, parts_of, subjects_of, times_per_day
@@ -383,7 +383,7 @@ def _advice(
             return np.where(rows[:, None], grid, np.nan)
 
         inside = {metric: of(grid) for metric, grid in grids.items()}
-        return advise(
+        costs = costs_of(
             scored,
             question.baseline,
             subjects,
@@ -391,10 +391,9 @@ def _advice(
             deciding,
             higher,
             None if counts is None else of(counts),
-            question.rate,
-            question.margin,
             None if load is None else of(load),
         )
+        return advise(costs, scored.strategies, question.rate, question.margin)
 
     advice = made(np.ones(len(scored.scenarios), dtype=np.bool_))
     if load is not None and BY_RATE in grids:

@@ -12,6 +12,7 @@ import numpy as np
 from rebalance_lab.verdicts.rule import differences
 from rebalance_spark.advising import advise
 from rebalance_spark.choices import MARGIN
+from rebalance_spark.costs import costs_of
 from rebalance_spark.gains import HALF_WIDTH, gains
 from rebalance_spark.parts import GROUP, Subjects
 
@@ -46,7 +47,8 @@ def advice_on(figures):
     )
     subjects = Subjects(GROUP, [str(n) for n in range(groups)], np.repeat(np.arange(groups), hours))
     grids = {metric: flat[:, :, n] for n, metric in enumerate(METRICS)}
-    return advise(scored, "today", subjects, grids, METRICS, dict.fromkeys(METRICS, False), None, 0.05)
+    costs = costs_of(scored, "today", subjects, grids, METRICS, dict.fromkeys(METRICS, False), None, None)
+    return advise(costs, scored.strategies, 0.05)
 
 
 class Looked(NamedTuple):
