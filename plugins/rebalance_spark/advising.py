@@ -19,11 +19,11 @@ from rebalance_lab.verdicts.rule import (
     discoveries,
     order,
 )
+from rebalance_lab.verdicts.scaling import AT_EASE
 from rebalance_lab.verdicts.words import listed_names
 from rebalance_spark.capacity import Capacity
 from rebalance_spark.choices import MARGIN
 from rebalance_spark.costs import (
-    AT_EASE,
     BY_COUNT,
     BY_RATE,
     Bools,
@@ -107,14 +107,16 @@ class Advice:
     `BY_RATE`. ``holds`` says for each subject under which values of a column the same is advised, if it was
     asked for. ``second`` is the number of the strategy that is advised without the one that is: that of
     today, unless several are known to be better; of a subject that stays, the one that is closest to a
-    switch. ``second_changes`` are the mean changes to it. ``seen`` has the changes to what is advised of the
+    switch. ``mean_changes`` are those to each strategy in the metrics that decide (subjects x strategies),
+    ``worse_in`` the shares of scenarios in which it is worse by more than the margin, and ``perhaps_worse``
+    says where it is not known to be as good. ``seen`` has the changes to what is advised of the
     scenarios of each subject alone, which add up, as ``changes`` do not, and ``levels`` the means of today's
     strategy in the metrics that decide. ``held`` says why groups stay although a strategy is better in
     something. ``per_day`` has how often a day what happens in a scenario happens to each subject, NaN where
     it is not known, if it was given. ``margin`` is the share by which a strategy may be worse in the rest.
     ``overloaded`` has in how many scenarios of each subject the busiest member has more than it can handle,
-    today and under the advised strategy (2 x subjects), if that is known; ``busiest`` is its greatest load,
-    as a share of what it can handle. ``capacity`` says what all members of each subject can handle.
+    today and under the advised strategy (2 x subjects), if that is known. ``capacity`` says what the members
+    of each subject can handle.
     """
 
     baseline: str
@@ -132,15 +134,21 @@ class Advice:
     rate: float
     second: npt.NDArray[np.int64]
     held: Sequence[Held]
-    second_changes: Mapping[str, Floats] = field(default_factory=dict)
+    mean_changes: Mapping[str, Figures2D] = field(default_factory=dict)
+    worse_in: Mapping[str, Figures2D] = field(default_factory=dict)
+    perhaps_worse: Mapping[str, Bools] = field(default_factory=dict)
     seen: Mapping[str, Gains] = field(default_factory=dict)
     levels: Mapping[str, Floats] = field(default_factory=dict)
     margin: float = MARGIN / 100
     overloaded: Numbers | None = None
-    busiest: Floats | None = None
     capacity: Capacity | None = None
     holds: Sequence[str] = ()
     per_day: Floats | None = None
+
+    @property
+    def today(self) -> int:
+        """The number of today's strategy."""
+        return self.strategies.index(self.baseline)
 
     @property
     def switches(self) -> list[tuple[str, int]]:
@@ -182,7 +190,7 @@ class Advice:
     @property
     def is_switching(self) -> npt.NDArray[np.bool_]:
         """Whether another strategy is advised for each subject."""
-        return np.asarray(self.chosen != self.strategies.index(self.baseline))
+        return np.asarray(self.chosen != self.today)
 
     @property
     def rule(self) -> str:
@@ -200,7 +208,7 @@ class Advice:
         )
         has_overload = self.overloaded is not None and self.overloaded[0].any()
         parts = [rule, RELIEF.format(subject=self.subjects.singular)] if has_overload else [rule]
-        has_load = self.busiest is not None and not np.isnan(self.busiest[0]).all()
+        has_load = self.overloaded is not None and self.capacity is not None
         return " ".join(
             [*parts, EASE.format(ease=100 * AT_EASE)] if has_load and BY_RATE in self.metrics else parts
         )
@@ -255,6 +263,8 @@ def advise(costs: Costs, strategies: Sequence[str], rate: float, margin: float =
     mean_changes = {
         m: _mean_changes(grids[m], costs.signs[m], today, numbers, size) for m in changes if m in grids
     }
+    measured = [m for m in costs.deciding if m in mean_changes]
+    worse_in = [_worse_in(grids[m], today, numbers, size, margin) for m in measured]
     return Advice(
         strategies[today],
         list(costs.deciding),
@@ -274,21 +284,18 @@ def advise(costs: Costs, strategies: Sequence[str], rate: float, margin: float =
             tests,
             subjects.names,
             strategies,
-            {m: mean_changes[m] for m in costs.deciding if m in mean_changes},
-            [_worse_in(grids[m], today, numbers, size, margin) for m in costs.deciding if m in mean_changes],
+            {m: mean_changes[m] for m in measured},
+            worse_in,
             chosen == today,
             rate,
         ),
-        {m: each[np.arange(size), second] for m, each in mean_changes.items()},
+        {m: mean_changes[m] for m in measured},
+        dict(zip(measured, worse_in, strict=True)),
+        {m: tests.as_good[costs.deciding.index(m)] > rate for m in measured},
         {m: _changes(grids[m], costs.signs[m], chosen, today, numbers, seen) for m in mean_changes},
-        {
-            m: costs.signs[m] * _means(grids[m][:, today], numbers, size)
-            for m in costs.deciding
-            if m in mean_changes
-        },
+        {m: costs.signs[m] * _means(grids[m][:, today], numbers, size) for m in measured},
         margin,
         None if costs.overload is None else _overloaded(costs.overload, today, chosen, numbers, size),
-        None if costs.load is None else _busiest(costs.load, today, chosen, numbers, size),
     )
 
 
@@ -328,16 +335,6 @@ def _overloaded(overload: Figures2D, today: int, chosen: Numbers, numbers: Numbe
     """Return in how many scenarios of each subject there is overload, today and under what is advised."""
     columns = (overload[:, today], overload[np.arange(len(numbers)), chosen[numbers]])
     return np.stack([np.bincount(numbers[column > 0], minlength=size) for column in columns])
-
-
-def _busiest(load: Figures2D, today: int, chosen: Numbers, numbers: Numbers, size: int) -> Floats:
-    """Return the greatest load of a member of each subject, today and under what is advised."""
-    found = np.full((2, size), np.nan)
-    for most, column in zip(
-        found, (load[:, today], load[np.arange(len(numbers)), chosen[numbers]]), strict=True
-    ):
-        np.fmax.at(most, numbers, column)
-    return found
 
 
 def _least(chances: Floats) -> Bools:

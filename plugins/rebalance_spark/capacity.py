@@ -1,62 +1,81 @@
-"""What the members of each group together can handle, and what they have: from figures of the busiest one."""
+"""What the members of each group can handle: their greatest load, and how many of them it takes."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from rebalance_spark.groups import LARGEST, SHARE
+from rebalance_spark.gains import Floats
+from rebalance_spark.groups import BUSIEST, SHARE
 from rebalance_spark.parts import Subjects
-from rebalance_spark.stored import Scored
+from rebalance_spark.stored import Figures2D, Scored
 
 MEMBERS, PARTITIONS = "members", "partitions"
+MISSING, TO_EASE, HOT, LOAD = "missing_members", "members_to_ease", "hot_partitions", "load_in_members"
+"""The metrics of which the scenario counts that needs most."""
 
 
 class Capacity(NamedTuple):
-    """What each of S subjects can handle.
+    """What the members of each of S subjects can handle, in the scenario where it matters most.
 
-    ``too_much``: whether all members together have more than they can handle, in half or more of the
-    scenarios with overload. ``members``, ``needed``: in the scenario that needs most members, how many there
-    are, and how many could handle it if all had the same, 0 if that is not known. ``hot``: the load of the
-    busiest partition alone where it is greatest, as a share of what a member can handle, NaN if that is not
-    known. ``partitions``: the most of a scenario, 0 if that is not known. ``full``: whether there are as many
-    members as the largest topic has partitions, in some scenario.
+    ``busiest`` float64[S, K]: the greatest load of a member under each of K strategies, as a share of what it
+    can handle. ``needed``, ``at_ease`` float64[S, K]: how many members it takes at the start so that none has
+    more than it can handle at the end, or is not at ease; inf if no number is enough. ``members``: the most
+    of a scenario. ``hot``: the most partitions that have more than a member can handle; ``hottest`` the load
+    of the busiest one, which ``names`` has, and ``load`` that of all, both in members. ``partitions``: the
+    most of a scenario.
+    All are NaN where they are not known.
     """
 
-    too_much: npt.NDArray[np.bool_]
-    members: npt.NDArray[np.int64]
-    needed: npt.NDArray[np.int64]
-    hot: npt.NDArray[np.float64]
-    partitions: npt.NDArray[np.int64]
-    full: npt.NDArray[np.bool_]
+    busiest: Figures2D
+    needed: Figures2D
+    at_ease: Figures2D
+    members: Floats
+    hot: Floats
+    hottest: Floats
+    load: Floats
+    partitions: Floats
+    names: Sequence[str]
 
 
-def capacity_of(
-    scored: Scored, load: npt.NDArray[np.float64], imbalance: npt.NDArray[np.float64], subjects: Subjects
-) -> Capacity:
-    """Return what subjects can handle, from the load and the balance of the busiest member in each scenario.
+def capacity_of(scored: Scored, busiest: Figures2D, ease: float, subjects: Subjects) -> Capacity:
+    """Return what subjects can handle. ``busiest`` is the load of the busiest member in each scenario.
 
-    The load of the busiest member, divided by how much more than the mean it has, is that of the mean.
+    ``ease`` is that up to which members are at ease.
     """
-    size, numbers = len(subjects.names), subjects.numbers
-    mean = np.divide(load, imbalance, out=np.full(len(load), np.nan), where=imbalance > 0)
-    overloaded = np.bincount(numbers, load > 1, size)
-    beyond = np.bincount(numbers, (load > 1) & ~(mean <= 1), size)
     members = _column(scored, MEMBERS)
-    of_all = np.nan_to_num(mean * members)
-    most = np.zeros(size)
-    np.maximum.at(most, numbers, of_all)
-    at_most = (of_all == most[numbers]) & (of_all > 0)
-    there = np.zeros(size, dtype=np.int64)
-    there[numbers[at_most]] = members[at_most]
-    hot = np.full(size, np.nan)
-    np.fmax.at(hot, numbers, mean * members * _column(scored, SHARE))
-    partitions = np.zeros(size)
-    np.fmax.at(partitions, numbers, np.nan_to_num(_column(scored, PARTITIONS)))
-    full = np.bincount(numbers, members == _column(scored, LARGEST), size) > 0
-    too_much = (overloaded > 0) & (2 * beyond >= overloaded)
-    needed = np.ceil(most).astype(np.int64)
-    return Capacity(too_much, there, needed, hot, partitions.astype(np.int64), full)
+    needed = []
+    for metric, share in ((MISSING, 1.0), (TO_EASE, ease)):
+        more = _figures(scored, metric)
+        if not np.isnan(more).all():
+            more = np.where(np.isnan(more) & (busiest > share), np.inf, more)
+        needed.append(_most(members[:, None] + more, subjects))
+    hot, load = (np.fmax.reduce(_figures(scored, metric), axis=1) for metric in (HOT, LOAD))
+    hottest = load * _column(scored, SHARE)
+    each = [members, hot, hottest, load, _column(scored, PARTITIONS)]
+    most = _most(np.stack(each, axis=1), subjects).T
+    names = [""] * len(subjects.names)
+    if BUSIEST in scored.others:
+        values = scored.values(BUSIEST)
+        for row in np.flatnonzero(hottest == most[2][subjects.numbers]).tolist():
+            names[subjects.numbers[row]] = values[row] or ""
+    return Capacity(
+        _most(busiest, subjects), needed[0], needed[1], most[0], most[1], most[2], most[3], most[4], names
+    )
+
+
+def _figures(scored: Scored, metric: str) -> Figures2D:
+    if any(each.name == metric for each in scored.metrics):
+        return scored.figures(metric)
+    return np.full((len(scored.scenarios), len(scored.strategies)), np.nan)
+
+
+def _most(figures: Figures2D, subjects: Subjects) -> Figures2D:
+    """Return the greatest known figure of the scenarios of each subject, NaN without any."""
+    found = np.full((len(subjects.names), figures.shape[1]), np.nan)
+    np.fmax.at(found, subjects.numbers, figures)
+    return found
 
 
 def _column(scored: Scored, name: str) -> npt.NDArray[np.float64]:

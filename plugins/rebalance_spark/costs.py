@@ -9,6 +9,7 @@ import numpy.typing as npt
 from coordinator_core.errors import InputError
 from coordinator_core.reading.suggestions import one_of
 from rebalance_lab.verdicts.rule import TIE, differences, medians
+from rebalance_lab.verdicts.scaling import AT_EASE
 from rebalance_spark.dominance import means_apart
 from rebalance_spark.gains import Numbers
 from rebalance_spark.parts import Subjects
@@ -21,15 +22,11 @@ OVERLOAD = "overload"
 """By how much the busiest member has more than it can handle, as a share of that: 0 if it does not."""
 
 
-AT_EASE = 0.7
-"""The load of the busiest member, as a share of what it can handle, below which balance does not count."""
-
-
 class Costs(NamedTuple):
     """The costs of all metrics in the scenarios that count (scenarios x strategies): less of them is better.
 
     ``rows`` are these scenarios. Where ``counted`` says so of a subject, the costs of `BY_RATE` are those of
-    `BY_COUNT`. ``decides`` has those of the metrics that decide: members that are at ease are balanced alike.
+    `BY_COUNT`. ``decides`` has those of the metrics that decide: members up to `AT_EASE` are balanced alike.
     ``load`` is that of the busiest member, as a share of what it can handle, if that is known, and
     ``overload`` what of it is more.
     """

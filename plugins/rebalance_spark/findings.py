@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,9 @@ from coordinator_core.reading.suggestions import one_of
 from coordinator_core.registry.registry import default_registry
 from rebalance_lab.verdicts.rule import ONE_IN
 from rebalance_lab.verdicts.rule import differences as shares
+from rebalance_lab.verdicts.scaling import AT_EASE
 from rebalance_lab.verdicts.words import listed_names
+from rebalance_spark.actions import Action, actions
 from rebalance_spark.advising import Advice, advise, holding
 from rebalance_spark.capacity import capacity_of
 from rebalance_spark.choices import CHANCE, MARGIN, Status
@@ -98,7 +101,7 @@ class Question:
     per_day: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Findings:
     """The contents of a report. Metrics and strategies are in their orders.
 
@@ -136,6 +139,11 @@ class Findings:
     events: tuple[int, int] | None = None
     overloaded: Mapping[str, int] = field(default_factory=dict)
     has_limits: bool = False
+
+    @cached_property
+    def actions(self) -> list[Action]:
+        """What to do about each subject of the advice."""
+        return [] if self.advice is None else actions(self.advice)
 
     @property
     def failed(self) -> int:
@@ -396,10 +404,8 @@ def _advice(
         return advise(costs, scored.strategies, question.rate, question.margin)
 
     advice = made(np.ones(len(scored.scenarios), dtype=np.bool_))
-    if load is not None and BY_RATE in grids:
-        today = place_of(question.baseline, scored)
-        capacity = capacity_of(scored, load[:, today], grids[BY_RATE][:, today], subjects)
-        advice = replace(advice, capacity=capacity)
+    if load is not None and not np.isnan(load).all():
+        advice = replace(advice, capacity=capacity_of(scored, load, AT_EASE, subjects))
     if question.per_day:
         advice = replace(advice, per_day=times_per_day(scored, question.per_day, subjects))
     if not question.across:

@@ -38,10 +38,8 @@ KINDS = {
 DIFFERING = "differing"
 """The column with the names of kept columns that differ in a group, and are null for this reason."""
 
-LARGEST = "largest_topic"
-SHARE = "largest_share"
-"""The number of partitions of the largest topic, and the share of the busiest partition in all records."""
-"""The column with the partitions of the topic that has the most of them."""
+LARGEST, BUSIEST, SHARE = "largest_topic", "busiest_partition", "largest_share"
+"""The number of partitions of the largest topic; the busiest partition, and its share in all records."""
 
 DRAW = "draw"
 """The key that tells the draws of a group apart."""
@@ -297,7 +295,7 @@ def _repairs() -> list["Column"]:
 
 
 def _topics(once: "DataFrame", by: Sequence[str], rates: bool, lags: bool) -> "DataFrame":
-    """Return the topics of each group as ``_topics``, their sizes, and the share of the busiest partition."""
+    """Return the topics of each group as ``_topics``, their sizes, and the busiest partition."""
     from pyspark.sql import functions as sf
 
     rates_of = sf.map_from_entries(sf.collect_list(sf.struct("_partition", "_rate")))
@@ -307,6 +305,7 @@ def _topics(once: "DataFrame", by: Sequence[str], rates: bool, lags: bool) -> "D
         rates_of.alias("_rates"),
         lags_of.alias("_lags"),
         sf.max("_rate").alias("_top"),
+        sf.max_by("_partition", "_rate").alias("_busiest"),
         sf.sum("_rate").alias("_total"),
     )
     fields = [sf.col("partitions")]
@@ -317,6 +316,7 @@ def _topics(once: "DataFrame", by: Sequence[str], rates: bool, lags: bool) -> "D
         sf.map_from_entries(pairs).alias("_topics"),
         sf.sum("partitions").alias("_count"),
         sf.max("partitions").alias("_largest"),
+        sf.max_by(sf.concat_ws(" ", "_topic", "_busiest"), "_top").alias("_busiest"),
         sf.try_divide(sf.max("_top"), sf.sum("_total")).alias("_share"),
     )
 
@@ -406,6 +406,7 @@ def _columns(
         sf.nullif(sf.concat_ws(", ", *counts), sf.lit("")).alias(REPAIRED_KINDS),
         sf.col(DIFFERING),
         sf.coalesce("_largest", sf.lit(0)).cast("int").alias(LARGEST),
+        sf.col("_busiest").alias(BUSIEST),
         sf.col("_share").cast("float").alias(SHARE),
         *(sf.col(f"_key{number}").alias(_short(key)) for number, key in enumerate(keys)),
         *(sf.col(f"_several_{name}").cast("string").alias(name) for name in several),

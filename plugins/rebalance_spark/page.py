@@ -9,7 +9,7 @@ from rebalance_spark.choices import Statistic
 from rebalance_spark.findings import Findings
 from rebalance_spark.paired import LEVEL, RESAMPLES
 from rebalance_spark.plots import distribution_plot, front_plot, is_constant, look
-from rebalance_spark.sentences import notes, title_of, verdict
+from rebalance_spark.sentences import notes, title_of, to_do, verdict
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 _STYLE = """
@@ -39,12 +39,14 @@ def as_page(findings: Findings, links: Mapping[str, str] | None = None) -> str:
     """Return the page. ``links`` maps scenarios to the addresses of views, relative to the page."""
     title, metrics = title_of(findings), findings.metrics
     sentences = "".join(f"<li>{escape(line)}</li>" for line in verdict(findings))
+    lines = "".join(f"<li>{escape(line)}</li>" for line in to_do(findings))
     entries = "".join(
         f"<dt>{escape(n)}</dt><dd>{escape(text)}</dd>" for n, text in tables.definitions(findings)
     )
     parts = [
         f"<h1>{escape(title)}</h1>",
         f'<ul class="verdict">{sentences}</ul>' if sentences else "",
+        f"<h2>Group by group</h2><ul>{lines}</ul>" if lines else "",
         *(f"<p>{escape(line)}</p>" for line in (*findings.left_out, *notes(findings))),
         *_front(findings),
         *_differences(findings),

@@ -11,6 +11,7 @@ from pyarrow import csv, parquet
 
 from coordinator_core.errors import InputError
 from rebalance_lab.verdicts.tables import BEST, Cell, Table, as_text, csv_text
+from rebalance_spark.actions import actions
 from rebalance_spark.advising import ADDITIVE, Advice, first_draws
 from rebalance_spark.choices import Status
 from rebalance_spark.findings import MOVES, Figures, Findings, higher_is_better
@@ -238,6 +239,7 @@ def advice_table(scored: Scored, advice: Advice) -> pa.Table:
     columns |= {
         "today": [advice.baseline] * len(subjects.names),
         "strategy": names[advice.chosen].tolist(),
+        "action": _actions(advice),
         "reason": advice.reasons,
         "runner_up": [scored.strategies[second] for second in advice.second.tolist()],
         "p": pa.array(advice.chances, from_pandas=True),
@@ -255,6 +257,14 @@ def advice_table(scored: Scored, advice: Advice) -> pa.Table:
     return pa.table(columns).take(pa.array(np.lexsort((-gain, ~advice.is_switching))))
 
 
+def _actions(advice: Advice) -> list[str]:
+    """Return what to do about each subject, empty where there is nothing to do or to know."""
+    found = [""] * len(advice.chosen)
+    for each in actions(advice):
+        found[each.number] = each.text
+    return found
+
+
 def _of_metrics(advice: Advice) -> dict[str, Any]:
     """Return the figures of today and the changes."""
     found = {}
@@ -263,26 +273,31 @@ def _of_metrics(advice: Advice) -> dict[str, Any]:
         ends = {"low": change.low, "high": change.high} if metric in advice.decisive else {}
         for name, values in {**known, "change": change.means, **ends}.items():
             found[f"{metric}_{name}"] = pa.array(values, from_pandas=True)
-    for metric, values in advice.second_changes.items():
-        if metric in advice.decisive:
-            found[f"runner_up_{metric}_change"] = pa.array(values, from_pandas=True)
+    for metric, changes in advice.mean_changes.items():
+        values = changes[np.arange(len(advice.second)), advice.second]
+        found[f"runner_up_{metric}_change"] = pa.array(values, from_pandas=True)
     for metric, seen in advice.seen.items():
         found[f"{metric}_seen_change"] = pa.array(seen.means, from_pandas=True)
     return found
 
 
 def _of_load(advice: Advice) -> dict[str, Any]:
-    """Return what is known of overload, and of what all members can handle."""
+    """Return what is known of overload, of what members can handle, and of how many of them it takes."""
     found: dict[str, Any] = {}
     if advice.overloaded is not None:
         found["overloaded_scenarios"], found["overloaded_then"] = advice.overloaded
-    if advice.capacity is not None:
-        found["too_much_for_all"] = advice.capacity.too_much
-        if advice.capacity.needed.any():
-            found["members_needed"] = advice.capacity.needed
-        if not np.isnan(advice.capacity.hot).all():
-            found["busiest_partition_load"] = pa.array(advice.capacity.hot, from_pandas=True)
-    return found
+    if advice.capacity is None:
+        return found
+    known, rows = advice.capacity, np.arange(len(advice.chosen))
+    found["busiest_today"], found["busiest_then"] = (
+        known.busiest[:, advice.today],
+        known.busiest[rows, advice.chosen],
+    )
+    found["members_needed"], found["members_at_ease"] = (
+        np.where(np.isinf(each), np.nan, each)[rows, advice.chosen] for each in (known.needed, known.at_ease)
+    )
+    found["hot_partitions"], found["hottest_partition_load"] = known.hot, known.hottest
+    return {name: pa.array(values, from_pandas=True) for name, values in found.items()}
 
 
 def _carried(scored: Scored, subjects: Subjects) -> dict[str, list[Any]]:

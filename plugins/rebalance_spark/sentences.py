@@ -1,6 +1,6 @@
 """The sentences of a report: the verdict, its rule and its price, and what else there is to know."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +10,7 @@ from rebalance_lab.verdicts.answers import not_scored, what_it_takes
 from rebalance_lab.verdicts.calibrated import worth_in_all
 from rebalance_lab.verdicts.rule import FEWEST_PAIRS
 from rebalance_lab.verdicts.tables import as_text
-from rebalance_lab.verdicts.words import agreeing, counted, listed_names
+from rebalance_lab.verdicts.words import agreeing, listed_names
 from rebalance_spark.advising import UNKNOWN, Advice
 from rebalance_spark.choices import Fidelity
 from rebalance_spark.costs import BY_COUNT, BY_RATE
@@ -28,6 +28,9 @@ _TWICE = (
 
 _MOST_NAMED = 12
 """Groups that a sentence names."""
+
+_MOST_ACTIONS = 20
+"""Groups that have a line of their own, with what to do about them."""
 
 _MOST_HELD = 3
 """Sentences about what holds groups back."""
@@ -48,6 +51,12 @@ _AT_ONCE = (
     " wait for batches of records."
 )
 
+
+_CAPACITY = (
+    "If the lag of a group does not grow in the scenarios in which it is overloaded, its members handle more"
+    " than the process_rate that was given. Numbers of members are the fewest with which none is overloaded"
+    " in any scenario, under the assignor and with the partitions as they are: a partition cannot be shared."
+)
 
 _OF_ONE = "`rebalance-lab compare` says it of the scenario of one group."
 
@@ -91,14 +100,14 @@ def verdict(findings: Findings) -> list[str]:
     lines += _per_day(findings, advice)
     unknown = int((advice.scenarios == 0).sum())
     few = int(advice.is_undecided.sum())
-    needy = _needy(advice)
-    if needy.any():
-        count, listed = int(needy.sum()), _listed(_with_needs(advice), needy)
+    relieved = [each.number for each in findings.actions if each.relief]
+    if relieved:
+        count, listed = len(relieved), listed_names([advice.subjects.names[n] for n in relieved], _MOST_NAMED)
         lines.append(
-            f"{count:,} of {total:,} {groups} {agreeing('has', count)} more than all their members can"
-            f" handle, whatever the assignor: {listed}"
+            f"{count:,} of {total:,} {groups} {agreeing('has', count)} members with more than they can"
+            f" handle, which no strategy that was scored is known to end: {listed}"
         )
-    staying = total - sum(count for _, count in switches) - int((needy & ~advice.is_switching).sum())
+    staying = int((~advice.is_switching).sum()) - int((~advice.is_switching[relieved]).sum())
     if staying:
         of_these = f" ({unknown:,} of them have {UNKNOWN})" if unknown else ""
         lines.append(f"leave {staying:,} of {total:,} {groups} as they are, with {advice.baseline}{of_these}")
@@ -107,23 +116,6 @@ def verdict(findings: Findings) -> list[str]:
         some = f"{few:,} of {total:,} {groups} {agreeing('does', few)} {_FEW}"
         lines.append(_EACH_ALONE if alone else f"{some}: {_more(advice)}")
     return lines
-
-
-def _needy(advice: Advice) -> npt.NDArray[np.bool_]:
-    """Return which subjects have more than all their members can handle, in as many hours after a switch."""
-    if advice.capacity is None or advice.overloaded is None or advice.subjects.are_scenarios:
-        return np.zeros(len(advice.chosen), dtype=np.bool_)
-    now, then = advice.overloaded
-    return np.asarray(advice.capacity.too_much & (now > 0) & (then >= now))
-
-
-def _with_needs(advice: Advice) -> list[str]:
-    """Return the names of all subjects, with the members that are missing."""
-    if advice.capacity is None:
-        return list(advice.subjects.names)
-    of = advice.capacity
-    columns = (column.tolist() for column in (of.members, of.needed, of.partitions))
-    return [_need(*each) for each in zip(advice.subjects.names, *columns, strict=True)]
 
 
 def _names(advice: Advice, strategy: str) -> str:
@@ -154,6 +146,16 @@ def _per_day(findings: Findings, advice: Advice) -> list[str]:
     unknown = int(np.isnan(advice.per_day[advice.is_switching]).sum())
     without = f", without {unknown:,} of which it is not known how often" if unknown else ""
     return [f"all switches together, in a day: {changes}{without}"]
+
+
+def to_do(findings: Findings) -> list[str]:
+    """Return what to do about each subject, the most urgent first, a line for each."""
+    if findings.advice is None:
+        return []
+    names = findings.advice.subjects.names
+    found = [f"{names[each.number]}: {each.text}" for each in findings.actions[:_MOST_ACTIONS]]
+    rest = len(findings.actions) - len(found)
+    return [*found, f"and {rest:,} more (--advice FILE)"] if rest else found
 
 
 def notes(findings: Findings) -> list[str]:
@@ -228,66 +230,11 @@ def _overloaded(findings: Findings, advice: Advice) -> list[str]:
     ]
     if advice.subjects.are_scenarios:
         return found
-    return [*found, *(f"{text} (--advice FILE)." for text in _of_overloaded(advice))]
-
-
-def _of_overloaded(advice: Advice) -> Iterator[str]:
-    """Yield a sentence for each kind of overload, with the subjects that have it."""
-    if advice.overloaded is None:
-        return
-    now, then = advice.overloaded
-    open_ = (then > 0) & (then >= now)
-    beyond, hot, full, crowded = np.zeros((4, len(now)), dtype=np.bool_)
-    if advice.capacity is not None:
-        beyond, crowded = advice.capacity.too_much, advice.capacity.needed > advice.capacity.partitions
-        crowded &= advice.capacity.partitions > 0
-        hot = (advice.capacity.hot > 1) & ~crowded
-        full = advice.capacity.full & (advice.capacity.partitions > advice.capacity.members)
-    names = advice.subjects.names
-    if listed := _listed(names, now > 0):
-        of = f"{int((now > 0).sum()):,} of {len(now):,} {advice.subjects.plural}"
-        yield (
-            f"{of} are overloaded in some of their scenarios with {advice.baseline}: {listed}. If their lag"
-            " does not grow in these hours, members handle more than the process_rate that was given"
-        )
-    if listed := _listed(_with_needs(advice), (now > 0) & beyond):
-        yield (
-            f"In {listed}, all members together have more than they can handle in half or more of these: that"
-            " takes faster processing or more members"
-        )
-    if advice.baseline == "range" and (listed := _listed(names, (now > 0) & beyond & full)):
-        yield (
-            f"Further members of {listed} would own nothing under range, as there are as many as the largest"
-            " topic has partitions: add them together with roundrobin or sticky"
-        )
-    if listed := _listed(names, (now > 0) & hot):
-        yield (
-            f"In {listed}, one partition has more than a member can handle: that takes faster processing or"
-            " other keys, and no strategy helps"
-        )
-    if listed := _listed(names, (now > 0) & crowded):
-        yield (
-            f"In {listed}, partitions have more than a member can handle, in the mean: that takes faster"
-            " processing or more partitions, and no strategy helps"
-        )
-    if listed := _listed(names, open_ & ~beyond & ~hot & ~crowded):
-        is_known = advice.capacity is not None and not np.isnan(advice.capacity.hot[open_]).any()
-        unless = "" if is_known else ", unless a partition has too much for one"
-        yield (
-            f"No strategy that was scored is known to relieve {listed}, whose members together can handle"
-            f" the load in most of these{unless}: optimal, or lag-aware, shows what another assignment can do"
-        )
+    return [*found, _CAPACITY]
 
 
 def _listed(names: Sequence[str], rows: npt.NDArray[np.bool_]) -> str:
     return listed_names([name for name, row in zip(names, rows, strict=True) if row], _MOST_NAMED)
-
-
-def _need(name: str, members: int, needed: int, partitions: int) -> str:
-    if needed <= members:
-        return name
-    few = f" and {counted(partitions, 'partition')}" * (0 < partitions < needed)
-    return f"{name} ({counted(members, 'member')}{few}; the load of {needed:,} or more)"
 
 
 def _held_back(advice: Advice) -> list[str]:
@@ -324,8 +271,12 @@ def _price(findings: Findings, advice: Advice, strategy: str) -> str:
     if advice.overloaded is not None and (before := int(advice.overloaded[0][rows].sum())):
         after, of = int(advice.overloaded[1][rows].sum()), int(advice.scenarios[rows].sum())
         parts.append(f"overloaded in {after:,} of {of:,} scenarios, now {before:,}")
-    if advice.busiest is not None and not np.isnan(advice.busiest[:, rows]).any():
-        parts.append("busiest member at {}, now {}".format(*map(_ends, advice.busiest[::-1, rows])))
+    if advice.capacity is not None:
+        ends = (
+            advice.capacity.busiest[rows, advice.strategies.index(each)]
+            for each in (strategy, advice.baseline)
+        )
+        parts.append("busiest member at {}, now {}".format(*map(_ends, ends)))
     for metric in advice.decisive:
         change = advice.change(strategy, metric)
         if np.isnan(change.value):

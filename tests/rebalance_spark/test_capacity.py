@@ -1,97 +1,161 @@
-"""What all members together can handle, and a partition that is too much for one."""
+"""What to do about groups with busy members: another strategy, members, partitions, or other keys."""
 
 import pyarrow as pa
 import pytest
 
 from rebalance_spark.report_tables import advice_table
-from rebalance_spark.sentences import _need, notes, verdict
+from rebalance_spark.sentences import notes, to_do, verdict
 from tests.rebalance_spark.score_files import HOUR, found, hourly, row
 
-FIGURES = {  # members, load of the busiest, that over the mean, the share of the busiest partition
-    "few": (2, 1.6, 1.0, 0.2),
-    "hot": (4, 1.5, 3.0, 0.6),
-    "uneven": (4, 1.5, 2.0, 0.1),
-    "quiet": (3, 0.5, 1.0, 0.5),
-}
-KINDS = {
+OF_GROUP = {
     "members": pa.int32(),
-    "utilization": pa.float64(),
-    "weighted_imbalance": pa.float64(),
-    "largest_share": pa.float32(),
-    "largest_topic": pa.int32(),
     "partitions": pa.int32(),
+    "largest_share": pa.float32(),
+    "busiest_partition": pa.string(),
 }
+OF_SCORE = ("utilization", "missing_members", "members_to_ease", "hot_partitions", "load_in_members")
+MORE = [
+    HOUR,
+    *(pa.field(name, kind) for name, kind in OF_GROUP.items()),
+    *(pa.field(name, pa.float64()) for name in OF_SCORE),
+]
 
 
-def scores(stored, figures, **changes):
-    rows = [
-        row(name, strategy, 5.0)
-        | dict(zip(KINDS, (members, load, balance, share, 2, 6), strict=True))
-        | changes
-        for name, (members, load, balance, share) in figures.items()
-        for strategy in ("range", "other")
+def score(name, strategy, figures, *, members=4, partitions=12, share=0.2, moves=5.0, balance=1.5):
+    """A row of a group. ``figures`` are those of `OF_SCORE`."""
+    group = dict(zip(OF_GROUP, (members, partitions, share, "orders 7"), strict=True))
+    return row(name, strategy, moves, balance) | group | dict(zip(OF_SCORE, figures, strict=True))
+
+
+def lines(stored, *rows, hours=12):
+    scored = stored(hourly(list(rows), hours), more=MORE)
+    return scored, found(scored, baseline="range")
+
+
+def both(name, figures, **group):
+    return [score(name, strategy, figures, **group) for strategy in ("range", "other")]
+
+
+def test_members_that_are_missing_are_said_with_the_strategy_that_takes_fewest(stored):
+    _, made = lines(
+        stored,
+        score("few", "range", (1.6, 4, 7, 0, 5.5)),
+        score("few", "other", (1.6, 3, 6, 0, 5.5)),
+    )
+    assert to_do(made) == [
+        "few: 8 members in place of 4 (7 under other; 11 for 70 %); busiest member at 160 %, overloaded in"
+        " 12 of 12 scenarios"
     ]
-    return stored(hourly(rows), more=[HOUR, *(pa.field(name, kind) for name, kind in KINDS.items())])
+    assert verdict(made)[0] == (
+        "1 of 1 groups has members with more than they can handle, which no strategy that was scored is known"
+        " to end: few"
+    )
 
 
-def test_members_that_are_missing_and_partitions_that_are_too_much_are_said(stored):
-    scored = scores(stored, FIGURES)
-    made = found(scored, baseline="range")
-    said = [line for line in notes(made) if "(--advice FILE)" in line]
-    assert said == [
-        "3 of 4 groups are overloaded in some of their scenarios with range: few, hot and uneven. If their"
-        " lag does not grow in these hours, members handle more than the process_rate that was given"
-        " (--advice FILE).",
-        "In few (2 members; the load of 4 or more), all members together have more than they can handle in"
-        " half or more of these: that takes faster processing or more members (--advice FILE).",
-        "Further members of few would own nothing under range, as there are as many as the largest topic has"
-        " partitions: add them together with roundrobin or sticky (--advice FILE).",
-        "In hot, one partition has more than a member can handle: that takes faster processing or other"
-        " keys, and no strategy helps (--advice FILE).",
-        "No strategy that was scored is known to relieve uneven, whose members together can handle the load"
-        " in most of these: optimal, or lag-aware, shows what another assignment can do (--advice FILE).",
+def test_a_partition_that_is_too_much_is_named(stored):
+    _, made = lines(stored, *both("hot", (1.5, None, None, 1, 6.0)))
+    assert to_do(made) == [
+        "hot: other keys or faster processing: 1 of 12 partitions has more than a member can handle (orders 7"
+        " at 120 %); busiest member at 150 %, overloaded in 12 of 12 scenarios"
     ]
-    assert verdict(made)[:2] == [
-        "1 of 4 groups has more than all their members can handle, whatever the assignor: few (2 members; the"
-        " load of 4 or more)",
-        "leave 3 of 4 groups as they are, with range",
+
+
+def test_more_load_than_partitions_takes_more_of_both(stored):
+    _, made = lines(stored, *both("crowded", (1.5, None, None, 4, 7.2), partitions=6))
+    assert to_do(made)[0].startswith(
+        "crowded: at least 8 partitions and as many members, now 6 and 4 (11 for 70 %), or faster processing;"
+    )
+
+
+def test_where_no_number_is_enough_under_a_strategy_another_one_is_named(stored):
+    _, made = lines(
+        stored,
+        score("pairs", "range", (1.5, None, None, 0, 3.0)),
+        score("pairs", "other", (1.5, 1, 3, 0, 3.0)),
+    )
+    assert to_do(made)[0].startswith(
+        "pairs: 5 members in place of 4 under other (no number is enough under range; 7 for 70 %;"
+    )
+
+
+def test_members_that_together_can_handle_the_load_may_need_another_assignor_alone(stored):
+    _, made = lines(stored, *both("uneven", (1.5, 1, 2, 0, 2.6)))
+    assert to_do(made)[0].startswith(
+        "uneven: 5 members in place of 4 (6 for 70 %; the load is that of 2.6, which optimal or lag-aware may"
+        " spread better);"
+    )
+
+
+def test_what_remains_after_a_switch_is_said_with_it(stored):
+    _, made = lines(
+        stored,
+        score("late", "range", (1.6, 4, 7, 0, 5.5)),
+        score("late", "other", (1.2, 2, 5, 0, 5.5)),
+    )
+    assert to_do(made) == [
+        "late: switch to other, and 6 members in place of 4 (9 for 70 %); busiest member at 120 %, now 160 %,"
+        " overloaded in 12 of 12 scenarios, now 12"
     ]
-    table = {r["group"]: r for r in advice_table(scored, made.advice).to_pylist()}
-    assert {name: r["members_needed"] for name, r in table.items()} == {
-        "few": 4,
-        "hot": 2,
-        "uneven": 3,
-        "quiet": 2,
-    }
-    assert table["hot"]["busiest_partition_load"] == pytest.approx(1.2, rel=1e-5)
-    assert table["few"]["weighted_imbalance_today"] == 1.0
 
 
-def test_more_members_than_partitions_is_a_matter_of_partitions(stored):
-    figures = {"crowded": (6, 1.5, 1.0, 0.2)}
-    said = " ".join(notes(found(scores(stored, figures), baseline="range")))
-    assert "In crowded, partitions have more than a member can handle, in the mean" in said
-    assert "one partition has" not in said
+def test_a_switch_after_which_nobody_has_too_much_takes_no_members(stored):
+    _, made = lines(
+        stored,
+        score("even", "range", (1.3, 1, 3, 0, 3.5)),
+        score("even", "other", (0.9, 0, 1, 0, 3.5)),
+    )
+    assert to_do(made) == [
+        "even: switch to other; busiest member at 90 %, now 130 %, overloaded in 0 of 12 scenarios, now 12"
+    ]
 
 
-def test_members_that_no_partitions_are_left_for_are_said():
-    assert _need("g", 8, 10, 8) == "g (8 members and 8 partitions; the load of 10 or more)"
-    assert _need("g", 8, 10, 0) == "g (8 members; the load of 10 or more)"
-    assert _need("g", 8, 8, 8) == "g"
+def test_a_busy_group_that_stays_says_why(stored):
+    _, made = lines(
+        stored,
+        score("busy", "range", (0.9, 0, 1, 0, 3.0), moves=5.0, balance=1.5),
+        score("busy", "other", (0.6, 0, 0, 0, 3.0), moves=8.0, balance=1.0),
+    )
+    assert to_do(made) == [
+        "busy: stay; busiest member at 90 %; with other it would be 60 %, but perhaps worse in the rest (+3"
+        " moved_partitions, worse in 100 % of the scenarios)"
+    ]
+    assert verdict(made) == ["leave 1 of 1 groups as they are, with range"]
 
 
-def test_a_share_that_nobody_knows_leaves_open_whether_a_partition_is_too_much(stored):
-    made = found(scores(stored, {"uneven": FIGURES["uneven"]}, largest_share=None), baseline="range")
-    assert any("unless a partition has too much for one" in line for line in notes(made))
+def test_groups_at_ease_have_nothing_to_do(stored):
+    _, made = lines(stored, *both("calm", (0.5, 0, 0, 0, 1.5)))
+    assert to_do(made) == []
 
 
 def test_the_scenario_that_needs_most_members_counts(stored):
     rows = [
-        row(f"hour={hour}/x", strategy, 5.0)
-        | {"hour": hour, "members": hour + 1, "utilization": 1.5, "weighted_imbalance": 1.0}
+        score(f"hour={hour}/x", strategy, (1.5, hour, hour, 0, 3.0)) | {"hour": hour}
         for hour in range(12)
         for strategy in ("range", "other")
     ]
-    more = [HOUR, *(pa.field(name, KINDS[name]) for name in list(KINDS)[:3])]
-    capacity = found(stored(rows, more=more), baseline="range").advice.capacity
-    assert (capacity.members.tolist(), capacity.needed.tolist()) == ([12], [18])
+    capacity = found(stored(rows, more=MORE), baseline="range").advice.capacity
+    assert capacity.needed.tolist() == [[15, 15]]
+
+
+def test_the_file_has_the_action_and_its_figures(stored):
+    scored, made = lines(
+        stored, *both("few", (1.6, 4, None, 0, 5.5)), *both("hot", (1.5, None, None, 1, 6.0))
+    )
+    table = {r["group"]: r for r in advice_table(scored, made.advice).to_pylist()}
+    assert table["few"]["action"].startswith(
+        "8 members in place of 4 (none for 70 %, as a partition alone has 110 %)"
+    )
+    assert (table["few"]["members_needed"], table["few"]["members_at_ease"]) == (8, None)
+    assert (table["hot"]["members_needed"], table["hot"]["hot_partitions"]) == (None, 1)
+    assert table["hot"]["hottest_partition_load"] == pytest.approx(1.2, rel=1e-5)
+
+
+def test_scores_without_these_metrics_leave_open_what_is_missing(stored):
+    rows = both("few", (1.6, 4, 7, 0, 5.5))
+    for each in rows:
+        each.update(dict.fromkeys(OF_SCORE[1:]))
+    _, made = lines(stored, *rows)
+    assert to_do(made) == [
+        "few: more members, or faster processing; busiest member at 160 %, overloaded in 12 of 12 scenarios"
+    ]
+    assert any("process_rate that was given" in line for line in notes(made))

@@ -40,7 +40,7 @@ class History:
     """A run by subject. Times are virtual milliseconds.
 
     - ``trace``: the trace; ``started``, ``ended``: its first and its last event.
-    - ``family``: the protocol family.
+    - ``family``: the protocol family; ``registry``: the plugins with which the trace is read, if given.
     - ``topics``: each topic with its partitions at the end, or when it was deleted.
     - ``states``: each state of the group with the time since which it is in that state.
     - ``stable_ms``: the times at which the group came to rest.
@@ -76,6 +76,7 @@ class History:
         Without ``stops``, the stopped time is read in a pass of its own when it is first asked for.
         """
         self.started, self.ended = trace.started, trace.ended
+        self.registry = registry
         self.family = family_of(trace.started, registry)
         self.stable_ms: list[int] = []
         self.change_ms: list[int] = []

@@ -76,31 +76,31 @@ def _gap(rest: Rest) -> float:
 @metric("balance", "ratio", planned=True)
 def imbalance(history: History) -> float:
     """The most partitions of a member over the mean of all members, at the end."""
-    rest = _at_end(history)
+    rest = rest_at_end(history)
     return nan if rest is None else _max_over_mean(rest.member_loads.tolist())
 
 
 @metric("balance", "ratio", headline=True, planned=True)
 def weighted_imbalance(history: History) -> float:
     """The most records/s of a member over the mean of all members, at the end."""
-    rest = _at_end(history)
-    return nan if rest is None else _max_over_mean(_rate_loads(rest, _rates(history, rest)))
+    rest = rest_at_end(history)
+    return nan if rest is None else _max_over_mean(_rate_loads(rest, rates_at_end(history, rest)))
 
 
 @metric("balance", "ratio", planned=True)
 def optimality_gap(history: History) -> float:
     """The sum of the squared partition counts of members at the end over the least sum, less one."""
-    rest = _at_end(history)
+    rest = rest_at_end(history)
     return nan if rest is None else _gap(rest)
 
 
 @metric("balance", "ratio", planned=True)
 def weighted_optimality_gap(history: History) -> float:
     """The most records/s of a member at the end over a lower bound of the least possible, less one."""
-    rest = _at_end(history)
+    rest = rest_at_end(history)
     if rest is None:
         return nan
-    rates = _rates(history, rest)
+    rates = rates_at_end(history, rest)
     owned = rest.owner != NO_OWNER
     bound = history.rests.traffic.once(
         (rest.from_ms, rest.until_ms, rest.members.topics, rest.is_whole or owned.tobytes()),
@@ -112,13 +112,13 @@ def weighted_optimality_gap(history: History) -> float:
     return gap if gap > ROUNDING else 0.0
 
 
-def _at_end(history: History) -> Rest | None:
+def rest_at_end(history: History) -> Rest | None:
     """Return the assignment in force at the end, or None if the group has no members then."""
     rest = history.rests.last
     return rest if rest is not None and len(rest.members) else None
 
 
-def _rates(history: History, rest: Rest) -> FloatArray:
+def rates_at_end(history: History, rest: Rest) -> FloatArray:
     """Return the mean records/s of the partitions in the time in which an assignment was in force."""
     return history.rests.traffic.mean(rest.from_ms, rest.until_ms)
 
@@ -137,10 +137,10 @@ def _max_over_mean(loads: list[float]) -> float:
 @metric("balance", "ratio", optional=True)
 def utilization(history: History) -> float:
     """The most records/s of a member over what it can handle, at the end."""
-    rest, rates = _at_end(history), history.process_rates
+    rest, rates = rest_at_end(history), history.process_rates
     if rest is None:
         return nan
-    loads = _rate_loads(rest, _rates(history, rest))
+    loads = _rate_loads(rest, rates_at_end(history, rest))
     names = (history.rests.clients[number] for number in rest.members.clients.tolist())
     shares = (load / rates[name] for name, load in zip(names, loads, strict=True) if name in rates)
     return max(shares, default=nan)

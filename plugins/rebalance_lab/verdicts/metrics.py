@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.hookspecs import METRIC_GROUPS, MetricSpec, hookimpl
 from rebalance_lab.traces.history import History
-from rebalance_lab.verdicts import balance, lag, stops  # noqa: F401 - they define metrics
+from rebalance_lab.verdicts import balance, lag, scaling, stops  # noqa: F401 - they define metrics
 from rebalance_lab.verdicts.measuring import DEFINED, metric
 
 

@@ -248,7 +248,7 @@ def print_findings(
     Strategies that are too wide for the terminal follow in further tables below.
     """
     from rebalance_spark import report_tables as tables
-    from rebalance_spark.sentences import notes, title_of, verdict
+    from rebalance_spark.sentences import notes, title_of, to_do, verdict
 
     console.print(Text.assemble((title_of(findings), "bold"), f" ({'; '.join(findings.versions)})"))
     for sentence in findings.left_out:
@@ -257,6 +257,12 @@ def print_findings(
         console.print()
     for line in lines:
         console.print(Text(line, "bold"))
+    if found := to_do(findings):
+        console.print()
+    for line in found:
+        console.print(Text(line))
+    if found:
+        console.print()
     for line in notes(findings):
         console.print(Text(line))
     metrics = findings.metrics if everything else findings.headlines

@@ -1,0 +1,171 @@
+"""What to do about each group: a switch, members, partitions; what follows, and why a busy one stays."""
+
+from collections.abc import Iterator
+from math import ceil, isinf, isnan
+from typing import NamedTuple
+
+import numpy as np
+
+from rebalance_lab.verdicts.rule import FEWEST_PAIRS
+from rebalance_lab.verdicts.scaling import AT_EASE
+from rebalance_lab.verdicts.tables import as_text
+from rebalance_lab.verdicts.words import agreeing, counted, listed_names
+from rebalance_spark.advising import Advice
+from rebalance_spark.capacity import Capacity
+from rebalance_spark.gains import Numbers
+
+_UNSURE = 0.5
+"""A decision is unsure if so few of its scenarios give the same by themselves."""
+
+
+class Action(NamedTuple):
+    """What to do about the subject of a number. ``does``: whether there is anything to do.
+
+    ``do`` is what, ``then`` what follows, with what is now, and ``why`` says what is to be known besides.
+    ``relief``: whether it takes more than a strategy.
+    """
+
+    number: int
+    does: bool
+    relief: bool
+    do: str
+    then: str = ""
+    why: str = ""
+
+    @property
+    def text(self) -> str:
+        """The action in one line."""
+        return "; ".join(filter(None, (self.do, self.then, self.why)))
+
+
+def actions(advice: Advice) -> list[Action]:
+    """Return the action of each subject that switches, or of which a member is busy; the most urgent first.
+
+    There are none where it is not known what members can handle.
+    """
+    if advice.subjects.are_scenarios or advice.capacity is None or advice.overloaded is None:
+        return []
+    busy = np.nan_to_num(advice.capacity.busiest[:, advice.today])
+    shown = np.flatnonzero(advice.is_switching | (busy > AT_EASE))
+    found = [_action(advice, advice.capacity, advice.overloaded, number) for number in shown.tolist()]
+    return sorted(found, key=lambda each: (not each.does, -busy[each.number]))
+
+
+def _action(advice: Advice, known: Capacity, overloaded: Numbers, number: int) -> Action:
+    chosen, today = int(advice.chosen[number]), advice.today
+    switch = [f"switch to {advice.strategies[chosen]}"] if chosen != today else []
+    before, after = overloaded[:, number].tolist()
+    relief = list(_relief(advice, known, number)) if after else []
+    do = [*switch, *relief] or ["stay"]
+    return Action(
+        number,
+        bool(switch or relief),
+        bool(relief),
+        ", and ".join(do),
+        _then(advice, known, number, before, after),
+        "; ".join(
+            filter(None, (_doubt(advice, number) if switch else "", _reason(advice, known, number, before)))
+        ),
+    )
+
+
+def _then(advice: Advice, known: Capacity, number: int, before: int, after: int) -> str:
+    """Return the load of the busiest member, and how often it has too much, now and with what is chosen."""
+    chosen, today = int(advice.chosen[number]), advice.today
+    now, then = (_percent(known.busiest[number, each]) for each in (today, chosen))
+    busiest = f"busiest member at {then}" + f", now {now}" * (chosen != today)
+    if not before and not after:
+        return busiest
+    of = f"of {counted(int(advice.scenarios[number]), 'scenario')}"
+    if chosen == today:
+        return f"{busiest}, overloaded in {before} {of}"
+    return f"{busiest}, overloaded in {after} {of}, now {before}"
+
+
+def _relief(advice: Advice, known: Capacity, number: int) -> Iterator[str]:
+    """Yield what relieves a subject that has too much under what is chosen, other than a strategy."""
+    chosen, strategies = int(advice.chosen[number]), advice.strategies
+    needed, ease = known.needed[number], known.at_ease[number]
+    members = known.members[number]
+    enough = int(np.nanargmin(needed)) if not np.isnan(needed).all() else chosen
+    if isinf(needed[enough]) or isnan(needed[chosen]):
+        yield from _beyond(known, number)
+        return
+    under, beside = "", []
+    if isinf(needed[chosen]):
+        under = f" under {strategies[enough]}"
+        beside.append(f"no number is enough under {strategies[chosen]}")
+        chosen = enough
+    elif needed[enough] < needed[chosen]:
+        beside.append(f"{needed[enough]:.0f} under {strategies[enough]}")
+    if ease[chosen] < np.inf:
+        beside.append(f"{ease[chosen]:.0f} for {_percent(AT_EASE)}")
+    elif known.hottest[number] > AT_EASE:
+        hottest = _percent(known.hottest[number])
+        beside.append(f"none for {_percent(AT_EASE)}, as a partition alone has {hottest}")
+    if known.load[number] <= members and not {"optimal", "lag-aware"} & {*strategies}:
+        load = as_text(float(known.load[number]))
+        beside.append(f"the load is that of {load}, which optimal or lag-aware may spread better")
+    also = f" ({'; '.join(beside)})" if beside else ""
+    yield f"{needed[chosen]:.0f} members in place of {members:.0f}{under}{also}"
+
+
+def _beyond(known: Capacity, number: int) -> Iterator[str]:
+    """Yield what it takes where no number of members is enough, or that it is not known."""
+    hot, hottest, load, partitions = (
+        each[number] for each in (known.hot, known.hottest, known.load, known.partitions)
+    )
+    if load > partitions:
+        least, ease = ceil(load), ceil(load / AT_EASE)
+        yield (
+            f"at least {least:,} partitions and as many members, now {partitions:.0f} and"
+            f" {known.members[number]:.0f} ({ease:,} for {_percent(AT_EASE)}), or faster processing"
+        )
+    elif hot > 0:
+        name = known.names[number] or "the busiest"
+        which = "" if isnan(hottest) else f" ({name} at {_percent(hottest)})"
+        yield (
+            f"other keys or faster processing: {hot:.0f} of {counted(int(partitions), 'partition')}"
+            f" {agreeing('has', int(hot))} more than a member can handle{which}"
+        )
+    else:
+        yield "more members, or faster processing"
+
+
+def _doubt(advice: Advice, number: int) -> str:
+    share = advice.agree[number]
+    if not share < _UNSURE:
+        return ""
+    return f"only {_percent(share)} of its scenarios give the same by themselves"
+
+
+def _reason(advice: Advice, known: Capacity, number: int, before: int) -> str:
+    """Return why a busy subject does not switch to the strategy that would relieve it most."""
+    today, chosen = advice.today, int(advice.chosen[number])
+    loads = known.busiest[number]
+    best = int(np.nanargmin(loads))
+    if chosen != today or loads[today] <= AT_EASE or not loads[best] < (1 - advice.margin) * loads[today]:
+        return ""
+    found = f"with {advice.strategies[best]} it would be {_percent(loads[best])}"
+    if 0 < before < FEWEST_PAIRS:
+        return f"{found}, but so few overloaded scenarios do not show it"
+    against = [
+        f"{_signed(changes[number, best])} {metric}, worse in {_percent(worse[number, best])}"
+        for (metric, changes), worse in zip(
+            advice.mean_changes.items(), advice.worse_in.values(), strict=True
+        )
+        if advice.perhaps_worse[metric][number, best]
+    ]
+    if against:
+        return f"{found}, but perhaps worse in the rest ({listed_names(against)} of the scenarios)"
+    if advice.needed[number]:
+        return f"{found}, which takes about {advice.needed[number]:,} scenarios to be sure of"
+    return f"{found} at most, but no difference is known over all scenarios"
+
+
+def _signed(value: float) -> str:
+    return f"{'+' * int(value > 0)}{as_text(float(value))}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * float(share):.0f} %"

@@ -1,0 +1,100 @@
+"""How many more members a load takes: the numbers are tried in runs with so many members."""
+
+import random
+from math import isnan
+
+import pytest
+
+from coordinator_core.registry.registry import default_registry
+from rebalance_lab.scenarios.scenario import parse_scenario
+from rebalance_lab.simulation.run import simulate
+from rebalance_lab.traces.history import History
+from rebalance_lab.verdicts.balance import utilization
+from rebalance_lab.verdicts.scaling import (
+    AT_EASE,
+    hot_partitions,
+    load_in_members,
+    members_to_ease,
+    missing_members,
+)
+
+
+def run(strategy, topics, members, events=(), **fields):
+    """The history of a run in which each member handles 1,000 records/s."""
+    document = {
+        "name": "g",
+        "duration": "3m",
+        "topics": {name: {"partitions": len(rates), "rates": rates} for name, rates in topics.items()},
+        "members": [
+            {"id": "m", "count": members, "topics": list(topics), "process_rate": 1_000, **fields},
+        ],
+        "events": list(events),
+    }
+    registry = default_registry()
+    scenario = parse_scenario(document, where="g", registry=registry)
+    return History(simulate(scenario, registry.strategy(strategy), registry), registry)
+
+
+def drawn(seed):
+    draw = random.Random(seed)
+    return {
+        name: [round(draw.lognormvariate(5, 0.6)) for _ in range(draw.randint(4, 9))]
+        for name in ("a", "b")[: draw.randint(1, 2)]
+    }
+
+
+@pytest.mark.parametrize("strategy", ["range", "roundrobin"])
+@pytest.mark.parametrize("seed", range(4))
+def test_so_many_more_members_are_enough_and_fewer_are_not(strategy, seed):
+    topics = drawn(seed)
+    for measure, share in ((missing_members, 1.0), (members_to_ease, AT_EASE)):
+        more = measure(run(strategy, topics, 1))
+        sizes = range(2, sum(map(len, topics.values())) + 1)
+        enough = [size for size in sizes if utilization(run(strategy, topics, size)) <= share]
+        assert more == (0 if utilization(run(strategy, topics, 1)) <= share else enough[0] - 1)
+
+
+@pytest.mark.parametrize("strategy", ["sticky", "cooperative-sticky"])
+@pytest.mark.parametrize("seed", range(4))
+def test_members_of_a_sticky_assignor_join_those_that_own_partitions(strategy, seed):
+    topics = drawn(seed)
+    more = int(missing_members(run(strategy, topics, 1)))
+    for joining in range(max(1, more - 1), more + 1):
+        members = [{"id": f"n-{n}", "topics": list(topics), "process_rate": 1_000} for n in range(joining)]
+        history = run(strategy, topics, 1, [{"at": "1m", "join": members}])
+        assert (utilization(history) <= 1) == (joining == more)
+
+
+def test_members_that_can_handle_their_load_lack_none():
+    history = run("range", {"a": [300, 300]}, 2)
+    assert (missing_members(history), members_to_ease(history), hot_partitions(history)) == (0, 0, 0)
+    assert load_in_members(history) == pytest.approx(0.6, rel=0.02)
+
+
+def test_no_number_of_members_is_enough_for_a_partition_that_is_too_much():
+    history = run("roundrobin", {"a": [1_300, 100, 1_100]}, 2)
+    assert isnan(missing_members(history))
+    assert (hot_partitions(history), load_in_members(history)) == (2, pytest.approx(2.5, rel=0.02))
+
+
+def test_under_range_partitions_of_two_topics_stay_together_whatever_the_number_of_members():
+    topics = {"a": [700, 100], "b": [700, 100]}
+    assert isnan(missing_members(run("range", topics, 2)))
+    assert missing_members(run("roundrobin", topics, 2)) == 1
+
+
+def test_members_that_left_are_missing_as_well():
+    leaves = [{"at": "1m", "leave": "m-1"}]
+    assert missing_members(run("range", {"a": [450] * 4}, 2)) == 0
+    assert missing_members(run("range", {"a": [450] * 4}, 2, leaves)) == 1
+
+
+def test_members_without_a_limit_leave_it_open():
+    history = run("range", {"a": [5_000] * 4}, 2, process_rate=None)
+    assert all(isnan(measure(history)) for measure in (missing_members, hot_partitions, load_in_members))
+
+
+def test_many_members_are_found_within_a_tenth():
+    more = missing_members(run("roundrobin", {"a": [90.0] * 300, "b": [900.0] * 20}, 2))
+    at_least = (90 * 300 + 900 * 20) / 1_000 - 2
+    assert at_least <= more <= 318
