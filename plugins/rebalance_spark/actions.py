@@ -12,6 +12,7 @@ from rebalance_lab.verdicts.tables import as_text
 from rebalance_lab.verdicts.words import agreeing, counted, listed_names
 from rebalance_spark.advising import Advice
 from rebalance_spark.capacity import Capacity
+from rebalance_spark.dominance import RELIEF
 from rebalance_spark.gains import Numbers
 
 _UNSURE = 0.5
@@ -64,7 +65,13 @@ def _action(advice: Advice, known: Capacity, overloaded: Numbers, number: int) -
         ", and ".join(do),
         _then(advice, known, number, before, after),
         "; ".join(
-            filter(None, (_doubt(advice, number) if switch else "", _reason(advice, known, number, before)))
+            filter(
+                None,
+                (
+                    _doubt(advice, number) if switch and not before else "",
+                    _reason(advice, known, number, before),
+                ),
+            )
         ),
     )
 
@@ -160,7 +167,10 @@ def _reason(advice: Advice, known: Capacity, number: int, before: int) -> str:
         return f"{found}, but perhaps worse in the rest ({listed_names(against)} of the scenarios)"
     if advice.needed[number]:
         return f"{found}, which takes about {advice.needed[number]:,} scenarios to be sure of"
-    return f"{found} at most, but no difference is known over all scenarios"
+    if before:
+        return f"{found}, which is not known to be less by {100 * RELIEF:g} % of what is too much"
+    share, of = _percent(AT_EASE), int(advice.scenarios[number])
+    return f"{found}, but it has more than {share} in {known.busy[number, today]:.0f} of {of} scenarios only"
 
 
 def _signed(value: float) -> str:

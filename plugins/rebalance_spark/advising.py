@@ -34,7 +34,7 @@ from rebalance_spark.costs import (
     cheapest,
     middles_of,
 )
-from rebalance_spark.dominance import NEVER, Tests, relieved, tested
+from rebalance_spark.dominance import NEVER, RELIEF, Tests, relieved, tested
 from rebalance_spark.gains import Change, Floats, Gains, Numbers, gains, seen, total, typical
 from rebalance_spark.groups import DRAW
 from rebalance_spark.parts import Subjects
@@ -59,9 +59,9 @@ RULE = (
     " All other {subjects} stay."
 )
 
-RELIEF = (
+RELIEF_RULE = (
     "A {subject} of which a member has more than it can handle switches to a strategy under which that is"
-    " known to be less, whatever it costs in the rest."
+    " known to be less, by {relief:g} % or more, whatever it costs in the rest."
 )
 
 EASE = (
@@ -207,7 +207,11 @@ class Advice:
             subjects=self.subjects.plural,
         )
         has_overload = self.overloaded is not None and self.overloaded[0].any()
-        parts = [rule, RELIEF.format(subject=self.subjects.singular)] if has_overload else [rule]
+        parts = (
+            [rule, RELIEF_RULE.format(subject=self.subjects.singular, relief=100 * RELIEF)]
+            if has_overload
+            else [rule]
+        )
         has_load = self.overloaded is not None and self.capacity is not None
         return " ".join(
             [*parts, EASE.format(ease=100 * AT_EASE)] if has_load and BY_RATE in self.metrics else parts
@@ -246,8 +250,8 @@ def advise(costs: Costs, strategies: Sequence[str], rate: float, margin: float =
     subjects, today, grids = costs.subjects, costs.today, costs.grids
     size, numbers = len(subjects.names), subjects.numbers
     tests = tested([costs.decides[m] for m in costs.deciding], today, numbers, size, margin)
-    if costs.overload is not None:
-        tests = relieved(tests, costs.overload, today, numbers, size)
+    if costs.load is not None:
+        tests = relieved(tests, costs.load, today, numbers, size)
     middles = middles_of(costs)
     alike = alike_in(costs, margin)
     possible = discoveries(tests.chances, rate)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from rebalance_spark.costs import by_strategy
 from rebalance_spark.gains import Floats
 from rebalance_spark.groups import BUSIEST, SHARE
 from rebalance_spark.parts import Subjects
@@ -20,15 +21,16 @@ class Capacity(NamedTuple):
     """What the members of each of S subjects can handle, in the scenario where it matters most.
 
     ``busiest`` float64[S, K]: the greatest load of a member under each of K strategies, as a share of what it
-    can handle. ``needed``, ``at_ease`` float64[S, K]: how many members it takes at the start so that none has
-    more than it can handle at the end, or is not at ease; inf if no number is enough. ``members``: the most
-    of a scenario. ``hot``: the most partitions that have more than a member can handle; ``hottest`` the load
-    of the busiest one, which ``names`` has, and ``load`` that of all, both in members. ``partitions``: the
-    most of a scenario.
+    can handle; ``busy``: in how many scenarios that is above ease. ``needed``, ``at_ease`` float64[S, K]: how
+    many members it takes at the start so that none has more than it can handle at the end, or is not at ease;
+    inf if no number is enough. ``members``: the most of a scenario. ``hot``: the most partitions that have
+    more than a member can handle; ``hottest`` the load of the busiest one, which ``names`` has, and ``load``
+    that of all, both in members. ``partitions``: the most of a scenario.
     All are NaN where they are not known.
     """
 
     busiest: Figures2D
+    busy: Figures2D
     needed: Figures2D
     at_ease: Figures2D
     members: Floats
@@ -60,8 +62,18 @@ def capacity_of(scored: Scored, busiest: Figures2D, ease: float, subjects: Subje
         values = scored.values(BUSIEST)
         for row in np.flatnonzero(hottest == most[2][subjects.numbers]).tolist():
             names[subjects.numbers[row]] = values[row] or ""
+    busy = by_strategy(busiest > ease, lambda rows: np.bincount(subjects.numbers, rows, len(names)))
     return Capacity(
-        _most(busiest, subjects), needed[0], needed[1], most[0], most[1], most[2], most[3], most[4], names
+        _most(busiest, subjects),
+        busy,
+        needed[0],
+        needed[1],
+        most[0],
+        most[1],
+        most[2],
+        most[3],
+        most[4],
+        names,
     )
 
 

@@ -69,13 +69,20 @@ NEVER = 1_000_000
 """Scenarios that nobody has."""
 
 
-def relieved(tests: Tests, overload: Figures2D, today: int, numbers: Numbers, size: int) -> Tests:
+RELIEF = 0.2
+"""The least share of the overload that a relief takes away: a switch for less of it is not worth it."""
+
+
+def relieved(tests: Tests, load: Figures2D, today: int, numbers: Numbers, size: int) -> Tests:
     """Return the tests with those of subjects in which the busiest member has more than it can handle.
 
-    A strategy is better for these if that is less, whatever it costs, or if it dominates today's and that is
-    as good. The p is the lesser of the two, twice. The scenarios count in which there is overload under one
-    of the two strategies; where they are too few for a test, no strategy with more of it is better.
+    ``load`` is what it has, as a share of what it can handle. A strategy is better for these, whatever it
+    costs, if the overload is less by a share of `RELIEF`, and if it is known to be less in the scenarios in
+    which there is some under one of the two, or the load is known to be less in all scenarios. It is better,
+    too, if it dominates today's and the overload is as good. The p is the least of the three, three times.
+    Where scenarios with overload are few, no strategy with more of it is better.
     """
+    overload = np.maximum(load - 1.0, 0.0)
     found = tests.chances.copy()
     for number in (n for n in range(found.shape[1]) if n != today):
         one, now = (
@@ -84,11 +91,13 @@ def relieved(tests: Tests, overload: Figures2D, today: int, numbers: Numbers, si
         )
         counts = np.bincount(numbers, ~np.isnan(one - now), size)
         less, as_good = (chances(one, now, numbers, size, margin)[0] for margin in (-TIE, TIE))
+        steadily = chances(load[:, number], load[:, today], numbers, size, -TIE)[0]
         apart = means_apart(one, now, numbers, size)
-        less = np.where(apart < 0, less, 1.0)
-        either = np.minimum(2 * np.fmin(less, np.maximum(found[:, number], as_good)), 1.0)
-        few = np.where(apart > 0, np.maximum(found[:, number], 1.0), found[:, number])
-        found[:, number] = np.where(counts >= FEWEST_PAIRS, either, few)
+        relief = np.where(apart < -RELIEF, np.fmin(less, steadily), 1.0)
+        few = np.where(apart > 0, 1.0, found[:, number])
+        either = np.where(counts >= FEWEST_PAIRS, np.maximum(found[:, number], as_good), few)
+        either = np.minimum(3 * np.fmin(relief, either), 1.0)
+        found[:, number] = np.where((counts > 0) & ~np.isnan(found[:, number]), either, found[:, number])
     return tests._replace(chances=found)
 
 

@@ -107,6 +107,29 @@ def test_of_few_hours_of_overload_no_relief_is_known(stored):
     ]
 
 
+def loads(name, today, other):
+    """A group with the loads of its busiest member in each scenario, and twice the moves under the other."""
+    return [
+        row(f"hour={hour}/{name}", strategy, moves) | {"hour": hour, "utilization": load}
+        for strategy, moves, figures in (("today", 5.0, today), ("other", 10.0, other))
+        for hour, load in enumerate(figures)
+    ]
+
+
+def test_a_load_that_is_less_in_all_hours_relieves_the_few_with_overload(stored):
+    curve = [0.5, 0.6, 0.7, 0.8, 0.9, 1.1, 1.2, 0.9, 0.8, 0.7, 0.6, 0.5]
+    rows = loads("x", curve, [0.8 * load for load in curve])
+    assert found(stored(rows, more=LOADED), baseline="today").advice.switches == [("other", 1)]
+
+
+@pytest.mark.parametrize(
+    ("load", "switches"), [(1.45, []), (1.41, []), (1.39, [("other", 1)]), (0.9, [("other", 1)])]
+)
+def test_less_than_a_fifth_of_the_overload_is_no_relief(stored, load, switches):
+    rows = loads("x", [1.5] * 12, [load] * 12)
+    assert found(stored(rows, more=LOADED), baseline="today").advice.switches == switches
+
+
 @pytest.mark.parametrize(("load", "chosen"), [(1.205, "few"), (1.3, "many")])
 def test_of_two_that_relieve_a_group_alike_the_rest_decides(stored, load, chosen):
     moves = {"today": 5.0, "many": 20.0, "few": 6.0}
@@ -148,3 +171,16 @@ def test_a_gain_does_not_pay_for_an_overload_of_a_few_hours(stored):
 def test_a_group_that_is_overloaded_under_both_does_not_switch_for_it(stored):
     made = found(stored(loaded("busy", 12, today=1.5, other=1.5), more=LOADED), baseline="today")
     assert made.advice.switches == []
+
+
+@pytest.mark.parametrize("level", [0.9, 1.2])
+def test_loads_that_are_exchangeable_nearly_never_relieve(stored, level):
+    figures = np.random.default_rng(1).lognormal(np.log(level), 0.15, (2, 60, 24))
+    rows = [
+        each
+        for n, (one, other) in enumerate(zip(*figures, strict=True))
+        for each in loads(f"g{n}", one, other)
+    ]
+    advice = found(stored(rows, more=LOADED), baseline="today").advice
+    assert advice.overloaded[0].sum() > 60
+    assert sum(count for _, count in advice.switches) <= 0.05 * 60
