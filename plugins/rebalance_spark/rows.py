@@ -21,6 +21,7 @@ from rebalance_lab.scenarios.settings import grid
 from rebalance_lab.simulation.planning.counting import Counting, Results, counting, keeps_topics
 from rebalance_lab.simulation.planning.plan import plan
 from rebalance_lab.simulation.planning.planned_rests import planned_ledgers
+from rebalance_lab.simulation.planning.starting import problem_at_start, started
 from rebalance_lab.simulation.run import simulate
 from rebalance_lab.traces.ledger import Ledger
 from rebalance_lab.traces.trace import Trace
@@ -28,7 +29,7 @@ from rebalance_lab.verdicts.measuring import measure, metrics_of
 from rebalance_spark.choices import Fidelity, Status
 from rebalance_spark.documents import load_scenario_or_group, seed_of
 from rebalance_spark.limits import run_within
-from rebalance_spark.starts import moves_at_start, problem_at_start, started
+from rebalance_spark.starts import moves_at_start
 from rebalance_spark.sweeps import parted
 
 ALL = -1

@@ -8,10 +8,11 @@ import pytest
 from coordinator_core.registry.registry import default_registry
 from rebalance_lab.scenarios.files import load_scenario_text
 from rebalance_lab.simulation.planning.counting import counting
+from rebalance_lab.simulation.planning.starting import problem_at_start, started
 from rebalance_spark import scenarios
 from rebalance_spark.choices import Fidelity
 from rebalance_spark.rows import Job, Scorer
-from rebalance_spark.starts import moves_at_start, problem_at_start, started
+from rebalance_spark.starts import moves_at_start
 from tests.rebalance_spark.workloads import scenario, write_parquet
 
 OWNED = {"a": [0, 1], "b": [5, 4], "c": [2], "d": None}

@@ -31,6 +31,7 @@ from rebalance_lab.cli.running import Task, run_grid
 from rebalance_lab.scenarios.scenario import Scenario
 from rebalance_lab.scenarios.settings import setting_in
 from rebalance_lab.scenarios.variants import Variant, expanded, variants
+from rebalance_lab.simulation.planning.starting import started
 from rebalance_lab.traces.trace import Trace, read_trace
 from rebalance_lab.verdicts import comparison_tables
 from rebalance_lab.verdicts.answers import answers
@@ -117,6 +118,13 @@ def compare(
         int | None, options.jobs_option("none for little work, else as many as there are cores")
     ] = None,
     every_message: options.EveryMessageOption = False,
+    start: Annotated[
+        str,
+        typer.Option(
+            metavar="ASSIGNOR",
+            help="A running group starts with the assignment of ASSIGNOR, in place of that of its owners.",
+        ),
+    ] = "",
     seed: options.SeedOption = None,
     timeout: options.TimeoutOption = options.DEFAULT_TIMEOUT,
     explain: Annotated[  # noqa: ARG001
@@ -134,6 +142,8 @@ def compare(
     if real is not None:  # what the others are compared with
         strategies = list(dict.fromkeys([real.strategy, *strategies]))
     opened = options.opened_scenario(scenario, seed)
+    if start:
+        opened = _started(opened, start)
     if real is not None:
         _check_members(opened, real)
     found = variants(
@@ -177,6 +187,20 @@ def compare(
         complain(failure.text, traceback=failure.traceback)
     if failures or comparison_tables.faults(comparison):
         raise typer.Exit(int(ExitStatus.SOME_INPUTS_FAILED))
+
+
+def _started(scenario: Scenario, assignor: str) -> Scenario:
+    """Return a scenario whose running group starts with the assignment of an assignor.
+
+    Raises:
+        InputError: if there is no such assignor, or no running group.
+    """
+    registry = default_registry()
+    made = registry.build(registry.strategy(assignor, what="assignor"))
+    if not scenario.running:
+        expected = "a running group, whose members have `owned`: another one starts without an assignment"
+        raise InputError("--start", f"none in {scenario.name}", expected)
+    return started(scenario, made)
 
 
 def _check_members(scenario: Scenario, real: Trace) -> None:

@@ -189,6 +189,30 @@ def test_the_seed_of_the_command_line_takes_the_place_of_the_scenarios(lab, smal
 # --- seeds and grids
 
 
+RUNNING = b"""
+name: running
+duration: 3m
+topics: {t: {partitions: 6}}
+members:
+  - {id: a, topics: [t], owned: {t: [0, 2, 4]}}
+  - {id: b, topics: [t], owned: {t: [1, 3, 5]}}
+  - {id: c, topics: [t], owned: {}}
+events: [{at: 1m, leave: c}]
+"""
+
+
+def test_a_running_group_starts_with_the_assignment_of_an_assignor(lab):
+    options = ("--strategy", "range", "--seeds", "1", "--format", "json")
+    assert figures_of(lab("compare", "-", *options, stdin=RUNNING))["range"]["moved_partitions"] == 2
+    found = figures_of(lab("compare", "-", "--start", "range", *options, stdin=RUNNING))
+    assert found["range"]["moved_partitions"] == 3
+
+
+def test_a_start_needs_an_assignor_and_a_running_group(lab, small):
+    assert "nearest" in the_error(lab("compare", small, "--start", "nearest"))
+    assert "--start: found none in" in the_error(lab("compare", small, "--start", "range"))
+
+
 def test_seeds_are_the_scenarios_and_those_that_follow_it(lab, small):
     small.write_text(small.read_text() + "network: {latency: [1ms, 80ms]}\n")
     options = ["compare", small, "-j", "1", "-s", "range", "-s", "sticky", "--format", "json"]
