@@ -216,7 +216,7 @@ def spread(units: "DataFrame", job: Job, tasks: int | None = None) -> "DataFrame
     )
     columns = [sf.col(f"`{name}`") for name in sized.columns]
     if not load.large:
-        return placed.repartitionById(count, "_task").select(*columns)
+        return _in_tasks(placed, count).select(*columns)
     numbers: Column = sf.when(sf.col("which") == ALL, sf.sequence(sf.lit(0), sf.lit(strategies - 1)))
     numbers = numbers.otherwise(sf.array("which"))
     large = sized.where(sf.col(COST) >= load.large_from).withColumn("which", sf.explode(numbers))
@@ -224,7 +224,14 @@ def spread(units: "DataFrame", job: Job, tasks: int | None = None) -> "DataFrame
     order = Window.orderBy(sf.desc(COST), "scenario_id", "which")
     large = large.withColumn("_task", sf.row_number().over(order) - 1)
     together = large.unionByName(placed)
-    return together.repartitionById(load.large * strategies + count, "_task").select(*columns)
+    return _in_tasks(together, load.large * strategies + count).select(*columns)
+
+
+def _in_tasks(units: "DataFrame", count: int) -> "DataFrame":
+    """Return units in the tasks that ``_task`` numbers. Spark 4.0 spreads these by hashes of the numbers."""
+    if hasattr(units, "repartitionById"):
+        return units.repartitionById(count, "_task")
+    return units.repartition(count, "_task")
 
 
 def _histogram(sized: "DataFrame") -> list[Any]:

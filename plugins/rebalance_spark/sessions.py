@@ -24,7 +24,7 @@ ARROW_BATCH = 4_000
 _PYTHON_ERROR = re.compile(r"(?:\w+\.)*\w*(?:Error|Exception|Exit|Interrupt)\b")
 """The line after a traceback of Python."""
 
-_FILE = re.compile(r"reading file (\S+?)\.?(?:\s|$)")
+_FILE = re.compile(r"(?:reading file|Checksum error:) (\S+?)\.?(?:\s|$)")
 """How Spark names a file, as an address."""
 
 _SPARK_MISSING = 'PySpark: pip install "rebalance-lab[spark]"'
@@ -138,7 +138,10 @@ def in_short(error: Exception) -> str:
     if causes:
         return causes[0].strip()[:400]
     lines = [line.strip() for line in str(error).splitlines()]
-    return " ".join(line for line in lines if line and not line.startswith("at "))[:400]
+    lines = [line for line in lines if line and not line.startswith("at ")]
+    root = next((line for line in reversed(lines) if line.startswith("Caused by: ")), "")
+    text = " ".join(lines)
+    return text if len(text) <= 400 else f"{text[: 399 - len(root[:200])]} {root[:200]}".strip()
 
 
 def file_of(error: Exception) -> str:
