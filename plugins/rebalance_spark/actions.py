@@ -107,9 +107,10 @@ def _relief(advice: Advice, known: Capacity, number: int) -> Iterator[str]:
         beside.append(f"{needed[enough]:.0f} under {strategies[enough]}")
     if ease[chosen] < np.inf:
         beside.append(f"{ease[chosen]:.0f} for {_percent(AT_EASE)}")
-    elif known.hottest[number] > AT_EASE:
-        hottest = _percent(known.hottest[number])
-        beside.append(f"none for {_percent(AT_EASE)}, as a partition alone has {hottest}")
+    elif isinf(ease[chosen]):
+        alone = known.hottest[number]
+        why = f", as a partition alone has {_percent(alone)}" * bool(alone > AT_EASE)
+        beside.append(f"no number for {_percent(AT_EASE)}{why}")
     if known.load[number] <= members and not {"optimal", "lag-aware"} & {*strategies}:
         load = as_text(float(known.load[number]))
         beside.append(f"the load is that of {load}, which optimal or lag-aware may spread better")
@@ -151,8 +152,10 @@ def _reason(advice: Advice, known: Capacity, number: int, before: int) -> str:
     today, chosen = advice.today, int(advice.chosen[number])
     loads = known.busiest[number]
     best = int(np.nanargmin(loads))
-    if chosen != today or loads[today] <= AT_EASE or not loads[best] < (1 - advice.margin) * loads[today]:
+    if chosen != today or loads[today] <= AT_EASE:
         return ""
+    if not loads[best] < (1 - advice.margin) * loads[today]:
+        return "" if before else "with no strategy that was scored it would be less"
     found = f"with {advice.strategies[best]} it would be {_percent(loads[best])}"
     if 0 < before < FEWEST_PAIRS:
         return f"{found}, but so few overloaded scenarios do not show it"

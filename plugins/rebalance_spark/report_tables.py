@@ -293,9 +293,9 @@ def _of_load(advice: Advice) -> dict[str, Any]:
         known.busiest[:, advice.today],
         known.busiest[rows, advice.chosen],
     )
-    found["members_needed"], found["members_at_ease"] = (
-        np.where(np.isinf(each), np.nan, each)[rows, advice.chosen] for each in (known.needed, known.at_ease)
-    )
+    for name, numbers in (("members_needed", known.needed), ("members_at_ease", known.at_ease)):
+        needed = numbers[rows, advice.chosen]
+        found[name] = np.where((needed > known.members) & (needed < np.inf), needed, np.nan)
     found["hot_partitions"], found["hottest_partition_load"] = known.hot, known.hottest
     return {name: pa.array(values, from_pandas=True) for name, values in found.items()}
 

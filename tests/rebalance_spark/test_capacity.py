@@ -122,6 +122,13 @@ def test_a_busy_group_that_stays_says_why(stored):
     assert verdict(made) == ["leave 1 of 1 groups as they are, with range"]
 
 
+def test_a_busy_group_that_no_strategy_relieves_says_so(stored):
+    _, made = lines(stored, *both("busy", (0.9, 0, 1, 0, 3.0)))
+    assert to_do(made) == [
+        "busy: stay; busiest member at 90 %; with no strategy that was scored it would be less"
+    ]
+
+
 def test_groups_at_ease_have_nothing_to_do(stored):
     _, made = lines(stored, *both("calm", (0.5, 0, 0, 0, 1.5)))
     assert to_do(made) == []
@@ -138,14 +145,14 @@ def test_the_scenario_that_needs_most_members_counts(stored):
 
 
 def test_the_file_has_the_action_and_its_figures(stored):
-    scored, made = lines(
-        stored, *both("few", (1.6, 4, None, 0, 5.5)), *both("hot", (1.5, None, None, 1, 6.0))
-    )
+    groups = {"few": (1.6, 4, None, 0, 5.5), "hot": (1.5, None, None, 1, 6.0), "calm": (0.5, 0, 0, 0, 1.0)}
+    scored, made = lines(stored, *(each for name, figures in groups.items() for each in both(name, figures)))
     table = {r["group"]: r for r in advice_table(scored, made.advice).to_pylist()}
     assert table["few"]["action"].startswith(
-        "8 members in place of 4 (none for 70 %, as a partition alone has 110 %)"
+        "8 members in place of 4 (no number for 70 %, as a partition alone has 110 %)"
     )
     assert (table["few"]["members_needed"], table["few"]["members_at_ease"]) == (8, None)
+    assert table["calm"]["members_needed"] is None
     assert (table["hot"]["members_needed"], table["hot"]["hot_partitions"]) == (None, 1)
     assert table["hot"]["hottest_partition_load"] == pytest.approx(1.2, rel=1e-5)
 
