@@ -12,7 +12,6 @@ from coordinator_core.errors import InputError
 from coordinator_core.registry.registry import Generate
 from rebalance_spark.rows import registry_with
 from rebalance_spark.schema import WORKLOAD_COLUMNS, arrow_schema, spark_schema
-from rebalance_spark.sessions import spark_errors
 from rebalance_spark.sizes import size_of
 
 if TYPE_CHECKING:
@@ -97,9 +96,11 @@ def as_row(profile: str, seed: int, number: int, document: Mapping[str, Any]) ->
 
 def register_generator(spark: "SparkSession") -> None:
     """Register the data source with a session. Spark 4.0 refuses one that it has found by itself."""
+    from pyspark.errors import PySparkException
+
     try:
         spark.dataSource.register(WorkloadSource)
-    except spark_errors() as error:
+    except PySparkException as error:
         if "DATA_SOURCE_ALREADY_EXISTS" not in str(error):
             raise
 
