@@ -42,12 +42,12 @@ class Action(NamedTuple):
 def actions(advice: Advice) -> list[Action]:
     """Return the action of each subject that switches, or of which a member is busy; the most urgent first.
 
-    There are none where it is not known what members can handle.
+    There is none for subjects of which it is not known what members can handle.
     """
     if advice.subjects.are_scenarios or advice.capacity is None or advice.overloaded is None:
         return []
-    busy = np.nan_to_num(advice.capacity.busiest[:, advice.today])
-    shown = np.flatnonzero(advice.is_switching | (busy > AT_EASE))
+    busy = advice.capacity.busiest[:, advice.today]
+    shown = np.flatnonzero((busy > AT_EASE) | (advice.is_switching & ~np.isnan(busy)))
     found = [_action(advice, advice.capacity, advice.overloaded, number) for number in shown.tolist()]
     return sorted(found, key=lambda each: (not each.does, -busy[each.number]))
 
@@ -115,7 +115,8 @@ def _relief(advice: Advice, known: Capacity, number: int) -> Iterator[str]:
         load = as_text(float(known.load[number]))
         beside.append(f"the load is that of {load}, which optimal or lag-aware may spread better")
     also = f" ({'; '.join(beside)})" if beside else ""
-    yield f"{needed[chosen]:.0f} members in place of {members:.0f}{under}{also}"
+    now = " more members" if isnan(members) else f" members in place of {members:.0f}"
+    yield f"{needed[chosen]:.0f}{now}{under}{also}"
 
 
 def _beyond(known: Capacity, number: int) -> Iterator[str]:
@@ -132,8 +133,10 @@ def _beyond(known: Capacity, number: int) -> Iterator[str]:
     elif hot > 0:
         name = known.names[number] or "the busiest"
         which = "" if isnan(hottest) else f" ({name} at {_percent(hottest)})"
+        of = "" if isnan(partitions) else f" of {partitions:.0f}"
+        noun = "partition" if hot == 1 and not of else "partitions"
         yield (
-            f"other keys or faster processing: {hot:.0f} of {counted(int(partitions), 'partition')}"
+            f"other keys or faster processing: {hot:.0f}{of} {noun}"
             f" {agreeing('has', int(hot))} more than a member can handle{which}"
         )
     else:

@@ -23,9 +23,9 @@ class Capacity(NamedTuple):
     ``busiest`` float64[S, K]: the greatest load of a member under each of K strategies, as a share of what it
     can handle; ``busy``: in how many scenarios that is above ease. ``needed``, ``at_ease`` float64[S, K]: how
     many members it takes at the start so that none has more than it can handle at the end, or is not at ease;
-    inf if no number is enough. ``members``: the most of a scenario. ``hot``: the most partitions that have
-    more than a member can handle; ``hottest`` the load of the busiest one, which ``names`` has, and ``load``
-    that of all, both in members. ``partitions``: the most of a scenario.
+    inf if no number is enough, and how many more where ``members``, the most of a scenario, is not known.
+    ``hot``: the most partitions that have more than a member can handle; ``hottest`` the load of the busiest
+    one, which ``names`` has, and ``load`` that of all, both in members. ``partitions``: the most of a scenario.
     All are NaN where they are not known.
     """
 
@@ -52,7 +52,7 @@ def capacity_of(scored: Scored, busiest: Figures2D, ease: float, subjects: Subje
         more = _figures(scored, metric)
         if not np.isnan(more).all():
             more = np.where(np.isnan(more) & (busiest > share), np.inf, more)
-        needed.append(_most(members[:, None] + more, subjects))
+        needed.append(_most(np.nan_to_num(members)[:, None] + more, subjects))
     hot, load = (np.fmax.reduce(_figures(scored, metric), axis=1) for metric in (HOT, LOAD))
     hottest = load * _column(scored, SHARE)
     each = [members, hot, hottest, load, _column(scored, PARTITIONS)]

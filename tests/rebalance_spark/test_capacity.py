@@ -157,6 +157,28 @@ def test_the_file_has_the_action_and_its_figures(stored):
     assert table["hot"]["hottest_partition_load"] == pytest.approx(1.2, rel=1e-5)
 
 
+def test_a_workload_that_does_not_count_members_and_partitions_has_more_members_and_hot_partitions(stored):
+    rows = [*both("few", (1.6, 4, 7, 0, 5.5)), *both("hot", (1.5, None, None, 1, 6.0))]
+    for each in rows:
+        each.update(dict.fromkeys(OF_GROUP))
+    _, made = lines(stored, *rows)
+    assert [line.partition(";")[0] for line in to_do(made)] == [
+        "few: 4 more members (7 for 70 %)",
+        "hot: other keys or faster processing: 1 partition has more than a member can handle",
+    ]
+
+
+def test_a_group_of_which_the_load_is_not_known_has_no_line(stored):
+    rows = [
+        score("dark", "range", (None,) * 5, moves=9.0),
+        score("dark", "other", (None,) * 5, moves=2.0),
+        *both("calm", (0.5, 0, 0, 0, 1.5)),
+    ]
+    _, made = lines(stored, *rows)
+    assert made.advice.switches == [("other", 1)]
+    assert to_do(made) == []
+
+
 def test_scores_without_these_metrics_leave_open_what_is_missing(stored):
     rows = both("few", (1.6, 4, 7, 0, 5.5))
     for each in rows:
