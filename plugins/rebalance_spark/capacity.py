@@ -25,8 +25,8 @@ class Capacity(NamedTuple):
     many members it takes at the start so that none has more than it can handle at the end, or is not at ease;
     inf if no number is enough, and how many more where ``members``, the most of a scenario, is not known.
     ``hot``: the most partitions that have more than a member can handle; ``hottest`` the load of the busiest
-    one, which ``names`` has, and ``load`` that of all, both in members. ``partitions``: the most of a scenario.
-    All are NaN where they are not known.
+    one, which ``names`` has, and ``load`` that of all, both in members. ``partitions``: the most of a
+    scenario. All are NaN where they are not known.
     """
 
     busiest: Figures2D
