@@ -80,6 +80,9 @@ def _then(advice: Advice, known: Capacity, number: int, before: int, after: int)
     """Return the load of the busiest member, and how often it has too much, now and with what is chosen."""
     chosen, today = int(advice.chosen[number]), advice.today
     now, then = (_percent(known.busiest[number, each]) for each in (today, chosen))
+    if after:
+        mean, worst = _percent(known.mean[number, chosen]), known.scenarios[known.worst[number, chosen]]
+        then = f"{then} (in {worst}; {mean} in the mean)"
     busiest = f"busiest member at {then}" + f", now {now}" * (chosen != today)
     if not before and not after:
         return busiest

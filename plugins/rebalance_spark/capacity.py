@@ -1,13 +1,13 @@
 """What the members of each group can handle: their greatest load, and how many of them it takes."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from rebalance_spark.costs import by_strategy
-from rebalance_spark.gains import Floats
+from rebalance_spark.gains import Floats, Numbers
 from rebalance_spark.groups import BUSIEST, SHARE
 from rebalance_spark.parts import Subjects
 from rebalance_spark.stored import Figures2D, Scored
@@ -21,15 +21,19 @@ class Capacity(NamedTuple):
     """What the members of each of S subjects can handle, in the scenario where it matters most.
 
     ``busiest`` float64[S, K]: the greatest load of a member under each of K strategies, as a share of what it
-    can handle; ``busy``: in how many scenarios that is above ease. ``needed``, ``at_ease`` float64[S, K]: how
-    many members it takes at the start so that none has more than it can handle at the end, or is not at ease;
-    inf if no number is enough, and how many more where ``members``, the most of a scenario, is not known.
-    ``hot``: the most partitions that have more than a member can handle; ``hottest`` the load of the busiest
-    one, which ``names`` has, and ``load`` that of all, both in members. ``partitions``: the most of a
-    scenario. All are NaN where they are not known.
+    can handle; ``worst`` int64[S, K]: the number of the scenario in which it is, of ``scenarios``; ``mean``:
+    that of all scenarios; ``busy``: in how many of them it is above ease. ``needed``, ``at_ease``
+    float64[S, K]: how many members it takes at the start so that none has more than it can handle at the
+    end, or is not at ease; inf if no number is enough, and how many more where ``members``, the most of a
+    scenario, is not known. ``hot``: the most partitions that have more than a member can handle; ``hottest``
+    the load of the busiest one, which ``names`` has, and ``load`` that of all, both in members.
+    ``partitions``: the most of a scenario. All are NaN where they are not known.
     """
 
     busiest: Figures2D
+    worst: Numbers
+    scenarios: Sequence[str]
+    mean: Figures2D
     busy: Figures2D
     needed: Figures2D
     at_ease: Figures2D
@@ -62,10 +66,21 @@ def capacity_of(scored: Scored, busiest: Figures2D, ease: float, subjects: Subje
         values = scored.values(BUSIEST)
         for row in np.flatnonzero(hottest == most[2][subjects.numbers]).tolist():
             names[subjects.numbers[row]] = values[row] or ""
-    busy = by_strategy(busiest > ease, lambda rows: np.bincount(subjects.numbers, rows, len(names)))
+
+    def sums(figures: npt.NDArray[Any]) -> Figures2D:
+        return by_strategy(figures, lambda rows: np.bincount(subjects.numbers, rows, len(names)))
+
+    greatest = _most(busiest, subjects)
+    worst = np.zeros(greatest.shape, dtype=np.int64)
+    rows, columns = np.nonzero(busiest == greatest[subjects.numbers])
+    worst[subjects.numbers[rows], columns] = rows
+    known = ~np.isnan(busiest)
     return Capacity(
-        _most(busiest, subjects),
-        busy,
+        greatest,
+        worst,
+        scored.scenarios,
+        sums(np.nan_to_num(busiest)) / np.maximum(sums(known), 1),
+        sums(busiest > ease),
         needed[0],
         needed[1],
         most[0],

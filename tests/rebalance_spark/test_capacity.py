@@ -43,8 +43,8 @@ def test_members_that_are_missing_are_said_with_the_strategy_that_takes_fewest(s
         score("few", "other", (1.6, 3, 6, 0, 5.5)),
     )
     assert to_do(made) == [
-        "few: 8 members in place of 4 (7 under other; 11 for 70 %); busiest member at 160 %, overloaded in"
-        " 12 of 12 scenarios"
+        "few: 8 members in place of 4 (7 under other; 11 for 70 %); busiest member at 160 % (in hour=9/few;"
+        " 160 % in the mean), overloaded in 12 of 12 scenarios"
     ]
     assert verdict(made)[0] == (
         "1 of 1 groups has members with more than they can handle, which no strategy that was scored is known"
@@ -56,7 +56,8 @@ def test_a_partition_that_is_too_much_is_named(stored):
     _, made = lines(stored, *both("hot", (1.5, None, None, 1, 6.0)))
     assert to_do(made) == [
         "hot: other keys or faster processing: 1 of 12 partitions has more than a member can handle (orders 7"
-        " at 120 %); busiest member at 150 %, overloaded in 12 of 12 scenarios"
+        " at 120 %); busiest member at 150 % (in hour=9/hot; 150 % in the mean), overloaded in 12 of"
+        " 12 scenarios"
     ]
 
 
@@ -93,7 +94,8 @@ def test_what_remains_after_a_switch_is_said_with_it(stored):
         score("late", "other", (1.2, 2, 5, 0, 5.5)),
     )
     assert to_do(made) == [
-        "late: switch to other, and 6 members in place of 4 (9 for 70 %); busiest member at 120 %, now 160 %,"
+        "late: switch to other, and 6 members in place of 4 (9 for 70 %); busiest member at 120 %"
+        " (in hour=9/late; 120 % in the mean), now 160 %,"
         " overloaded in 12 of 12 scenarios, now 12"
     ]
 
@@ -185,6 +187,7 @@ def test_scores_without_these_metrics_leave_open_what_is_missing(stored):
         each.update(dict.fromkeys(OF_SCORE[1:]))
     _, made = lines(stored, *rows)
     assert to_do(made) == [
-        "few: more members, or faster processing; busiest member at 160 %, overloaded in 12 of 12 scenarios"
+        "few: more members, or faster processing; busiest member at 160 % (in hour=9/few; 160 % in"
+        " the mean), overloaded in 12 of 12 scenarios"
     ]
     assert any("process_rate that was given" in line for line in notes(made))

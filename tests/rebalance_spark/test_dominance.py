@@ -102,7 +102,8 @@ def test_of_few_hours_of_overload_no_relief_is_known(stored):
     made = found(stored(loaded("busy", 5, today=1.5, other=0.9), more=LOADED), baseline="today")
     assert made.advice.switches == []
     assert to_do(made) == [
-        "busy: more members, or faster processing; busiest member at 150 %, overloaded in 5 of 12 scenarios;"
+        "busy: more members, or faster processing; busiest member at 150 % (in hour=4/busy; 92 % in the"
+        " mean), overloaded in 5 of 12 scenarios;"
         " with other it would be 90 %, but so few overloaded scenarios do not show it"
     ]
 
