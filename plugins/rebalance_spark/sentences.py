@@ -26,6 +26,11 @@ _TWICE = (
     " default list need a single one, without range."
 )
 
+_TOGETHER = (
+    " range gives the partitions of one number of several topics to one member, which other assignors do not promise:"
+    " members that join topics, or keep state of several by partition, must stay with it."
+)
+
 _MOST_NAMED = 12
 """Groups that a sentence names."""
 
@@ -210,7 +215,9 @@ def notes(findings: Findings) -> list[str]:
         found.append(f"{listed_names(missing)}, which Kafka's own clients have, {was} not scored (-s).")
     takes = what_it_takes({name: parted(name)[0] for name, _ in advice.switches}, default_registry())
     to_cooperative = any("cooperative" in name for name, _ in advice.switches)
-    restarts = f"{_RESTARTS}{_TWICE * to_cooperative}" if advice.switches else ""
+    is_range = parted(advice.baseline)[0].partition("+")[0] == "range"
+    takes_besides = f"{_TWICE * to_cooperative}{_TOGETHER * is_range}"
+    restarts = f"{_RESTARTS}{takes_besides}" if advice.switches else ""
     return [*filter(None, [*found, restarts, takes])]
 
 

@@ -220,6 +220,7 @@ def test_after_the_rule_come_what_is_not_measured_and_what_a_switch_takes():
         "cooperative-sticky and roundrobin, which Kafka's own clients have, were not scored (-s)."
     )
     assert restarts.startswith("A switch takes a rolling restart, with the new assignor before the old one")
+    assert "range gives the partitions of one number of several topics to one member" in restarts
     assert stops.startswith("Plan fidelity does not measure how long partitions stop")
     assert clients == (
         "Kafka's own clients do not have lag-aware+tolerance=5%; kafka-python, aiokafka and the Consumer of"
