@@ -27,8 +27,8 @@ _TWICE = (
 )
 
 _TOGETHER = (
-    " range gives the partitions of one number of several topics to one member, which other assignors do not promise:"
-    " members that join topics, or keep state of several by partition, must stay with it."
+    " range gives the partitions of one number of several topics to one member, which other assignors do not"
+    " promise: members that join topics, or keep state of several by partition, must stay with it."
 )
 
 _MOST_NAMED = 12
