@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from coordinator_core.assigning.assignor import Assignor, Wrapper
+from coordinator_core.assigning.assignor import Assignor, Wrapper, is_cooperative
 from coordinator_core.assigning.loading import assignor_from
 from coordinator_core.assigning.problem import Problem, build_problem
 from coordinator_core.errors import AssignmentError, RebalanceLabError
@@ -54,6 +54,22 @@ def run(assignor: Assignor, problem: Problem) -> GroupAssignment:
     if isinstance(assignor, Wrapper) and isinstance(result, GroupAssignment):
         return result
     return _validated(assignor.name, problem, result)
+
+
+def settled(assignor: Assignor, problem: Problem) -> GroupAssignment:
+    """Return the assignment in which a group comes to rest: that of a second round of a cooperative assignor.
+
+    Raises:
+        AssignmentError: as `compute_assignment`.
+    """
+    found = run(assignor, problem)
+    if not is_cooperative(assignor):
+        return found
+    owning = {
+        member: msgspec.structs.replace(subscription, owned=Partitions.of(found[member]))
+        for member, subscription in problem.group.items()
+    }
+    return run(assignor, problem.with_claims(GroupSubscription(owning)))
 
 
 def user_data_of(assignor: Assignor, topics: tuple[str, ...]) -> bytes | None:

@@ -19,15 +19,18 @@ _UNSURE = 0.5
 """A decision is unsure if so few of its scenarios give the same by themselves."""
 
 
+STAY = "stay"
+"""What to do if there is nothing to do."""
+
+
 class Action(NamedTuple):
-    """What to do about the subject of a number. ``does``: whether there is anything to do.
+    """What to do about the subject of a number.
 
     ``do`` is what, ``then`` what follows, with what is now, and ``why`` says what is to be known besides.
     ``relief``: whether it takes more than a strategy.
     """
 
     number: int
-    does: bool
     relief: bool
     do: str
     then: str = ""
@@ -49,7 +52,7 @@ def actions(advice: Advice) -> list[Action]:
     busy = advice.capacity.busiest[:, advice.today]
     shown = np.flatnonzero((busy > AT_EASE) | (advice.is_switching & ~np.isnan(busy)))
     found = [_action(advice, advice.capacity, advice.overloaded, number) for number in shown.tolist()]
-    return sorted(found, key=lambda each: (not each.does, -busy[each.number]))
+    return sorted(found, key=lambda each: (each.do == STAY, -busy[each.number]))
 
 
 def _action(advice: Advice, known: Capacity, overloaded: Numbers, number: int) -> Action:
@@ -57,22 +60,13 @@ def _action(advice: Advice, known: Capacity, overloaded: Numbers, number: int) -
     switch = [f"switch to {advice.strategies[chosen]}"] if chosen != today else []
     before, after = overloaded[:, number].tolist()
     relief = list(_relief(advice, known, number)) if after else []
-    do = [*switch, *relief] or ["stay"]
+    doubt = _doubt(advice, number) if switch and not before else ""
     return Action(
         number,
-        bool(switch or relief),
         bool(relief),
-        ", and ".join(do),
+        ", and ".join([*switch, *relief]) or STAY,
         _then(advice, known, number, before, after),
-        "; ".join(
-            filter(
-                None,
-                (
-                    _doubt(advice, number) if switch and not before else "",
-                    _reason(advice, known, number, before),
-                ),
-            )
-        ),
+        doubt or _reason(advice, known, number, before),
     )
 
 
@@ -114,9 +108,6 @@ def _relief(advice: Advice, known: Capacity, number: int) -> Iterator[str]:
         alone = known.hottest[number]
         why = f", as a partition alone has {_percent(alone)}" * bool(alone > AT_EASE)
         beside.append(f"no number for {_percent(AT_EASE)}{why}")
-    if known.load[number] <= members and not {"optimal", "lag-aware"} & {*strategies}:
-        load = as_text(float(known.load[number]))
-        beside.append(f"the load is that of {load}, which optimal or lag-aware may spread better")
     also = f" ({'; '.join(beside)})" if beside else ""
     now = " more members" if isnan(members) else f" members in place of {members:.0f}"
     yield f"{needed[chosen]:.0f}{now}{under}{also}"
@@ -137,10 +128,13 @@ def _beyond(known: Capacity, number: int) -> Iterator[str]:
         name = known.names[number] or "the busiest"
         which = "" if isnan(hottest) else f" ({name} at {_percent(hottest)})"
         of = "" if isnan(partitions) else f" of {partitions:.0f}"
+        members = known.members[number]
+        now = "" if isnan(members) else f" (now {members:.0f})"
         noun = "partition" if hot == 1 and not of else "partitions"
         yield (
             f"other keys or faster processing: {hot:.0f}{of} {noun}"
-            f" {agreeing('has', int(hot))} more than a member can handle{which}"
+            f" {agreeing('has', int(hot))} more than a member can handle{which}; all partitions together have"
+            f" the load of {as_text(float(load))} members{now}"
         )
     else:
         yield "more members, or faster processing"
@@ -173,13 +167,14 @@ def _reason(advice: Advice, known: Capacity, number: int, before: int) -> str:
         if advice.perhaps_worse[metric][number, best]
     ]
     if against:
-        return f"{found}, but perhaps worse in the rest ({listed_names(against)} of the scenarios)"
+        rest = f"({listed_names(against)} of the scenarios)"
+        return f"{found}, which is not known to be as good in the rest {rest}"
     if advice.needed[number]:
         return f"{found}, which takes about {advice.needed[number]:,} scenarios to be sure of"
     if before:
         return f"{found}, which is not known to be less by {100 * RELIEF:g} % of what is too much"
-    share, of = _percent(AT_EASE), int(advice.scenarios[number])
-    return f"{found}, but it has more than {share} in {known.busy[number, today]:.0f} of {of} scenarios only"
+    busy, of = f"{known.busy[number, today]:.0f}", int(advice.scenarios[number])
+    return f"{found}, but only {busy} of {of} scenarios are above {_percent(AT_EASE)} today"
 
 
 def _signed(value: float) -> str:

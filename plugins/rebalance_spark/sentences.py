@@ -106,13 +106,15 @@ def verdict(findings: Findings) -> list[str]:
     unknown = int((advice.scenarios == 0).sum())
     few = int(advice.is_undecided.sum())
     relieved = [each.number for each in findings.actions if each.relief]
+    keep = int((~advice.is_switching[relieved]).sum())
+    also = f" ({keep:,} of them keep {advice.baseline})" if keep < len(relieved) else ""
     if relieved:
         count, listed = len(relieved), listed_names([advice.subjects.names[n] for n in relieved], _MOST_NAMED)
         lines.append(
             f"{count:,} of {total:,} {groups} {agreeing('has', count)} members with more than they can"
-            f" handle, which no strategy that was scored is known to end: {listed}"
+            f" handle, which no strategy that was scored is known to end: {listed}{also}"
         )
-    staying = int((~advice.is_switching).sum()) - int((~advice.is_switching[relieved]).sum())
+    staying = int((~advice.is_switching).sum()) - keep
     if staying:
         of_these = f" ({unknown:,} of them have {UNKNOWN})" if unknown else ""
         lines.append(f"leave {staying:,} of {total:,} {groups} as they are, with {advice.baseline}{of_these}")

@@ -6,8 +6,8 @@ from statistics import fmean, median
 
 import numpy as np
 
-from coordinator_core.assigning.assignor import Assignor, is_cooperative
-from coordinator_core.assigning.computing import run
+from coordinator_core.assigning.assignor import Assignor
+from coordinator_core.assigning.computing import settled
 from coordinator_core.assigning.problem import Problem, build_problem
 from coordinator_core.errors import RebalanceLabError
 from coordinator_core.model import Cluster, GroupSubscription, Partitions, Subscription, TopicInfo
@@ -21,7 +21,7 @@ AT_EASE = 0.7
 """The load of the busiest member, as a share of what it can handle, up to which members are at ease."""
 
 _ONE_BY_ONE = 16
-"""More members are tried one by one up to this number, and from it on in steps of a tenth."""
+"""So many numbers of members are tried one after the other, and those that follow in steps of a tenth."""
 
 
 @metric("balance", "members", optional=True)
@@ -29,8 +29,8 @@ def missing_members(history: History) -> float:
     """The fewest members more with which none gets more than it can handle, at the end.
 
     The assignor of the run computes the assignment of each number, from the owners at the end, up to a member
-    for each partition. NaN if no number is enough, or if a member has no limit. Beyond `_ONE_BY_ONE` the
-    number is up to a tenth greater than the fewest.
+    for each partition. NaN if no number is enough, or if a member has no limit. After `_ONE_BY_ONE` numbers
+    that are not enough, it is up to a tenth greater than the fewest.
     """
     return _missing(history, 1.0)
 
@@ -123,17 +123,7 @@ def _group(rest: Rest, rates: FloatArray, limits: list[float], more: int) -> Pro
 
 def _busiest(assignor: Assignor, problem: Problem) -> float:
     """Return the load of the busiest member when the group rests, as a share of what it can handle."""
-    found = run(assignor, problem)
-    if is_cooperative(assignor):
-        owning = {
-            member: Subscription(
-                each.topics, Partitions.of(found[member]), generation=2, capacity=each.capacity
-            )
-            for member, each in problem.group.items()
-        }
-        problem = problem.with_claims(GroupSubscription(owning))
-        found = run(assignor, problem)
-    owner = found.owners(problem.index, problem.members)
+    owner = settled(assignor, problem).owners(problem.index, problem.members)
     assert problem.weights is not None
     assert problem.capacity is not None
     loads = np.bincount(owner + 1, problem.weights, len(problem.members) + 1)[1:]

@@ -94,7 +94,9 @@ def test_members_without_a_limit_leave_it_open():
     assert all(isnan(measure(history)) for measure in (missing_members, hot_partitions, load_in_members))
 
 
-def test_many_members_are_found_within_a_tenth():
-    more = missing_members(run("roundrobin", {"a": [90.0] * 300, "b": [900.0] * 20}, 2))
-    at_least = (90 * 300 + 900 * 20) / 1_000 - 2
-    assert at_least <= more <= 318
+def test_of_many_members_the_number_is_enough_and_a_tenth_fewer_are_not():
+    topics = {"a": [90.0] * 300, "b": [900.0] * 20}
+    size = 2 + int(missing_members(run("range", topics, 2)))
+    assert size > 2 + 16
+    assert utilization(run("range", topics, size)) <= 1
+    assert utilization(run("range", topics, int(0.9 * size))) > 1

@@ -3,10 +3,8 @@
 import re
 from dataclasses import replace
 
-import msgspec
-
-from coordinator_core.assigning.assignor import Assignor, is_cooperative
-from coordinator_core.assigning.computing import run
+from coordinator_core.assigning.assignor import Assignor
+from coordinator_core.assigning.computing import settled
 from coordinator_core.assigning.problem import Problem, build_problem
 from coordinator_core.model import (
     Cluster,
@@ -24,8 +22,8 @@ from rebalance_lab.simulation.planning.planned_run import member_id
 def started(scenario: Scenario, assignor: Assignor) -> Scenario:
     """Return a scenario whose running group starts with the assignment that an assignor gives to it.
 
-    The assignor gets the present owners, as in a round in which nobody joins or leaves. A cooperative one
-    gets a second round. A scenario without a running group is returned as it is.
+    The assignor gets the present owners, as in a round in which nobody joins or leaves. A scenario without a
+    running group is returned as it is.
 
     Raises:
         AssignmentError: if the assignor fails.
@@ -33,13 +31,7 @@ def started(scenario: Scenario, assignor: Assignor) -> Scenario:
     problem = problem_at_start(scenario)
     if problem is None:
         return scenario
-    found = run(assignor, problem)
-    if is_cooperative(assignor):
-        owning = {
-            member: msgspec.structs.replace(subscription, owned=Partitions.of(found[member]))
-            for member, subscription in problem.group.items()
-        }
-        found = run(assignor, problem.with_claims(GroupSubscription(owning)))
+    found = settled(assignor, problem)
     return replace(scenario, members=tuple(_member(member, found) for member in scenario.members))
 
 
