@@ -9,12 +9,13 @@ from coordinator_core.registry.hookspecs import MetricSpec
 from coordinator_core.registry.registry import Registry
 from rebalance_lab.traces.timeline import Timeline
 from rebalance_lab.traces.trace import Trace
-from rebalance_lab.verdicts.answers import answers, what_it_takes
+from rebalance_lab.verdicts.answers import answers
 from rebalance_lab.verdicts.comparison import Comparison
 from rebalance_lab.verdicts.comparison_tables import by_group, front_line, title_of
 from rebalance_lab.verdicts.grid import Figure
 from rebalance_lab.verdicts.of_traces import comparison_of_traces
 from rebalance_lab.verdicts.rule import is_tie
+from rebalance_lab.verdicts.switching import what_it_takes
 from rebalance_lab.verdicts.tables import as_text
 from rebalance_lab.verdicts.words import clock, counted, listed_names
 

@@ -13,7 +13,7 @@ from rebalance_lab.verdicts.words import agreeing, counted, listed_names
 from rebalance_spark.advising import Advice
 from rebalance_spark.capacity import Capacity
 from rebalance_spark.dominance import RELIEF
-from rebalance_spark.gains import Numbers
+from rebalance_spark.gains import Floats, Numbers
 
 _UNSURE = 0.5
 """A decision is unsure if so few of its scenarios give the same by themselves."""
@@ -73,9 +73,9 @@ def _action(advice: Advice, known: Capacity, overloaded: Numbers, number: int) -
 def _then(advice: Advice, known: Capacity, number: int, before: int, after: int) -> str:
     """Return the load of the busiest member, and how often it has too much, now and with what is chosen."""
     chosen, today = int(advice.chosen[number]), advice.today
-    now, then = (_percent(known.busiest[number, each]) for each in (today, chosen))
+    now, then = (percent(known.busiest[number, each]) for each in (today, chosen))
     if after:
-        mean, worst = _percent(known.mean[number, chosen]), known.scenarios[known.worst[number, chosen]]
+        mean, worst = percent(known.mean[number, chosen]), known.scenarios[known.worst[number, chosen]]
         then = f"{then} (in {worst}; {mean} in the mean)"
     busiest = f"busiest member at {then}" + f", now {now}" * (chosen != today)
     if not before and not after:
@@ -102,15 +102,21 @@ def _relief(advice: Advice, known: Capacity, number: int) -> Iterator[str]:
         chosen = enough
     elif needed[enough] < needed[chosen]:
         beside.append(f"{needed[enough]:.0f} under {strategies[enough]}")
+    if advice.is_switching[number] and enough != advice.today:
+        beside.append(_without(needed[advice.today], advice.baseline))
     if ease[chosen] < np.inf:
-        beside.append(f"{ease[chosen]:.0f} for {_percent(AT_EASE)}")
+        beside.append(f"{ease[chosen]:.0f} for {percent(AT_EASE)}")
     elif isinf(ease[chosen]):
         alone = known.hottest[number]
-        why = f", as a partition alone has {_percent(alone)}" * bool(alone > AT_EASE)
-        beside.append(f"no number for {_percent(AT_EASE)}{why}")
+        why = f", as a partition alone has {percent(alone)}" * bool(alone > AT_EASE)
+        beside.append(f"no number for {percent(AT_EASE)}{why}")
     also = f" ({'; '.join(beside)})" if beside else ""
     now = " more members" if isnan(members) else f" members in place of {members:.0f}"
     yield f"{needed[chosen]:.0f}{now}{under}{also}"
+
+
+def _without(needed: float, today: str) -> str:
+    return f"no number is enough under {today}" if isinf(needed) else f"{needed:.0f} under {today}"
 
 
 def _beyond(known: Capacity, number: int) -> Iterator[str]:
@@ -122,11 +128,13 @@ def _beyond(known: Capacity, number: int) -> Iterator[str]:
         least, ease = ceil(load), ceil(load / AT_EASE)
         yield (
             f"at least {least:,} partitions and as many members, now {partitions:.0f} and"
-            f" {known.members[number]:.0f} ({ease:,} for {_percent(AT_EASE)}), or faster processing"
+            f" {known.members[number]:.0f} ({ease:,} for {percent(AT_EASE)}), or faster processing"
         )
     elif hot > 0:
-        name = known.names[number] or "the busiest"
-        which = "" if isnan(hottest) else f" ({name} at {_percent(hottest)})"
+        named = [(name, load) for name, load in known.busy_partitions[number] if load > 1]
+        named = named or ([] if isnan(hottest) else [("the busiest", hottest)])
+        listed = ", ".join(f"{name} at {percent(load)}" for name, load in named[: int(hot)])
+        which = f" ({listed})" if listed else ""
         of = "" if isnan(partitions) else f" of {partitions:.0f}"
         members = known.members[number]
         now = "" if isnan(members) else f" (now {members:.0f})"
@@ -144,23 +152,23 @@ def _doubt(advice: Advice, number: int) -> str:
     share = advice.agree[number]
     if not share < _UNSURE:
         return ""
-    return f"only {_percent(share)} of its scenarios give the same by themselves"
+    return f"only {percent(share)} of its scenarios give the same by themselves"
 
 
 def _reason(advice: Advice, known: Capacity, number: int, before: int) -> str:
     """Return why a busy subject does not switch to the strategy that would relieve it most."""
     today, chosen = advice.today, int(advice.chosen[number])
     loads = known.busiest[number]
-    best = int(np.nanargmin(loads))
     if chosen != today or loads[today] <= AT_EASE:
         return ""
+    best = _nearest(advice, loads, number)
     if not loads[best] < (1 - advice.margin) * loads[today]:
         return "" if before else "with no strategy that was scored it would be less"
-    found = f"with {advice.strategies[best]} it would be {_percent(loads[best])}"
+    found = f"with {advice.strategies[best]} it would be {percent(loads[best])}"
     if 0 < before < FEWEST_PAIRS:
         return f"{found}, but so few overloaded scenarios do not show it"
     against = [
-        f"{_signed(changes[number, best])} {metric}, worse in {_percent(worse[number, best])}"
+        f"{_signed(changes[number, best])} {metric}, worse in {percent(worse[number, best])}"
         for (metric, changes), worse in zip(
             advice.mean_changes.items(), advice.worse_in.values(), strict=True
         )
@@ -174,12 +182,23 @@ def _reason(advice: Advice, known: Capacity, number: int, before: int) -> str:
     if before:
         return f"{found}, which is not known to be less by {100 * RELIEF:g} % of what is too much"
     busy, of = f"{known.busy[number, today]:.0f}", int(advice.scenarios[number])
-    return f"{found}, but only {busy} of {of} scenarios are above {_percent(AT_EASE)} today"
+    return f"{found}, but only {busy} of {of} scenarios are above {percent(AT_EASE)} today"
+
+
+def _nearest(advice: Advice, loads: Floats, number: int) -> int:
+    """Return the strategy with the least load, among those that are not worse if one of them has less."""
+    less = loads < (1 - advice.margin) * loads[advice.today]
+    worse = np.any([open_[number] for open_ in advice.perhaps_worse.values()], axis=0)
+    for possible in (less & ~worse, less):
+        if possible.any():
+            return int(np.nanargmin(np.where(possible, loads, np.nan)))
+    return int(np.nanargmin(loads))
 
 
 def _signed(value: float) -> str:
     return f"{'+' * int(value > 0)}{as_text(float(value))}"
 
 
-def _percent(share: float) -> str:
-    return f"{100 * float(share):.0f} %"
+def percent(share: float) -> str:
+    """Write a share in percent."""
+    return "-" if isnan(share) else f"{100 * float(share):.0f} %"

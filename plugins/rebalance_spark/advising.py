@@ -26,10 +26,11 @@ from rebalance_spark.choices import MARGIN
 from rebalance_spark.costs import (
     BY_COUNT,
     BY_RATE,
+    OVERLOAD,
     Bools,
     Costs,
+    agreement,
     alike_in,
-    better_alone,
     by_strategy,
     cheapest,
     middles_of,
@@ -52,21 +53,24 @@ ADDITIVE = (
 """Metrics of which a day has the sum of its scenarios. Lag that stands over hours is none of them."""
 
 RULE = (
-    "A {subject} switches to a strategy that is known to be better in {metrics} (by more than {tie:g} %"
-    "{margin}; signed-rank test of its scenarios); of all such switches, at most {rate:g} % are expected to"
-    " be due to chance (Benjamini-Hochberg). Of several strategies, it is the one with the best median of"
-    " {first}, and of those that are not worse in it by more than the margin, the best in the next metric."
-    " All other {subjects} stay."
+    "A {subject} switches to a strategy only if that is known to be {better}. All others stay. Known is what"
+    " the signed-rank test of its scenarios shows, so that of all switches at most {rate:g} % are expected to"
+    " be due to chance (Benjamini-Hochberg). It takes scenarios as independent: another day says more than"
+    " further hours of one day or --draws. Of several strategies, it is the one with the best median of"
+    " {first}, and of those that are not worse in it by more than {margin:g} %, the best in the next metric."
 )
 
 RELIEF_RULE = (
-    "A {subject} of which a member has more than it can handle switches to a strategy under which that is"
-    " known to be less, by {relief:g} % or more, whatever it costs in the rest."
+    "A {subject} of which a member has more than it can handle switches to a strategy that is known to take"
+    " {relief:g} % or more of that away, in the mean and in the worst scenario, whatever it costs in the"
+    " rest. Balance counts for it only under such strategies. Of several, it is the one that leaves the"
+    " least, then the one with the best median of {first}, and then the one with the least load of the busiest"
+    " member, each by more than {margin:g} %."
 )
 
 EASE = (
-    "Balance counts where the busiest member has more than {ease:g} % of what it can handle: below that, a"
-    " switch is not worth it."
+    "Balance counts only in scenarios in which the busiest member has more than {ease:g} % of what it can"
+    " handle: below that, a switch is not worth it."
 )
 
 SWITCH, STAY, UNKNOWN = "switch", "stay", "no figures"
@@ -96,10 +100,10 @@ class Advice:
     """The number of the advised strategy for each subject, and how many scenarios it rests on.
 
     ``metrics`` decide. ``scenarios`` has the number of those that decide for each subject, and ``agree`` the
-    share of them in which the figures of the scenario alone advise the same, NaN for a subject without enough
-    scenarios. ``chances`` has the p of the switch that is advised, or of the one that is closest to it; NaN
-    if none could be tested. ``needed`` is about how many scenarios would show that a switch is better, 0 if
-    there is no sign of it. ``rate`` is the greatest expected share of switches that are due to chance.
+    share of them that give the same by themselves (`agreement`), NaN for a subject without enough scenarios.
+    ``chances`` has the p of the switch that is advised, or of the one that is closest to it; NaN if none
+    could be tested. ``needed`` is about how many scenarios would show that a switch is better, 0 if there is
+    no sign of it. ``rate`` is the greatest expected share of switches that are due to chance.
 
     ``changes`` maps the metrics, those that decide first, to the change of each subject, NaN without figures.
     ``worse`` maps an advised strategy to the other metrics that are worse in the scenarios of the subjects
@@ -116,7 +120,8 @@ class Advice:
     it is not known, if it was given. ``margin`` is the share by which a strategy may be worse in the rest.
     ``overloaded`` has in how many scenarios of each subject the busiest member has more than it can handle,
     today and under the advised strategy (2 x subjects), if that is known. ``capacity`` says what the members
-    of each subject can handle.
+    of each subject can handle. ``better_in`` has for each subject the metrics in which what it switches to is
+    known to be better, or `OVERLOAD` alone if that is why.
     """
 
     baseline: str
@@ -144,6 +149,7 @@ class Advice:
     capacity: Capacity | None = None
     holds: Sequence[str] = ()
     per_day: Floats | None = None
+    better_in: Sequence[Sequence[str]] = ()
 
     @property
     def today(self) -> int:
@@ -196,26 +202,19 @@ class Advice:
     def rule(self) -> str:
         """The rule in words."""
         listed = listed_names(self.metrics, len(self.metrics))
-        is_one = len(self.metrics) == 1
-        rule = RULE.format(
-            metrics=listed if is_one else f"at least one of {listed} and not worse in the others",
-            margin="" if is_one else f", and not worse by more than {100 * self.margin:g} %",
-            first=self.metrics[0],
-            tie=100 * TIE,
-            rate=100 * self.rate,
-            subject=self.subjects.singular,
-            subjects=self.subjects.plural,
-        )
-        has_overload = self.overloaded is not None and self.overloaded[0].any()
-        parts = (
-            [rule, RELIEF_RULE.format(subject=self.subjects.singular, relief=100 * RELIEF)]
-            if has_overload
-            else [rule]
-        )
-        has_load = self.overloaded is not None and self.capacity is not None
-        return " ".join(
-            [*parts, EASE.format(ease=100 * AT_EASE)] if has_load and BY_RATE in self.metrics else parts
-        )
+        margin, words = 100 * self.margin, {"subject": self.subjects.singular, "first": self.metrics[0]}
+        better = f"better in {listed} by more than {100 * TIE:g} %"
+        if len(self.metrics) > 1:
+            better = (
+                f"better in at least one of {listed} by more than {100 * TIE:g} %, and to be worse in none of"
+                f" them by more than {margin:g} %"
+            )
+        parts = [RULE.format(better=better, rate=100 * self.rate, margin=margin, **words)]
+        if self.overloaded is not None and self.overloaded[0].any():
+            parts.append(RELIEF_RULE.format(relief=100 * RELIEF, margin=margin, **words))
+        if self.overloaded is not None and self.capacity is not None and BY_RATE in self.metrics:
+            parts.append(EASE.format(ease=100 * AT_EASE))
+        return " ".join(parts)
 
 
 def holding(advice: Advice, alone: Mapping[str, Advice]) -> list[str]:
@@ -260,7 +259,7 @@ def advise(costs: Costs, strategies: Sequence[str], rate: float, margin: float =
     rest[np.arange(size), chosen] = False
     closest = cheapest(_least(tests.chances), middles, today)
     second = np.where(chosen == today, closest, cheapest(rest, middles, today, alike))
-    agree = costs.rows & (cheapest(better_alone(costs, margin), grids, today) == chosen[numbers])
+    is_relief = tests.relief[np.arange(size), chosen]
     scenarios = np.bincount(numbers[costs.rows], minlength=size)
     few = scenarios < FEWEST_PAIRS
     changes = _all_changes(costs, chosen)
@@ -276,7 +275,7 @@ def advise(costs: Costs, strategies: Sequence[str], rate: float, margin: float =
         subjects,
         chosen,
         scenarios,
-        np.where(few, np.nan, np.bincount(numbers, agree, size) / np.maximum(scenarios, 1)),
+        np.where(few, np.nan, agreement(costs, chosen, is_relief, margin)),
         _of_chosen(tests.chances, chosen, today),
         tests.needed.min(axis=1, initial=NEVER, where=tests.needed > 0) % NEVER,
         changes,
@@ -300,6 +299,7 @@ def advise(costs: Costs, strategies: Sequence[str], rate: float, margin: float =
         {m: costs.signs[m] * _means(grids[m][:, today], numbers, size) for m in measured},
         margin,
         None if costs.overload is None else _overloaded(costs.overload, today, chosen, numbers, size),
+        better_in=_better_in(tests, is_relief, chosen, costs, rate),
     )
 
 
@@ -339,6 +339,17 @@ def _overloaded(overload: Figures2D, today: int, chosen: Numbers, numbers: Numbe
     """Return in how many scenarios of each subject there is overload, today and under what is advised."""
     columns = (overload[:, today], overload[np.arange(len(numbers)), chosen[numbers]])
     return np.stack([np.bincount(numbers[column > 0], minlength=size) for column in columns])
+
+
+def _better_in(tests: Tests, is_relief: Bools, chosen: Numbers, costs: Costs, rate: float) -> list[list[str]]:
+    """Return in what the strategy of each subject that switches is known to be better."""
+    known = tests.better[:, np.arange(len(chosen)), chosen] <= rate
+    return [
+        [OVERLOAD]
+        if is_relief[number]
+        else [m for m, row in zip(costs.deciding, known, strict=True) if row[number]]
+        for number in range(len(chosen))
+    ]
 
 
 def _least(chances: Floats) -> Bools:

@@ -1,5 +1,6 @@
 """What the members of each group can handle: their greatest load, and how many of them it takes."""
 
+import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -16,6 +17,9 @@ MEMBERS, PARTITIONS = "members", "partitions"
 MISSING, TO_EASE, HOT, LOAD = "missing_members", "members_to_ease", "hot_partitions", "load_in_members"
 """The metrics of which the scenario counts that needs most."""
 
+_NAMED = re.compile(r"(.+?)=([0-9.]+(?:E-\d+)?)(?:, |$)")
+"""A partition and its share, as `groups` writes them."""
+
 
 class Capacity(NamedTuple):
     """What the members of each of S subjects can handle, in the scenario where it matters most.
@@ -26,8 +30,9 @@ class Capacity(NamedTuple):
     float64[S, K]: how many members it takes at the start so that none has more than it can handle at the
     end, or is not at ease; inf if no number is enough, and how many more where ``members``, the most of a
     scenario, is not known. ``hot``: the most partitions that have more than a member can handle; ``hottest``
-    the load of the busiest one, which ``names`` has, and ``load`` that of all, both in members.
-    ``partitions``: the most of a scenario. All are NaN where they are not known.
+    the load of the busiest one, and ``load`` that of all, both in members; ``busy_partitions`` has the
+    names and loads of the busiest ones at that time. ``partitions``: the most of a scenario. All are NaN
+    where they are not known.
     """
 
     busiest: Figures2D
@@ -42,7 +47,7 @@ class Capacity(NamedTuple):
     hottest: Floats
     load: Floats
     partitions: Floats
-    names: Sequence[str]
+    busy_partitions: Sequence[Sequence[tuple[str, float]]]
 
 
 def capacity_of(scored: Scored, busiest: Figures2D, ease: float, subjects: Subjects) -> Capacity:
@@ -61,14 +66,13 @@ def capacity_of(scored: Scored, busiest: Figures2D, ease: float, subjects: Subje
     hottest = load * _column(scored, SHARE)
     each = [members, hot, hottest, load, _column(scored, PARTITIONS)]
     most = _most(np.stack(each, axis=1), subjects).T
-    names = [""] * len(subjects.names)
-    if BUSIEST in scored.others:
-        values = scored.values(BUSIEST)
-        for row in np.flatnonzero(hottest == most[2][subjects.numbers]).tolist():
-            names[subjects.numbers[row]] = values[row] or ""
+    busy: list[Sequence[tuple[str, float]]] = [()] * len(subjects.names)
+    by_scenario = busy_partitions(scored)
+    for row in np.flatnonzero(hottest == most[2][subjects.numbers]).tolist():
+        busy[subjects.numbers[row]] = by_scenario[row]
 
     def sums(figures: npt.NDArray[Any]) -> Figures2D:
-        return by_strategy(figures, lambda rows: np.bincount(subjects.numbers, rows, len(names)))
+        return by_strategy(figures, lambda rows: np.bincount(subjects.numbers, rows, len(busy)))
 
     greatest = _most(busiest, subjects)
     worst = np.zeros(greatest.shape, dtype=np.int64)
@@ -88,8 +92,19 @@ def capacity_of(scored: Scored, busiest: Figures2D, ease: float, subjects: Subje
         most[2],
         most[3],
         most[4],
-        names,
+        busy,
     )
+
+
+def busy_partitions(scored: Scored) -> list[list[tuple[str, float]]]:
+    """Return the names of the busiest partitions in each scenario, and their loads in members."""
+    texts = scored.values(BUSIEST) if BUSIEST in scored.others else [None] * len(scored.scenarios)
+    loads = np.fmax.reduce(_figures(scored, LOAD), axis=1).tolist()
+    found = []
+    for text, load in zip(texts, loads, strict=True):
+        parts = _NAMED.findall(text or "")
+        found.append([(name, float(share) * load) for name, share in parts])
+    return found
 
 
 def _figures(scored: Scored, metric: str) -> Figures2D:

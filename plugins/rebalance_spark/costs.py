@@ -10,25 +10,26 @@ from coordinator_core.errors import InputError
 from coordinator_core.reading.suggestions import one_of
 from rebalance_lab.verdicts.rule import TIE, differences, medians
 from rebalance_lab.verdicts.scaling import AT_EASE
-from rebalance_spark.dominance import means_apart
-from rebalance_spark.gains import Numbers
+from rebalance_spark.dominance import means_apart, relieving
+from rebalance_spark.gains import Floats, Numbers
 from rebalance_spark.parts import Subjects
 from rebalance_spark.stored import NO_ROW, Figures2D, Scored
 
 Bools: TypeAlias = npt.NDArray[np.bool_]
 BY_COUNT, BY_RATE = "imbalance", "weighted_imbalance"
 
-OVERLOAD = "overload"
-"""By how much the busiest member has more than it can handle, as a share of that: 0 if it does not."""
+OVERLOAD, LOAD = "overload", "load"
+"""By how much the busiest member has more than it can handle, as a share of that, and the load of it."""
 
 
 class Costs(NamedTuple):
     """The costs of all metrics in the scenarios that count (scenarios x strategies): less of them is better.
 
     ``rows`` are these scenarios. Where ``counted`` says so of a subject, the costs of `BY_RATE` are those of
-    `BY_COUNT`. ``decides`` has those of the metrics that decide: members up to `AT_EASE` are balanced alike.
-    ``load`` is that of the busiest member, as a share of what it can handle, if that is known, and
-    ``overload`` what of it is more.
+    `BY_COUNT`. ``decides`` has those of the metrics that decide: members up to `AT_EASE` are balanced alike,
+    and so are those with more than they can handle under strategies that do not relieve them. ``load`` is
+    that of the busiest member, as a share of what it can handle, if that is known, and ``overload`` what of
+    it is more.
     """
 
     subjects: Subjects
@@ -82,45 +83,67 @@ def costs_of(
     if load is None:
         return Costs(subjects, deciding, today, rows, counted, signs, grids, decides, None, None)
     load = _complete(load, today, rows, subjects)
-    if BY_RATE in decides:
-        with np.errstate(divide="ignore"):
-            decides[BY_RATE] = decides[BY_RATE] * np.nan_to_num(
-                np.maximum(1.0, AT_EASE / load), nan=1.0, posinf=1.0
-            )
     overload = np.maximum(load - 1.0, 0.0)
+    if BY_RATE in decides:
+        balance = decides[BY_RATE]
+        with np.errstate(divide="ignore"):
+            eased = balance * np.nan_to_num(np.maximum(1.0, AT_EASE / load), nan=1.0, posinf=1.0)
+        is_over = _totals(overload, subjects)[:, [today]] > 0
+        matters = (~is_over | relieving(overload, today, numbers, size))[numbers]
+        same = np.where(np.isnan(balance), np.nan, eased[:, [today]])
+        decides[BY_RATE] = np.where(matters, eased, same)
     return Costs(subjects, deciding, today, rows, counted, signs, grids, decides, load, overload)
 
 
 def middles_of(costs: Costs) -> dict[str, Figures2D]:
-    """Return what the strategies of each subject are compared by, the overload of all its scenarios first."""
+    """Return what the strategies of each subject are compared by, in this order.
+
+    That is the overload of all its scenarios if it is known, the medians of the metrics that decide, the
+    greatest load if there is overload today, and the medians of the others.
+    """
     size, numbers = len(costs.subjects.names), costs.subjects.numbers
-    grids = {**costs.grids, **costs.decides}
-    found = {m: by_strategy(grid, lambda cost: medians(cost, numbers, size)) for m, grid in grids.items()}
-    overload = _overload_of(costs)
-    return found if overload is None else {OVERLOAD: overload, **found}
+
+    def middles(grids: Mapping[str, Figures2D]) -> dict[str, Figures2D]:
+        return {m: by_strategy(grid, lambda cost: medians(cost, numbers, size)) for m, grid in grids.items()}
+
+    loads = _loads_of(costs)
+    first = {OVERLOAD: loads[OVERLOAD]} if loads else {}
+    rest = {m: grid for m, grid in costs.grids.items() if m not in costs.decides}
+    return {**first, **middles(costs.decides), **loads, **middles(rest)}
 
 
-def _overload_of(costs: Costs) -> Figures2D | None:
-    """Return the overload of all scenarios of each subject (subjects x strategies), if that is known."""
-    if costs.overload is None:
-        return None
-    size, numbers = len(costs.subjects.names), costs.subjects.numbers
-    return by_strategy(costs.overload, lambda cost: np.bincount(numbers, np.nan_to_num(cost), size))
+def _loads_of(costs: Costs) -> dict[str, Figures2D]:
+    """Return the overload and the load of each subject (subjects x strategies), nothing if not known.
+
+    The load is 0 of subjects without overload today.
+    """
+    if costs.overload is None or costs.load is None:
+        return {}
+    overload = _totals(costs.overload, costs.subjects)
+    greatest = np.zeros(overload.shape)
+    np.fmax.at(greatest, costs.subjects.numbers, costs.load)
+    return {OVERLOAD: overload, LOAD: np.where(overload[:, [costs.today]] > 0, greatest, 0.0)}
+
+
+def _totals(overload: Figures2D, subjects: Subjects) -> Figures2D:
+    """Return the overload of all scenarios of each subject (subjects x strategies)."""
+    size = len(subjects.names)
+    return by_strategy(overload, lambda cost: np.bincount(subjects.numbers, np.nan_to_num(cost), size))
 
 
 def alike_in(costs: Costs, margin: float) -> Callable[[str, Numbers, Bools], Bools]:
     """Return a function that says which strategies of each subject are as good as the best one in a metric.
 
-    They are if they are not worse by more than the margin in a metric that decides, or in overload.
+    They are if they are not worse by more than the margin in a metric that decides, in overload, or in load.
     """
     size, numbers = len(costs.subjects.names), costs.subjects.numbers
-    overload = _overload_of(costs)
+    loads = _loads_of(costs)
 
     def alike(metric: str, best: Numbers, possible: Bools) -> Bools:
         found = np.zeros_like(possible)
-        if metric == OVERLOAD and overload is not None:
-            least = overload[np.arange(size), best][:, None]
-            return np.asarray(differences(overload, least) <= margin)
+        if metric in loads:
+            least = loads[metric][np.arange(size), best][:, None]
+            return np.asarray(differences(loads[metric], least) <= margin)
         if metric not in costs.decides:
             return found
         cost = costs.decides[metric]
@@ -133,15 +156,24 @@ def alike_in(costs: Costs, margin: float) -> Callable[[str, Numbers, Bools], Boo
     return alike
 
 
-def better_alone(costs: Costs, margin: float) -> Bools:
-    """Return which strategies are better by the figures of each scenario alone."""
-    today = costs.today
-    found = _are_better([differences(cost, cost[:, [today]]) for cost in costs.decides.values()], margin)
-    if costs.overload is None:
-        return found
-    now = costs.overload[:, [today]]
-    relief = differences(costs.overload, now)
-    return np.where(now > 0, (relief < -TIE) | (found & (relief <= TIE)), found)
+def agreement(costs: Costs, chosen: Numbers, is_relief: Bools, margin: float) -> Floats:
+    """Return the share of the scenarios of each subject that give what is chosen for it by themselves.
+
+    The strategy that is chosen is better in them, or none is where that of today is. Of a relief those count
+    in which there is overload.
+    """
+    today, size, numbers = costs.today, len(chosen), costs.subjects.numbers
+    better = _are_better([differences(cost, cost[:, [today]]) for cost in costs.decides.values()], margin)
+    counted = costs.rows
+    if costs.overload is not None:
+        now = costs.overload[:, [today]]
+        relief = differences(costs.overload, now)
+        better = np.where(now > 0, (relief < -TIE) | (better & (relief <= TIE)), better)
+        counted = counted & ((now[:, 0] > 0) | ~is_relief[numbers])
+    own = better[np.arange(len(better)), chosen[numbers]]
+    agrees = np.where(chosen[numbers] == today, ~better.any(axis=1), own)
+    counts = np.bincount(numbers, counted, size)
+    return np.asarray(np.bincount(numbers, counted & agrees, size) / np.maximum(counts, 1))
 
 
 def cheapest(

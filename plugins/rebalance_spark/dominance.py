@@ -57,12 +57,14 @@ class Tests(NamedTuple):
     """The p of each switch (subjects x strategies), NaN if it is not tested, and the scenarios it needs.
 
     ``better`` and ``as_good`` have those of each metric by itself (metrics x subjects x strategies).
+    ``relief`` says of which switches the p is that of a relief.
     """
 
     chances: npt.NDArray[np.float64]
     needed: npt.NDArray[np.int64]
     better: npt.NDArray[np.float64]
     as_good: npt.NDArray[np.float64]
+    relief: npt.NDArray[np.bool_]
 
 
 NEVER = 1_000_000
@@ -77,13 +79,15 @@ def relieved(tests: Tests, load: Figures2D, today: int, numbers: Numbers, size: 
     """Return the tests with those of subjects in which the busiest member has more than it can handle.
 
     ``load`` is what it has, as a share of what it can handle. A strategy is better for these, whatever it
-    costs, if the overload is less by a share of `RELIEF`, and if it is known to be less in the scenarios in
-    which there is some under one of the two, or the load is known to be less in all scenarios. It is better,
+    costs, if the overload is less by a share of `RELIEF`, in the mean and in the worst scenario, and if it is
+    known to be less in the scenarios in which there is some under one of the two, or the load is known to be
+    less in all scenarios. It is better,
     too, if it dominates today's and the overload is as good. The p is the least of the three, three times.
     Where scenarios with overload are few, no strategy with more of it is better.
     """
     overload = np.maximum(load - 1.0, 0.0)
-    found = tests.chances.copy()
+    enough = relieving(overload, today, numbers, size)
+    found, is_relief = tests.chances.copy(), tests.relief.copy()
     for number in (n for n in range(found.shape[1]) if n != today):
         one, now = (
             np.where((overload[:, [number, today]] > 0).any(axis=1), overload[:, n], np.nan)
@@ -93,12 +97,25 @@ def relieved(tests: Tests, load: Figures2D, today: int, numbers: Numbers, size: 
         less, as_good = (chances(one, now, numbers, size, margin)[0] for margin in (-TIE, TIE))
         steadily = chances(load[:, number], load[:, today], numbers, size, -TIE)[0]
         apart = means_apart(one, now, numbers, size)
-        relief = np.where(apart < -RELIEF, np.fmin(less, steadily), 1.0)
+        relief = np.where(enough[:, number], np.fmin(less, steadily), 1.0)
         few = np.where(apart > 0, 1.0, found[:, number])
         either = np.where(counts >= FEWEST_PAIRS, np.maximum(found[:, number], as_good), few)
+        is_tested = (counts > 0) & ~np.isnan(found[:, number])
+        is_relief[:, number] = is_tested & (relief <= either)
         either = np.minimum(3 * np.fmin(relief, either), 1.0)
-        found[:, number] = np.where((counts > 0) & ~np.isnan(found[:, number]), either, found[:, number])
-    return tests._replace(chances=found)
+        found[:, number] = np.where(is_tested, either, found[:, number])
+    return tests._replace(chances=found, relief=is_relief)
+
+
+def relieving(overload: Figures2D, today: int, numbers: Numbers, size: int) -> npt.NDArray[np.bool_]:
+    """Return which strategies take a share of `RELIEF` of the overload of each subject away (subjects x
+    strategies): of all of it, and of that of the worst scenario.
+    """
+    worst, total = np.zeros((2, size, overload.shape[1]))
+    np.fmax.at(worst, numbers, overload)
+    np.add.at(total, numbers, np.nan_to_num(overload))
+    left = 1 - RELIEF
+    return np.asarray((worst < left * worst[:, [today]]) & (total < left * total[:, [today]]))
 
 
 def tested(
@@ -119,7 +136,7 @@ def tested(
         needed[:, number] = np.where((counts >= FEWEST_PAIRS) & (excess >= _LEAST), about, 0)
         for each in (found, *better, *as_good):
             each[counts < FEWEST_PAIRS, number] = np.nan
-    return Tests(found, needed, better, as_good)
+    return Tests(found, needed, better, as_good, np.zeros(shape, dtype=np.bool_))
 
 
 _LEAST = 0.3

@@ -38,8 +38,12 @@ KINDS = {
 DIFFERING = "differing"
 """The column with the names of kept columns that differ in a group, and are null for this reason."""
 
-LARGEST, BUSIEST, SHARE = "largest_topic", "busiest_partition", "largest_share"
-"""The number of partitions of the largest topic; the busiest partition, and its share in all records."""
+LARGEST, BUSIEST, SHARE = "largest_topic", "busiest_partitions", "largest_share"
+"""The number of partitions of the largest topic; the busiest partitions (``orders 2=0.31, orders 5=0.2``)
+with their shares in all records, and the share of the first."""
+
+_MOST_BUSY = 5
+"""Partitions that are named."""
 
 DRAW = "draw"
 """The key that tells the draws of a group apart."""
@@ -305,20 +309,45 @@ def _topics(once: "DataFrame", by: Sequence[str], rates: bool, lags: bool) -> "D
         rates_of.alias("_rates"),
         lags_of.alias("_lags"),
         sf.max("_rate").alias("_top"),
-        sf.max_by("_partition", "_rate").alias("_busiest"),
+        _first(sf.collect_list(sf.struct((-sf.col("_rate")).alias("_less"), "_topic", "_partition"))).alias(
+            "_busiest"
+        ),
         sf.sum("_rate").alias("_total"),
     )
     fields = [sf.col("partitions")]
     fields += [_per_partition("_rates", "double").alias("rates")] if rates else []
     fields += [_per_partition("_lags", "bigint").alias("backlog")] if lags else []
     pairs = sf.array_sort(sf.collect_list(sf.struct("_topic", sf.struct(*fields).alias("_fields"))))
-    return each.groupBy(*by).agg(
-        sf.map_from_entries(pairs).alias("_topics"),
-        sf.sum("partitions").alias("_count"),
-        sf.max("partitions").alias("_largest"),
-        sf.max_by(sf.concat_ws(" ", "_topic", "_busiest"), "_top").alias("_busiest"),
-        sf.try_divide(sf.max("_top"), sf.sum("_total")).alias("_share"),
+    return (
+        each.groupBy(*by)
+        .agg(
+            sf.map_from_entries(pairs).alias("_topics"),
+            sf.sum("partitions").alias("_count"),
+            sf.max("partitions").alias("_largest"),
+            _first(sf.flatten(sf.collect_list("_busiest"))).alias("_busiest"),
+            sf.sum("_total").alias("_total"),
+            sf.try_divide(sf.max("_top"), sf.sum("_total")).alias("_share"),
+        )
+        .withColumn("_busiest", _named())
     )
+
+
+def _first(partitions: "Column") -> "Column":
+    """Return the busiest of an array of partitions, which have the negatives of their rates first."""
+    from pyspark.sql import functions as sf
+
+    return sf.slice(sf.array_sort(partitions), 1, _MOST_BUSY)
+
+
+def _named() -> "Column":
+    """Return the names and shares of the busiest partitions as text, null without rates."""
+    from pyspark.sql import functions as sf
+
+    def text(each: "Column") -> "Column":
+        share = sf.round(-each["_less"] / sf.col("_total"), 4)
+        return sf.concat_ws("=", sf.concat_ws(" ", each["_topic"], each["_partition"]), share)
+
+    return sf.when(sf.col("_total") > 0, sf.concat_ws(", ", sf.transform("_busiest", text)))
 
 
 def _per_partition(name: str, kind: str) -> "Column":

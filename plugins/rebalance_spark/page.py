@@ -1,6 +1,6 @@
 """The findings as one static page with tables and SVG plots. It fetches nothing and runs no script."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 
 from rebalance_lab.verdicts.tables import Table, html_table
@@ -10,13 +10,14 @@ from rebalance_spark.findings import Findings
 from rebalance_spark.paired import LEVEL, RESAMPLES
 from rebalance_spark.plots import distribution_plot, front_plot, is_constant, look
 from rebalance_spark.sentences import notes, title_of, to_do, verdict
+from rebalance_spark.sheet import Sheet
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 _STYLE = """
 :root { color-scheme: light dark }
 @media (prefers-color-scheme: dark) { :root { --jp-success-color1: #7bd88f; --jp-warn-color1: #f0b45a } }
 body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 88rem; padding: 0 1rem }
-p, .verdict, dl { max-width: 52rem }
+p, .verdict, dl { max-width: 52rem; overflow-wrap: anywhere }
 .verdict { font-size: 1.1rem; font-weight: 600; padding-left: 1.2rem }
 table { border-collapse: collapse; margin: .5rem 0 1.5rem; font-variant-numeric: tabular-nums }
 th, td { padding: .25rem .8rem; text-align: right; white-space: nowrap; border-bottom: 1px solid #8884 }
@@ -30,23 +31,29 @@ figure { margin: 0 }
 .key { display: flex; flex-wrap: wrap; gap: .3rem 1.4rem; padding: 0; list-style: none }
 .key svg { width: 2rem; height: .7rem; margin-right: .4rem }
 .wide { overflow-x: auto }
+summary { max-width: 60rem; margin: .4rem 0 }
+details th:first-child { white-space: pre }
+details[open] { border-left: 3px solid #8884; padding-left: 1rem }
 figure svg { width: 100%; height: auto }
 dt { font-weight: 600 } dd { margin: 0 0 .5rem 1rem }
 """
 
 
-def as_page(findings: Findings, links: Mapping[str, str] | None = None) -> str:
-    """Return the page. ``links`` maps scenarios to the addresses of views, relative to the page."""
+def as_page(findings: Findings, links: Mapping[str, str] | None = None, sheets: Sequence[Sheet] = ()) -> str:
+    """Return the page. ``links`` maps scenarios to the addresses of views, relative to the page.
+
+    ``sheets`` are those of the first groups with something to do.
+    """
     title, metrics = title_of(findings), findings.metrics
     sentences = "".join(f"<li>{escape(line)}</li>" for line in verdict(findings))
-    lines = "".join(f"<li>{escape(line)}</li>" for line in to_do(findings))
+    lines = "".join(f"<p>{escape(line)}</p>" for line in to_do(findings)[len(sheets) :])
     entries = "".join(
         f"<dt>{escape(n)}</dt><dd>{escape(text)}</dd>" for n, text in tables.definitions(findings)
     )
     parts = [
         f"<h1>{escape(title)}</h1>",
         f'<ul class="verdict">{sentences}</ul>' if sentences else "",
-        f"<h2>Group by group</h2><ul>{lines}</ul>" if lines else "",
+        f"<h2>Group by group</h2>{''.join(map(_sheet, sheets))}{lines}" if sheets or lines else "",
         *(f"<p>{escape(line)}</p>" for line in (*findings.left_out, *notes(findings))),
         *_front(findings),
         *_differences(findings),
@@ -74,6 +81,14 @@ def as_page(findings: Findings, links: Mapping[str, str] | None = None) -> str:
         + "\n".join(part for part in parts if part)
         + "\n</body></html>\n"
     )
+
+
+def _sheet(sheet: Sheet) -> str:
+    """Return a line that opens the tables of a group and the steps of its switch."""
+    first, *rest = sheet.sentences
+    inside = [*(f"<p>{escape(line)}</p>" for line in rest), *map(_table, sheet.tables)]
+    inside += [f"<p>{escape(step)}</p>" for step in sheet.steps]
+    return f"<details><summary>{escape(first)}</summary>{''.join(inside)}</details>"
 
 
 def _front(findings: Findings) -> list[str]:

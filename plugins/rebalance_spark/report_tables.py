@@ -43,7 +43,7 @@ def figures_table(findings: Findings, statistic: str, metrics: Sequence[str]) ->
 def differences_table(findings: Findings, metrics: Sequence[str]) -> Table:
     """Return the mean differences to the strategy that runs today, with their intervals."""
     cells = {metric: _changes(findings, findings.figures, metric) for metric in metrics}
-    title = f"less {_baseline(findings)}, of {findings.common:,} [{LEVEL} %]"
+    title = f"minus {_baseline(findings)}, of {findings.common:,} [{LEVEL} %]"
     return _laid_out(findings, title, _others(findings), cells)
 
 
@@ -63,7 +63,7 @@ def parts_tables(findings: Findings) -> list[Table]:
         found.append(Table(head, rows, title=f"{metric} by {findings.by}"))
         if findings.advice is not None:
             rows = [[Cell(part.name), *_changes(findings, part.figures, metric)] for part in findings.parts]
-            title = f"{metric} less {_baseline(findings)} [{LEVEL} %]"
+            title = f"{metric} minus {_baseline(findings)} [{LEVEL} %]"
             found.append(Table([findings.by, *_others(findings)], rows, title=title))
     return found
 

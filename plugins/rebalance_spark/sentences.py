@@ -6,14 +6,15 @@ import numpy as np
 import numpy.typing as npt
 
 from coordinator_core.registry.registry import default_registry
-from rebalance_lab.verdicts.answers import not_scored, what_it_takes
 from rebalance_lab.verdicts.calibrated import worth_in_all
 from rebalance_lab.verdicts.rule import FEWEST_PAIRS
+from rebalance_lab.verdicts.switching import not_scored, what_it_takes, what_switches_take
 from rebalance_lab.verdicts.tables import as_text
 from rebalance_lab.verdicts.words import agreeing, listed_names
+from rebalance_spark.actions import percent
 from rebalance_spark.advising import UNKNOWN, Advice
 from rebalance_spark.choices import Fidelity
-from rebalance_spark.costs import BY_COUNT, BY_RATE
+from rebalance_spark.costs import BY_COUNT, BY_RATE, OVERLOAD
 from rebalance_spark.findings import MOVES, RECORDS, Findings
 from rebalance_spark.gains import Change
 from rebalance_spark.sweeps import parted
@@ -21,20 +22,10 @@ from rebalance_spark.sweeps import parted
 _MOST_SWITCHES = 5
 """Strategies to switch to that have a sentence of their own."""
 
-_TWICE = (
-    " To cooperative-sticky it takes another one, without the old one; Java clients from 3.0 on with the"
-    " default list need a single one, without range."
-)
-
-_TOGETHER = (
-    " range gives the partitions of one number of several topics to one member, which other assignors do not"
-    " promise: members that join topics, or keep state of several by partition, must stay with it."
-)
-
 _MOST_NAMED = 12
 """Groups that a sentence names."""
 
-_MOST_ACTIONS = 20
+MOST_ACTIONS = 20
 """Groups that have a line of their own, with what to do about them."""
 
 _MOST_HELD = 3
@@ -68,10 +59,6 @@ _OF_ONE = "`rebalance-lab compare` says it of the scenario of one group."
 _SETTINGS = (
     "Settings, such as a shorter heartbeat interval, may help more than an assignor: `rebalance-lab advise`"
     " tries them on the scenario of a group (score --show ID)."
-)
-_RESTARTS = (
-    "A switch takes a rolling restart, with the new assignor before the old one in the list of each member:"
-    " the group uses it from the last one on."
 )
 
 
@@ -120,7 +107,8 @@ def verdict(findings: Findings) -> list[str]:
         lines.append(f"leave {staying:,} of {total:,} {groups} as they are, with {advice.baseline}{of_these}")
     if few:
         alone = advice.subjects.are_scenarios
-        some = f"{few:,} of {total:,} {groups} {agreeing('does', few)} {_FEW}"
+        listed = _listed(advice.subjects.names, advice.is_undecided)
+        some = f"{few:,} of {total:,} {groups} ({listed}) {agreeing('does', few)} {_FEW}"
         lines.append(_EACH_ALONE if alone else f"{some}: {_more(advice)}")
     return lines
 
@@ -139,8 +127,8 @@ def _more(advice: Advice) -> str:
     draws = -(-needed // have)
     middle = np.argsort(draws, kind="stable")[len(draws) // 2]
     return (
-        f"one with {have[middle]:,} scenarios needs about {needed[middle]:,} (score --draws {draws[middle]},"
-        " or more hours by --keys)"
+        f"one with {have[middle]:,} scenarios needs about {needed[middle]:,} (more hours by"
+        f" --keys, or score --draws {draws[middle]})"
     )
 
 
@@ -160,7 +148,7 @@ def to_do(findings: Findings) -> list[str]:
     if findings.advice is None:
         return []
     names = findings.advice.subjects.names
-    found = [f"{names[each.number]}: {each.text}" for each in findings.actions[:_MOST_ACTIONS]]
+    found = [f"{names[each.number]}: {each.text}" for each in findings.actions[:MOST_ACTIONS]]
     rest = len(findings.actions) - len(found)
     return [*found, f"and {rest:,} more (--advice FILE)"] if rest else found
 
@@ -198,13 +186,8 @@ def notes(findings: Findings) -> list[str]:
             f"{held:,} of {int(switching.sum()):,} switches are advised under each value of {findings.across}"
             " by itself (--advice FILE has the values)."
         )
-    if not np.isnan(advice.agree).all():
-        share = f"{100 * np.nanmean(advice.agree):.0f} %"
-        one = advice.subjects.singular
-        found.append(
-            f"The advice of a {one} rests on all of its scenarios: in {share} of them, in the mean, the"
-            " figures of that scenario alone give the same."
-        )
+    if not np.isnan(advice.agree[advice.is_switching]).all():
+        found += _agreement(advice)
     if Fidelity.PLAN in findings.fidelities:
         found.append(_NO_STOPS)
     if Fidelity.PROTOCOL in findings.fidelities:
@@ -216,11 +199,22 @@ def notes(findings: Findings) -> list[str]:
         was = agreeing("was", len(missing))
         found.append(f"{listed_names(missing)}, which Kafka's own clients have, {was} not scored (-s).")
     takes = what_it_takes({name: parted(name)[0] for name, _ in advice.switches}, default_registry())
-    to_cooperative = any("cooperative" in name for name, _ in advice.switches)
-    is_range = parted(advice.baseline)[0].partition("+")[0] == "range"
-    takes_besides = f"{_TWICE * to_cooperative}{_TOGETHER * is_range}"
-    restarts = f"{_RESTARTS}{takes_besides}" if advice.switches else ""
+    to = [parted(name)[0] for name, _ in advice.switches]
+    restarts = what_switches_take(parted(advice.baseline)[0], to) if to else ""
     return [*filter(None, [*found, restarts, takes])]
+
+
+def _agreement(advice: Advice) -> list[str]:
+    """Return how many scenarios of the subjects that switch give the same by themselves."""
+    share = np.where(advice.is_switching, advice.agree, np.nan)
+    fewest = int(np.nanargmin(share))
+    least, mean = float(share[fewest]), float(np.nanmean(share))
+    one, name = advice.subjects.singular, advice.subjects.names[fewest]
+    of = f"{percent(mean)} of the scenarios of a {one} that switches"
+    of_one = f" (the fewest, {percent(least)}, are those of {name})" * (least < 1)
+    overload = "; of those that switch for overload, the scenarios with overload count"
+    counts = overload * any(OVERLOAD in metrics for metrics in advice.better_in)
+    return [f"In the mean, {of} show it by themselves{of_one}{counts}."]
 
 
 def _overloaded(findings: Findings, advice: Advice) -> list[str]:
@@ -321,8 +315,8 @@ def _by_subject(advice: Advice, metric: str, rows: npt.NDArray[np.bool_]) -> str
 def _change(findings: Findings, metric: str, change: Change) -> str:
     unit = findings.units.get(metric, "")
     shown = metric if unit in ("", "ratio") or unit.replace(" ", "_") in metric else f"{unit} {metric}"
-    ends = f"[{with_sign(change.low)}, {with_sign(change.high)}]"
-    return f"{with_sign(change.value)} {ends} {shown}"
+    low, value, high = map(with_sign, (change.low, change.value, change.high))
+    return f"{value}{f' [{low}, {high}]' * (low != high)} {shown}"
 
 
 def with_sign(value: float) -> str:

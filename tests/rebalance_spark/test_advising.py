@@ -175,8 +175,8 @@ def test_the_hours_of_a_group_have_one_decision_by_their_pairs(stored):
     assert "hour" not in table[0]
     assert verdict(made)[1:] == [
         "leave 6 of 9 groups as they are, with today (1 of them have no figures)",
-        "3 of 9 groups do not have enough data for a switch yet: one with 12 scenarios needs about 57 (score"
-        " --draws 5, or more hours by --keys)",
+        "3 of 9 groups (a/leaning, a/scored-twice and a/unknown) do not have enough data for a switch yet:"
+        " one with 12 scenarios needs about 57 (more hours by --keys, or score --draws 5)",
     ]
     assert title_of(made) == "108 scenarios of 9 groups, plan fidelity"
 
@@ -450,8 +450,10 @@ def test_groups_without_rates_are_advised_by_their_partitions_and_named(stored):
         "mixed": (0.0, None),
         "rated": (pytest.approx(-1.0), None),
     }
-    assert verdict(made)[0].startswith("switch 2 of 3 groups to other (bare and rated): -1 [-1")
-    assert notes(made)[0].startswith("A group switches to a strategy that is known to be better in")
+    assert verdict(made)[0].startswith(
+        "switch 2 of 3 groups to other (bare and rated): -1 weighted_imbalance"
+    )
+    assert notes(made)[0].startswith("A group switches to a strategy only if that is known to be better in")
     assert notes(made)[1] == (
         "1 of 3 groups have no rates (bare): imbalance, which counts partitions, decides about them in place"
         " of weighted_imbalance."
@@ -480,7 +482,7 @@ def test_higher_figures_are_better_where_the_metric_says_so(stored, monkeypatch)
     made, _ = advised(stored, deciding=["imbalance"])
     assert dict(made.switches) == {"one": 1}
     assert made.rule.startswith(
-        "A group switches to a strategy that is known to be better in imbalance (by more than 1 %;"
+        "A group switches to a strategy only if that is known to be better in imbalance by more than 1 %. All"
     )
 
 

@@ -166,7 +166,7 @@ def test_one_group_or_one_scenario_is_reported_without_an_interval(stored, keys,
 def test_a_part_of_one_group_has_no_interval(stored):
     rows = [row(f"g-{n}", name, moves) for n in range(3) for name, moves in (("today", 4.0), ("other", 1.0))]
     made = found(stored(rows), baseline="today", by=("team", ["red", "blue", "blue"]))
-    (table,) = (t for t in parts_tables(made) if t.title.startswith("moved_partitions less"))
+    (table,) = (t for t in parts_tables(made) if t.title.startswith("moved_partitions minus"))
     assert [[cell.text for cell in line] for line in table.rows] == [
         ["blue", "-3 [-3, -3]"],
         ["red", "-3 (one scenario: no interval)"],

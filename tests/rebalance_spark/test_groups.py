@@ -190,7 +190,7 @@ def test_columns_may_be_nested_and_events_be_given(spark):
     assert [member["owned"] for member in document["members"]] == [{"orders": [0]}, {"orders": [1]}]
     assert document["events"] == [restart]
     names = {"scenario_id", "scenario", "repairs", "repaired", "differing"}
-    names |= {"largest_topic", "busiest_partition", "largest_share"}
+    names |= {"largest_topic", "busiest_partitions", "largest_share"}
     assert row.asDict().keys() == names
 
 
@@ -205,7 +205,7 @@ def test_files_with_a_row_per_partition_are_a_workload(spark, table, tmp_path):
     rows.write.parquet(str(tmp_path / "hours" / "hour=7"))
     (found,) = read_workloads(spark, str(tmp_path / "hours"), keys=["hour"]).collect()
     carried = {"hour": 7, "team": "red", "pod": "7", "repairs": 1, "repaired": "amounts=1", "differing": None}
-    carried |= {"largest_topic": 3, "busiest_partition": "orders 0", "largest_share": 1.0}
+    carried |= {"largest_topic": 3, "busiest_partitions": "orders 0=1.0", "largest_share": 1.0}
     assert found.scenario_id == "hour=7/pay"
     assert {name: value for name, value in found.asDict().items() if name not in COLUMNS} == carried
 

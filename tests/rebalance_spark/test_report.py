@@ -88,3 +88,17 @@ def test_a_page_through_a_fifo_has_no_folder_of_views_beside_it(lab, scores, tmp
 )
 def test_the_file_that_spark_could_not_read_is_found_in_its_error(error, file):
     assert file_of(Exception(error)) == file
+
+
+def test_what_is_known_of_one_group_is_asked_for_with_the_strategy_of_today(lab, scores):
+    answer = lab("report", scores, "--group", "s-1")
+    assert (answer.status, answer.err) == (
+        2,
+        "error: --group: found no --baseline, expected --baseline STRATEGY, which runs today\n",
+    )
+    answer = lab("report", scores, "--baseline", "range", "--group", "s-1")
+    assert answer.status == 0
+    assert answer.out.startswith("s-1: stay\n")
+    assert lab("report", scores, "--baseline", "range", "--group", "s").err == (
+        "error: --group: found 's', expected one of s-0, s-1\n"
+    )

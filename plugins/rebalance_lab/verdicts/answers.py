@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations
 from math import isnan
 
-from coordinator_core.registry.registry import Registry
 from rebalance_lab.verdicts import as_seen
 from rebalance_lab.verdicts.choice import choice, range_of
 from rebalance_lab.verdicts.comparison import Comparison
@@ -17,9 +16,6 @@ from rebalance_lab.verdicts.words import MOST_NAMES, agreeing, from_to, listed_n
 
 SHARE = "capacity_lost"
 """The metric of the records that come while their partition is stopped."""
-
-_OF_KAFKA = ("range", "roundrobin", "sticky", "cooperative-sticky")
-"""The assignors of Kafka's Java client. Those of other clients are among them."""
 
 _LEAST_SHARE = 0.0001
 """Of a smaller share of the records, only that it is smaller is told."""
@@ -236,37 +232,3 @@ def _twice(comparison: Comparison, best: Sequence[int]) -> Iterator[str]:
         if TWICE.is_better(other, one):
             twice, fewer = TWICE.shown(one), TWICE.shown(other)
             yield f"{comparison.label(one)} handles {twice} records twice, {comparison.label(other)} {fewer}."
-
-
-def not_scored(strategies: Sequence[str], baseline: str) -> list[str]:
-    """Return the assignors of Kafka's clients that no strategy has, if the one that runs today is of them."""
-    known = {strategy.partition("+")[0] for strategy in strategies}
-    return [name for name in sorted(_OF_KAFKA) if name not in known] if baseline in _OF_KAFKA else []
-
-
-def what_it_takes(strategies: Mapping[str, str], registry: Registry) -> str:
-    """Return what clients need for strategies whose assignors are not Kafka's, or an empty text.
-
-    ``strategies`` maps names as they are shown to strategies. Only clients of the classic protocol assign.
-    """
-    foreign = {}
-    for name, strategy in strategies.items():
-        assignor, *modifiers = registry.aliases().get(strategy, strategy).split("+")
-        if assignor not in _OF_KAFKA and registry.protocols().keys().isdisjoint(modifiers):
-            foreign[name] = assignor
-    if not foreign:
-        return ""
-    specs = registry.assignors()
-    by_load = [
-        name
-        for name, assignor in foreign.items()
-        if (spec := specs.get(assignor)) and (spec.provider or getattr(spec.factory, "provider", ""))
-    ]
-    said = (
-        f"Kafka's own clients do not have {' and '.join(foreign)}; kafka-python, aiokafka and the Consumer of"
-        " rebalance_kafka do."
-    )
-    if by_load:
-        under = f" Under {' and '.join(by_load)}, members must report their rates"
-        said += f"{under}; otherwise partitions are counted."
-    return said

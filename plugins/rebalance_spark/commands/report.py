@@ -13,13 +13,14 @@ from coordinator_core.reading.suggestions import one_of
 from rebalance_lab.cli.files import check_path, is_written_through, write_whole
 from rebalance_lab.cli.options import strategy_option
 from rebalance_lab.cli.output import print_document, stdout
-from rebalance_lab.verdicts.tables import text_tables
+from rebalance_lab.verdicts.tables import Table, text_tables
 from rebalance_spark.choices import CHANCE, MARGIN, Statistic
 from rebalance_spark.commands.options import Conf, Master, check_one_of, names_in, pairs, session_of_a_command
 
 if TYPE_CHECKING:
     from rebalance_spark.findings import Findings
     from rebalance_spark.scenarios import Workload
+    from rebalance_spark.sheet import Sheet
     from rebalance_spark.stored import Scored
 
 
@@ -93,6 +94,14 @@ def report(
             " of a day: a number, or a column of the scores.",
         ),
     ] = "",
+    group: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="With --baseline: all that is known of this group, or of this value of --per, and how to"
+            " switch it.",
+        ),
+    ] = "",
     advice: Annotated[
         Path | None,
         typer.Option(
@@ -144,7 +153,7 @@ def report(
     """
     from rebalance_spark.findings import Question, found_in
     from rebalance_spark.report_tables import advice_table, as_csv, as_file, check_ending
-    from rebalance_spark.starts import start_of
+    from rebalance_spark.sheet import sheets_of
 
     for path in (html, advice):
         check_path(path)
@@ -152,6 +161,8 @@ def report(
         check_ending(advice)
         if not baseline:
             raise InputError("--advice", "no --baseline", "--baseline STRATEGY, which runs today")
+    if group and not baseline:
+        raise InputError("--group", "no --baseline", "--baseline STRATEGY, which runs today")
     settings = pairs(conf, "--conf")
     scored = _scores(folder, table, master, settings)
     today = [baseline] if baseline else []
@@ -165,13 +176,15 @@ def report(
     findings = found_in(scored, question, everything=is_page or everything or output == "csv", pairs=is_page)
     if advice is not None and findings.advice is not None:
         write_whole(advice, as_file(advice_table(scored, findings.advice), advice.suffix))
-    page = _page(findings, html, source, start_of(scored)) if is_page else ""
+    page = _page(scored, findings, html, source) if is_page else ""
     if html is not None:
         write_whole(html, page.encode())
     if output == "html":
         print_document(page)
     elif output == "csv":
         print_document(as_csv(findings))
+    elif group:
+        print_sheet(sheets_of(scored, findings, [group])[group], stdout())
     else:
         print_findings(findings, statistic or list(_SHOWN), stdout(), everything=everything)
 
@@ -230,14 +243,20 @@ def _column(scored: "Scored", name: str, workload: "Workload | None") -> Sequenc
     return [found.get(scenario) for scenario in scored.scenarios]
 
 
-def _page(findings: "Findings", html: Path | None, workload: "Workload | None", start: str) -> str:
+def _page(scored: "Scored", findings: "Findings", html: Path | None, workload: "Workload | None") -> str:
     """Return the page. Views of the worst scenarios are written into a folder beside a regular file."""
     from rebalance_spark.page import as_page
     from rebalance_spark.scenarios import write_views
+    from rebalance_spark.sentences import MOST_ACTIONS
+    from rebalance_spark.sheet import sheets_of
+    from rebalance_spark.starts import start_of
 
+    names = findings.advice.subjects.names if findings.advice else []
+    busy = [names[each.number] for each in findings.actions[:MOST_ACTIONS]]
+    sheets = [*sheets_of(scored, findings, busy).values()] if busy else []
     if workload is None or html is None or is_written_through(html):
-        return as_page(findings, {})
-    return as_page(findings, write_views(findings, html, workload, start))
+        return as_page(findings, {}, sheets)
+    return as_page(findings, write_views(findings, html, workload, start_of(scored)), sheets)
 
 
 def print_findings(
@@ -270,9 +289,25 @@ def print_findings(
     shown += [tables.differences_table(findings, metrics)] if findings.advice is not None else []
     shown += tables.parts_tables(findings)
     shown += [tables.front_table(findings)] if findings.front else []
+    _print_tables(shown, console)
+    if findings.unread or len(findings.metrics) > len(metrics):
+        console.print("\n--all shows the other metrics")
+
+
+def print_sheet(sheet: "Sheet", console: Console) -> None:
+    """Print what is known of one group."""
+    for sentence in sheet.sentences:
+        console.print(Text(sentence, "bold" if sentence is sheet.sentences[0] else ""))
+    _print_tables(sheet.tables, console)
+    if sheet.steps:
+        console.print()
+    for step in sheet.steps:
+        console.print(Text(step))
+
+
+def _print_tables(shown: Sequence[Table], console: Console) -> None:
+    """Print tables. Columns that are too wide for the terminal follow below."""
     for table in shown:
         for part in text_tables([table.title, *table.head[1:]], table.rows, console.width, table.headings):
             console.print()
             console.print(part)
-    if findings.unread or len(findings.metrics) > len(metrics):
-        console.print("\n--all shows the other metrics")

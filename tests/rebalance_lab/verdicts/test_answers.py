@@ -5,8 +5,7 @@ from dataclasses import replace
 from math import nan
 
 from coordinator_core.registry.hookspecs import MetricSpec
-from coordinator_core.registry.registry import default_registry
-from rebalance_lab.verdicts.answers import answers, what_it_takes
+from rebalance_lab.verdicts.answers import answers
 from rebalance_lab.verdicts.comparison import Comparison, Remedy
 from rebalance_lab.verdicts.comparison_formats import as_html, as_json
 from rebalance_lab.verdicts.grid import Candidate, Figure
@@ -227,17 +226,6 @@ def test_a_setting_that_a_strategy_does_not_read_is_not_in_its_name():
     made = Comparison("day", [1], METRICS, [Candidate("a", own, unread), Candidate("b", own, read)])
     assert [made.label(candidate) for candidate in made.candidates] == ["a", "b with x.ms=1s"]
     assert not any("no difference" in text for text in answers(made))
-
-
-def test_what_kafkas_own_clients_do_not_have_is_named_where_clients_assign():
-    named = ("range", "cooperative-sticky+static", "uniform-848+reconcile", "rocketmq")
-    foreign = ("optimal+tolerance=5%", "Mine")
-    assert what_it_takes({name: name for name in (*named, *foreign)}, default_registry()) == (
-        "Kafka's own clients do not have optimal+tolerance=5% and Mine; kafka-python, aiokafka and the"
-        " Consumer of rebalance_kafka do. Under optimal+tolerance=5%, members must report their rates;"
-        " otherwise partitions are counted."
-    )
-    assert what_it_takes({name: name for name in named}, default_registry()) == ""
 
 
 def test_without_a_candidate_there_is_nothing_to_explain():

@@ -1,0 +1,214 @@
+"""All that is known of one group: each strategy beside today's, its busy scenarios, and how to switch."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from coordinator_core.errors import InputError
+from coordinator_core.reading.suggestions import one_of
+from coordinator_core.registry.registry import default_registry
+from rebalance_lab.verdicts.scaling import AT_EASE
+from rebalance_lab.verdicts.switching import steps_of_a_switch
+from rebalance_lab.verdicts.tables import BEST, Cell, Table, as_text
+from rebalance_lab.verdicts.words import counted, listed_names
+from rebalance_spark.actions import STAY, percent
+from rebalance_spark.advising import SWITCH, Advice
+from rebalance_spark.capacity import Capacity, busy_partitions
+from rebalance_spark.costs import OVERLOAD
+from rebalance_spark.dominance import RELIEF
+from rebalance_spark.findings import UTILIZATION, Findings, higher_is_better
+from rebalance_spark.gains import Floats
+from rebalance_spark.stored import Figures2D, Scored
+from rebalance_spark.sweeps import parted
+
+_SPREAD = 0.1
+"""By how much more or less members may handle than was given."""
+
+_MOST_SCENARIOS = 12
+"""Busy scenarios that have a row."""
+
+
+MORE_PARTITIONS = (
+    "More partitions put keys on other ones: the records of a key from before and after are not in order, and"
+    " topics that are joined need as many."
+)
+
+
+class Sheet(NamedTuple):
+    """The sentences of a sheet, what to do first, its tables, and the steps of a switch."""
+
+    sentences: Sequence[str]
+    tables: Sequence[Table]
+    steps: Sequence[str]
+
+
+def sheets_of(scored: Scored, findings: Findings, names: Sequence[str]) -> dict[str, Sheet]:
+    """Return the sheets of subjects of the advice.
+
+    Raises:
+        InputError: if there is no subject of a name.
+    """
+    advice = findings.advice
+    assert advice is not None
+    subjects = advice.subjects
+    metrics = list(dict.fromkeys([*advice.metrics, *findings.headlines]))
+    if advice.capacity is not None:
+        metrics.append(UTILIZATION)
+    figures = {metric: scored.figures(metric) for metric in metrics}
+    partitions = busy_partitions(scored)
+    found = {}
+    for name in names:
+        if name not in subjects.names:
+            raise InputError("--group", repr(name), one_of(name, subjects.names))
+        number = subjects.names.index(name)
+        rows = np.flatnonzero(subjects.numbers == number)
+        own = {metric: grid[rows] for metric, grid in figures.items()}
+        load = own.pop(UTILIZATION, None) if advice.capacity is not None else None
+        tables = [_strategies(advice, number, own, load)]
+        if load is not None:
+            ids = [scored.scenarios[row] for row in rows]
+            tables.append(_scenarios(advice, number, ids, load))
+            tables.append(_partitions([partitions[row] for row in rows]))
+        does = next((each.text for each in findings.actions if each.number == number), "")
+        does = does or (SWITCH if advice.is_switching[number] else STAY)
+        found[name] = Sheet(
+            [f"{name}: {does}", *_why(advice, number)],
+            [table for table in tables if table.rows],
+            [*_steps(advice, number)],
+        )
+    return found
+
+
+def _why(advice: Advice, number: int) -> Iterator[str]:
+    """Yield why the subject switches or stays, and in how many scenarios by themselves it would."""
+    chosen = advice.strategies[int(advice.chosen[number])]
+    better = advice.better_in[number]
+    if advice.is_undecided[number]:
+        yield f"It stays with {chosen}: {advice.reasons[number]}."
+        return
+    if chosen == advice.baseline:
+        over = advice.overloaded is not None and advice.overloaded[0][number]
+        less = f"take {percent(RELIEF)} or more of the overload away, or to be better in the rest"
+        what = less if over else "be better in what decides and as good in the rest"
+        yield f"It stays with {chosen}: no other strategy is known to {what}."
+        return
+    p = f"p = {float(advice.chances[number]):.1g}"
+    if better == [OVERLOAD]:
+        least = percent(RELIEF)
+        yield f"{chosen} is known to take {least} or more of the overload away ({p}), which decides."
+    else:
+        yield f"{chosen} is known to be better in {listed_names(better)}, and as good in the rest ({p})."
+    of = "the scenarios with overload" if better == [OVERLOAD] else "its scenarios"
+    yield f"{percent(advice.agree[number])} of {of} show it by themselves."
+
+
+def _steps(advice: Advice, number: int) -> Iterator[str]:
+    """Yield how to switch, and how to know that it was right."""
+    known = advice.capacity
+    if known is not None and known.load[number] > known.partitions[number]:
+        yield MORE_PARTITIONS
+    if not advice.is_switching[number]:
+        return
+    now, to = (
+        parted(advice.strategies[n])[0].partition("+")[0] for n in (advice.today, advice.chosen[number])
+    )
+    yield from steps_of_a_switch(now, to, default_registry())
+    if known is None or advice.overloaded is None:
+        return
+    before, after = advice.overloaded[:, number].tolist()
+    if before:
+        then = percent(known.busiest[number, advice.chosen[number]])
+        lag = (
+            "the lag of no member grows in them" if not after else f"lag grows in about {after} of them only"
+        )
+        yield (
+            f"It was right if, in scenarios like the {before} with overload, the busiest member has"
+            f" {then} of what it can handle at most, and {lag}."
+        )
+
+
+class _Row(NamedTuple):
+    """A row of figures, float64[K]: of strategies. ``sign``: 1 if less is better, -1 if more is, else 0."""
+
+    label: str
+    values: Floats
+    sign: int
+    text: Callable[[float], str]
+
+
+def _strategies(
+    advice: Advice, number: int, figures: Mapping[str, Figures2D], load: Figures2D | None
+) -> Table:
+    """Return a row for each figure and a column for each strategy, today's first."""
+    found = list(_of_load(load, advice.capacity, number)) if load is not None and advice.capacity else []
+    for metric, grid in figures.items():
+        means = np.where(np.isnan(grid).any(axis=0), np.nan, grid.mean(axis=0))
+        found.append(_Row(metric, means, -1 if higher_is_better(metric) else 1, as_text))
+        if metric in advice.worse_in:
+            label = f"  worse by more than {percent(advice.margin)} in"
+            worse = advice.worse_in[metric][number].copy()
+            worse[advice.today] = np.nan
+            found.append(_Row(label, worse, 0, percent))
+    order = _order(advice)
+    table = []
+    for row in found:
+        costs = row.sign * row.values
+        best = np.nanmin(costs) if row.sign and len(np.unique(costs[~np.isnan(costs)])) > 1 else np.nan
+        cells = [Cell(row.text(float(row.values[n])), BEST if costs[n] == best else "") for n in order]
+        table.append([Cell(row.label), *cells])
+    heads = [advice.strategies[n] + " (today)" * (n == advice.today) for n in order]
+    title = f"{advice.subjects.names[number]}, of {counted(int(advice.scenarios[number]), 'scenario')}"
+    return Table(["", *heads], table, title=title)
+
+
+def _order(advice: Advice) -> list[int]:
+    return [advice.today, *(n for n in range(len(advice.strategies)) if n != advice.today)]
+
+
+def _of_load(load: Figures2D, known: Capacity, number: int) -> Iterator[_Row]:
+    """Yield what members have of what they can handle, and how many of them it takes."""
+    yield _Row("busiest member", known.busiest[number], 1, percent)
+    yield _Row("  in the mean", known.mean[number], 1, percent)
+    for label, more in (
+        ("overloaded scenarios", 0.0),
+        (f"  if members handle {percent(_SPREAD)} less", -_SPREAD),
+        (f"  if they handle {percent(_SPREAD)} more", _SPREAD),
+    ):
+        over = np.where(np.isnan(load).any(axis=0), np.nan, (load > 1 + more).sum(axis=0))
+        yield _Row(label, over, 1, as_text)
+    now = known.members[number]
+    for share, members in ((1.0, known.needed[number]), (AT_EASE, known.at_ease[number])):
+        label = f"members for {percent(share)}" + f", now {now:.0f}" * (not np.isnan(now))
+        yield _Row(label, members, 1, _number)
+
+
+def _number(value: float) -> str:
+    return "no number" if np.isinf(value) else as_text(value)
+
+
+def _scenarios(advice: Advice, number: int, ids: Sequence[str], load: Figures2D) -> Table:
+    """Return the scenarios with overload under today's strategy or the advised one, the busiest first."""
+    order = _order(advice)
+    greatest = np.fmax(load[:, advice.today], load[:, advice.chosen[number]])
+    places = [place for place in np.argsort(-greatest, kind="stable").tolist() if greatest[place] > 1]
+    shown = [
+        [Cell(ids[place]), *(Cell(percent(each), "red" if each > 1 else "") for each in load[place, order])]
+        for place in places[:_MOST_SCENARIOS]
+    ]
+    count = len(places)
+    first = f", the first {_MOST_SCENARIOS} of {count}" * (count > _MOST_SCENARIOS)
+    heads = [advice.strategies[n] for n in order]
+    return Table(["scenario", *heads], shown, title=f"overloaded: the busiest member{first}")
+
+
+def _partitions(by_scenario: Sequence[Sequence[tuple[str, float]]]) -> Table:
+    """Return the partitions that alone have more than a member can handle, among the busiest ones."""
+    found: dict[str, list[float]] = {}
+    for partitions in by_scenario:
+        for name, load in partitions:
+            if load > 1:
+                found.setdefault(name, []).append(load)
+    hottest = sorted(found.items(), key=lambda each: (-max(each[1]), each[0]))
+    shown = [[Cell(name), Cell(percent(max(loads))), Cell(f"{len(loads):,}")] for name, loads in hottest]
+    return Table(["partition", "load", "scenarios"], shown, title="partitions that are too much for a member")

@@ -1,0 +1,89 @@
+"""All that is known of one group: figures of each strategy, busy scenarios, hot partitions, and a switch."""
+
+import pytest
+
+from coordinator_core.errors import InputError
+from rebalance_spark.page import as_page
+from rebalance_spark.sheet import MORE_PARTITIONS, sheets_of
+from tests.rebalance_spark.score_files import found, hourly
+from tests.rebalance_spark.test_capacity import MORE, both, score
+
+OVER, FREE = (1.3, 1, 3, 0, 3.5), (0.9, 0, None, 0, 3.5)
+
+
+def sheet(stored, *rows, name="g"):
+    scored = stored(hourly(list(rows), 12), more=MORE)
+    made = found(scored, baseline="range")
+    return sheets_of(scored, made, [name])[name], made
+
+
+def cells(table):
+    return {line[0].text: [cell.text for cell in line[1:]] for line in table.rows}
+
+
+def test_a_switch_has_its_reason_its_figures_and_its_steps(stored):
+    made, _ = sheet(stored, score("g", "range", OVER), score("g", "sticky", FREE))
+    assert made.sentences == [
+        "g: switch to sticky; busiest member at 90 %, now 130 %, overloaded in 0 of 12 scenarios, now 12",
+        "sticky is known to take 20 % or more of the overload away (p = 0.0007), which decides.",
+        "100 % of the scenarios with overload show it by themselves.",
+    ]
+    figures, scenarios = made.tables
+    assert figures.head == ["", "range (today)", "sticky"]
+    assert figures.title == "g, of 12 scenarios"
+    rows = cells(figures)
+    assert rows["busiest member"] == ["130 %", "90 %"]
+    assert rows["overloaded scenarios"] == ["12", "0"]
+    assert rows["members for 100 %, now 4"] == ["5", "4"]
+    assert rows["members for 70 %, now 4"] == ["7", "no number"]
+    assert rows["moved_partitions"] == ["5", "5"]
+    assert rows["  worse by more than 5 % in"] == ["-", "0 %"]
+    assert len(scenarios.rows) == 12
+    assert cells(scenarios)["hour=3/g"] == ["130 %", "90 %"]
+    assert "StickyAssignor,org.apache.kafka.clients.consumer.RangeAssignor" in made.steps[0]
+    assert made.steps[-1].startswith(
+        "It was right if, in scenarios like the 12 with overload, the busiest member has 90 %"
+    )
+
+
+@pytest.mark.parametrize(("load", "less", "more"), [(1.05, "12", "0"), (0.95, "12", "0"), (1.2, "12", "12")])
+def test_overload_is_counted_for_members_that_handle_a_tenth_less_or_more(stored, load, less, more):
+    made, _ = sheet(stored, *both("g", (load, 1, 2, 0, 3.5)))
+    rows = cells(made.tables[0])
+    assert rows["  if members handle 10 % less"] == [less, less]
+    assert rows["  if they handle 10 % more"] == [more, more]
+
+
+def test_partitions_that_are_too_much_are_named_with_their_loads(stored):
+    made, _ = sheet(stored, *both("g", (1.5, None, None, 1, 6.0)))
+    assert cells(made.tables[-1]) == {"orders 7": ["120 %", "12"]}
+    assert made.steps == []
+
+
+def test_a_group_that_stays_says_that_nothing_is_known_to_be_better(stored):
+    made, _ = sheet(stored, *both("g", (0.5, 0, 0, 0, 1.5)))
+    assert made.sentences == [
+        "g: stay",
+        "It stays with range: no other strategy is known to be better in what decides and as good in the"
+        " rest.",
+    ]
+    assert len(made.tables) == 1
+
+
+def test_a_group_that_is_not_there_is_refused_by_name(stored):
+    with pytest.raises(InputError, match="--group: found 'h', expected one of g"):
+        sheet(stored, *both("g", OVER), name="h")
+
+
+def test_the_page_opens_the_sheet_of_a_group_below_its_line(stored):
+    made, findings = sheet(stored, score("g", "range", OVER), score("g", "sticky", FREE))
+    page = as_page(findings, {}, [made])
+    assert page.count("<details><summary>g: switch to sticky; busiest member at 90 %") == 1
+    assert "It was right if" in page
+    assert "<p>g: switch" not in page
+    assert "<p>g: switch" in as_page(findings)
+
+
+def test_more_partitions_have_their_price(stored):
+    made, _ = sheet(stored, *both("g", (1.5, None, None, 4, 7.2), partitions=6))
+    assert made.steps == [MORE_PARTITIONS]
