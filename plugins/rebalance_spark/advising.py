@@ -64,8 +64,8 @@ RELIEF_RULE = (
     "A {subject} of which a member has more than it can handle switches to a strategy that is known to take"
     " {relief:g} % or more of that away, in the mean and in the worst scenario, whatever it costs in the"
     " rest. Balance counts for it only under such strategies. Of several, it is the one that leaves the"
-    " least, then the one with the best median of {first}, and then the one with the least load of the busiest"
-    " member, each by more than {margin:g} %."
+    " least, then the one with the best median of {first}, and then the one with the least load of the"
+    " busiest member, each by more than {margin:g} %."
 )
 
 EASE = (

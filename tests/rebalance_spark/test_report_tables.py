@@ -9,10 +9,10 @@ import pytest
 from rich.console import Console
 
 from rebalance_spark.choices import Statistic
-from rebalance_spark.commands.report import print_findings
 from rebalance_spark.findings import Part
 from rebalance_spark.page import as_page
 from rebalance_spark.paired import Difference
+from rebalance_spark.printing import print_findings
 from rebalance_spark.report_tables import as_csv, differences_table
 from rebalance_spark.sentences import notes
 from tests.rebalance_spark.made_findings import (

@@ -5,22 +5,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from rich.console import Console
-from rich.text import Text
 
 from coordinator_core.errors import InputError
 from coordinator_core.reading.suggestions import one_of
 from rebalance_lab.cli.files import check_path, is_written_through, write_whole
 from rebalance_lab.cli.options import strategy_option
 from rebalance_lab.cli.output import print_document, stdout
-from rebalance_lab.verdicts.tables import Table, text_tables
 from rebalance_spark.choices import CHANCE, MARGIN, Statistic
 from rebalance_spark.commands.options import Conf, Master, check_one_of, names_in, pairs, session_of_a_command
 
 if TYPE_CHECKING:
     from rebalance_spark.findings import Findings
     from rebalance_spark.scenarios import Workload
-    from rebalance_spark.sheet import Sheet
     from rebalance_spark.stored import Scored
 
 
@@ -152,6 +148,7 @@ def report(
     no other strategy beats in both moves and balance. Scores on this machine are read without Spark.
     """
     from rebalance_spark.findings import Question, found_in
+    from rebalance_spark.printing import print_findings, print_sheet
     from rebalance_spark.report_tables import advice_table, as_csv, as_file, check_ending
     from rebalance_spark.sheet import sheets_of
 
@@ -257,57 +254,3 @@ def _page(scored: "Scored", findings: "Findings", html: Path | None, workload: "
     if workload is None or html is None or is_written_through(html):
         return as_page(findings, {}, sheets)
     return as_page(findings, write_views(findings, html, workload, start_of(scored)), sheets)
-
-
-def print_findings(
-    findings: "Findings", statistics: list[Statistic], console: Console, *, everything: bool
-) -> None:
-    """Print the verdict, and tables of the headlines, or of all metrics.
-
-    Strategies that are too wide for the terminal follow in further tables below.
-    """
-    from rebalance_spark import report_tables as tables
-    from rebalance_spark.sentences import notes, title_of, to_do, verdict
-
-    console.print(Text.assemble((title_of(findings), "bold"), f" ({'; '.join(findings.versions)})"))
-    for sentence in findings.left_out:
-        console.print(Text(sentence))
-    if lines := verdict(findings):
-        console.print()
-    for line in lines:
-        console.print(Text(line, "bold"))
-    if found := to_do(findings):
-        console.print()
-    for line in found:
-        console.print(Text(line))
-    if found:
-        console.print()
-    for line in notes(findings):
-        console.print(Text(line))
-    metrics = findings.metrics if everything else findings.headlines
-    shown = [tables.figures_table(findings, statistic, metrics) for statistic in statistics]
-    shown += [tables.differences_table(findings, metrics)] if findings.advice is not None else []
-    shown += tables.parts_tables(findings)
-    shown += [tables.front_table(findings)] if findings.front else []
-    _print_tables(shown, console)
-    if findings.unread or len(findings.metrics) > len(metrics):
-        console.print("\n--all shows the other metrics")
-
-
-def print_sheet(sheet: "Sheet", console: Console) -> None:
-    """Print what is known of one group."""
-    for sentence in sheet.sentences:
-        console.print(Text(sentence, "bold" if sentence is sheet.sentences[0] else ""))
-    _print_tables(sheet.tables, console)
-    if sheet.steps:
-        console.print()
-    for step in sheet.steps:
-        console.print(Text(step))
-
-
-def _print_tables(shown: Sequence[Table], console: Console) -> None:
-    """Print tables. Columns that are too wide for the terminal follow below."""
-    for table in shown:
-        for part in text_tables([table.title, *table.head[1:]], table.rows, console.width, table.headings):
-            console.print()
-            console.print(part)
