@@ -59,20 +59,20 @@ def pytest_configure() -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--quarter", type=int, choices=(1, 2, 3, 4), help="run only this quarter of the tests")
+    parser.addoption("--eighth", type=int, choices=range(1, 9), help="run only this eighth of the tests")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark the tests that use the browser or the Spark session, and put the longest files first.
 
-    The quarter of a test depends on its name alone, so that it stays in it when others come and go.
+    The eighth of a test depends on its name alone, so that it stays in it when others come and go.
     """
-    quarter = config.getoption("--quarter")
-    if quarter is not None:
-        others = [item for item in items if crc32(item.nodeid.encode()) % 4 + 1 != quarter]
+    eighth = config.getoption("--eighth")
+    if eighth is not None:
+        others = [item for item in items if crc32(item.nodeid.encode()) % 8 + 1 != eighth]
         config.hook.pytest_deselected(items=others)
-        items[:] = [item for item in items if crc32(item.nodeid.encode()) % 4 + 1 == quarter]
+        items[:] = [item for item in items if crc32(item.nodeid.encode()) % 8 + 1 == eighth]
     for item in items:
         for name in MARKED_BY_FIXTURE:
             if name in getattr(item, "fixturenames", ()):

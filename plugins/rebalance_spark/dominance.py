@@ -81,9 +81,9 @@ def relieved(tests: Tests, load: Figures2D, today: int, numbers: Numbers, size: 
     ``load`` is what it has, as a share of what it can handle. A strategy is better for these, whatever it
     costs, if the overload is less by a share of `RELIEF`, in the mean and in the worst scenario, and if it is
     known to be less in the scenarios in which there is some under one of the two, or the load is known to be
-    less in all scenarios. It is better,
-    too, if it dominates today's and the overload is as good. The p is the least of the three, three times.
-    Where scenarios with overload are few, no strategy with more of it is better.
+    less in all scenarios. It is better, too, if it dominates today's and the overload is as good. The p is
+    the least of the three, three times. Where scenarios with overload are few, no strategy with more of it is
+    better.
     """
     overload = np.maximum(load - 1.0, 0.0)
     enough = relieving(overload, today, numbers, size)
