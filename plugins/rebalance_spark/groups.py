@@ -347,7 +347,8 @@ def _named() -> "Column":
         share = sf.round(-each["_less"] / sf.col("_total"), 4)
         return sf.concat_ws("=", sf.concat_ws(" ", each["_topic"], each["_partition"]), share)
 
-    return sf.when(sf.col("_total") > 0, sf.concat_ws(", ", sf.transform("_busiest", text)))
+    some = sf.filter("_busiest", lambda each: each["_less"] < 0)
+    return sf.when(sf.col("_total") > 0, sf.concat_ws(", ", sf.transform(some, text)))
 
 
 def _per_partition(name: str, kind: str) -> "Column":

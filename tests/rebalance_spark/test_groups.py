@@ -210,6 +210,20 @@ def test_files_with_a_row_per_partition_are_a_workload(spark, table, tmp_path):
     assert {name: value for name, value in found.asDict().items() if name not in COLUMNS} == carried
 
 
+def test_the_busiest_partitions_are_named_with_their_shares(spark):
+    rates = [1.0, 5.0, 0.0, 3.0, 2.0, 7.0, 2.0]
+    rows = [("pay", "a", "orders", place, rate) for place, rate in enumerate(rates)]
+    columns = "group string, member string, topic string, partition int, rate double"
+    frame = spark.createDataFrame([*rows, ("pay", "b", "bills", 0, 6.0)], columns)
+    (found,) = groups_to_workload(frame, rate="rate").collect()
+    assert found.busiest_partitions == (
+        "orders 5=0.2692, bills 0=0.2308, orders 1=0.1923, orders 3=0.1154, orders 4=0.0769"
+    )
+    assert found.largest_share == pytest.approx(7 / 26)
+    (unrated,) = groups_to_workload(frame).collect()
+    assert (unrated.busiest_partitions, unrated.largest_share) == (None, None)
+
+
 APPLIED = {
     "process_rate": "@handled",
     "client": "librdkafka",
