@@ -1,6 +1,5 @@
 """What to do about each group: a switch, members, partitions; what follows, and why a busy one stays."""
 
-from collections.abc import Iterator
 from math import ceil, isinf, isnan
 from typing import NamedTuple
 
@@ -27,7 +26,8 @@ class Action(NamedTuple):
     """What to do about the subject of a number.
 
     ``do`` is what, ``then`` what follows, with what is now, and ``why`` says what is to be known besides.
-    ``relief``: whether it takes more than a strategy.
+    ``relief``: whether it takes more than a strategy. ``strategy``: the number of the one that it takes,
+    which may be enough with more members only.
     """
 
     number: int
@@ -35,6 +35,7 @@ class Action(NamedTuple):
     do: str
     then: str = ""
     why: str = ""
+    strategy: int = -1
 
     @property
     def text(self) -> str:
@@ -57,16 +58,20 @@ def actions(advice: Advice) -> list[Action]:
 
 def _action(advice: Advice, known: Capacity, overloaded: Numbers, number: int) -> Action:
     chosen, today = int(advice.chosen[number]), advice.today
-    switch = [f"switch to {advice.strategies[chosen]}"] if chosen != today else []
     before, after = overloaded[:, number].tolist()
-    relief = list(_relief(advice, known, number)) if after else []
+    needed = known.needed[number]
+    with_it = int(np.nanargmin(needed)) if after and isinf(needed[chosen]) else chosen
+    to = chosen if isinf(needed[with_it]) else with_it
+    switch = f"switch to {advice.strategies[to]}" if to != today else ""
+    relief = _relief(advice, known, number, to) if after else ""
     doubt = _doubt(advice, number) if switch and not before else ""
     return Action(
         number,
         bool(relief),
-        ", and ".join([*switch, *relief]) or STAY,
+        (" with " if to != chosen else ", and ").join(filter(None, (switch, relief))) or STAY,
         _then(advice, known, number, before, after),
-        doubt or _reason(advice, known, number, before),
+        doubt or ("" if switch else _reason(advice, known, number, before)),
+        to,
     )
 
 
@@ -86,51 +91,45 @@ def _then(advice: Advice, known: Capacity, number: int, before: int, after: int)
     return f"{busiest}, overloaded in {after} {of}, now {before}"
 
 
-def _relief(advice: Advice, known: Capacity, number: int) -> Iterator[str]:
-    """Yield what relieves a subject that has too much under what is chosen, other than a strategy."""
-    chosen, strategies = int(advice.chosen[number]), advice.strategies
+def _relief(advice: Advice, known: Capacity, number: int, to: int) -> str:
+    """Return what relieves a subject that has too much under what is chosen, beside the strategy ``to``."""
     needed, ease = known.needed[number], known.at_ease[number]
     members = known.members[number]
-    enough = int(np.nanargmin(needed)) if not np.isnan(needed).all() else chosen
-    if isinf(needed[enough]) or isnan(needed[chosen]):
-        yield from _beyond(known, number)
-        return
-    under, beside = "", []
-    if isinf(needed[chosen]):
-        under = f" under {strategies[enough]}"
-        beside.append(f"no number is enough under {strategies[chosen]}")
-        chosen = enough
-    elif needed[enough] < needed[chosen]:
-        beside.append(f"{needed[enough]:.0f} under {strategies[enough]}")
-    if advice.is_switching[number] and enough != advice.today:
+    if isinf(needed[to]) or isnan(needed[to]):
+        return _beyond(known, number)
+    beside = []
+    enough = int(np.nanargmin(needed))
+    if needed[enough] < needed[to]:
+        beside.append(f"{needed[enough]:.0f} under {advice.strategies[enough]}")
+    if advice.today not in (enough, to):
         beside.append(_without(needed[advice.today], advice.baseline))
-    if ease[chosen] < np.inf:
-        beside.append(f"{ease[chosen]:.0f} for {percent(AT_EASE)}")
-    elif isinf(ease[chosen]):
+    if ease[to] < np.inf:
+        beside.append(f"{ease[to]:.0f} for {percent(AT_EASE)}")
+    elif isinf(ease[to]):
         alone = known.hottest[number]
         why = f", as a partition alone has {percent(alone)}" * bool(alone > AT_EASE)
         beside.append(f"no number for {percent(AT_EASE)}{why}")
     also = f" ({'; '.join(beside)})" if beside else ""
     now = " more members" if isnan(members) else f" members in place of {members:.0f}"
-    yield f"{needed[chosen]:.0f}{now}{under}{also}"
+    return f"{needed[to]:.0f}{now}{also}"
 
 
 def _without(needed: float, today: str) -> str:
     return f"no number is enough under {today}" if isinf(needed) else f"{needed:.0f} under {today}"
 
 
-def _beyond(known: Capacity, number: int) -> Iterator[str]:
-    """Yield what it takes where no number of members is enough, or that it is not known."""
+def _beyond(known: Capacity, number: int) -> str:
+    """Return what it takes where no number of members is enough, or that it is not known."""
     hot, hottest, load, partitions = (
         each[number] for each in (known.hot, known.hottest, known.load, known.partitions)
     )
     if load > partitions:
         least, ease = ceil(load), ceil(load / AT_EASE)
-        yield (
+        return (
             f"at least {least:,} partitions and as many members, now {partitions:.0f} and"
             f" {known.members[number]:.0f} ({ease:,} for {percent(AT_EASE)}), or faster processing"
         )
-    elif hot > 0:
+    if hot > 0:
         named = [(name, load) for name, load in known.busy_partitions[number] if load > 1]
         named = named or ([] if isnan(hottest) else [("the busiest", hottest)])
         listed = ", ".join(f"{name} at {percent(load)}" for name, load in named[: int(hot)])
@@ -139,13 +138,12 @@ def _beyond(known: Capacity, number: int) -> Iterator[str]:
         members = known.members[number]
         now = "" if isnan(members) else f" (now {members:.0f})"
         noun = "partition" if hot == 1 and not of else "partitions"
-        yield (
+        return (
             f"other keys or faster processing: {hot:.0f}{of} {noun}"
             f" {agreeing('has', int(hot))} more than a member can handle{which}; all partitions together have"
             f" the load of {as_text(float(load))} members{now}"
         )
-    else:
-        yield "more members, or faster processing"
+    return "more members, or faster processing"
 
 
 def _doubt(advice: Advice, number: int) -> str:
@@ -157,16 +155,19 @@ def _doubt(advice: Advice, number: int) -> str:
 
 def _reason(advice: Advice, known: Capacity, number: int, before: int) -> str:
     """Return why a busy subject does not switch to the strategy that would relieve it most."""
-    today, chosen = advice.today, int(advice.chosen[number])
-    loads = known.busiest[number]
-    if chosen != today or loads[today] <= AT_EASE:
+    today, loads = advice.today, known.busiest[number]
+    if loads[today] <= AT_EASE:
         return ""
-    best = _nearest(advice, loads, number)
+    best = int(np.nanargmin(loads)) if before else _nearest(advice, loads, number)
     if not loads[best] < (1 - advice.margin) * loads[today]:
         return "" if before else "with no strategy that was scored it would be less"
     found = f"with {advice.strategies[best]} it would be {percent(loads[best])}"
-    if 0 < before < FEWEST_PAIRS:
-        return f"{found}, but so few overloaded scenarios do not show it"
+    if before:
+        if loads[best] - 1 > (1 - RELIEF) * (loads[today] - 1):
+            return f"{found}, which takes less than {percent(RELIEF)} of what is too much away"
+        if before < FEWEST_PAIRS:
+            return f"{found}, but so few overloaded scenarios do not show it"
+        return f"{found}, which is not known to take {percent(RELIEF)} of what is too much away"
     against = [
         f"{_signed(changes[number, best])} {metric}, worse in {percent(worse[number, best])}"
         for (metric, changes), worse in zip(
@@ -179,14 +180,12 @@ def _reason(advice: Advice, known: Capacity, number: int, before: int) -> str:
         return f"{found}, which is not known to be as good in the rest {rest}"
     if advice.needed[number]:
         return f"{found}, which takes about {advice.needed[number]:,} scenarios to be sure of"
-    if before:
-        return f"{found}, which is not known to be less by {100 * RELIEF:g} % of what is too much"
     busy, of = f"{known.busy[number, today]:.0f}", int(advice.scenarios[number])
     return f"{found}, but only {busy} of {of} scenarios are above {percent(AT_EASE)} today"
 
 
 def _nearest(advice: Advice, loads: Floats, number: int) -> int:
-    """Return the strategy with the least load, among those that are not worse if one of them has less."""
+    """Return the strategy with the least load, of those known to be as good if one of them has less."""
     less = loads < (1 - advice.margin) * loads[advice.today]
     worse = np.any([open_[number] for open_ in advice.perhaps_worse.values()], axis=0)
     for possible in (less & ~worse, less):

@@ -199,8 +199,8 @@ class Advice:
         return np.asarray(self.chosen != self.today)
 
     @property
-    def rule(self) -> str:
-        """The rule in words."""
+    def rules(self) -> list[str]:
+        """The rules in words."""
         listed = listed_names(self.metrics, len(self.metrics))
         margin, words = 100 * self.margin, {"subject": self.subjects.singular, "first": self.metrics[0]}
         better = f"better in {listed} by more than {100 * TIE:g} %"
@@ -214,7 +214,7 @@ class Advice:
             parts.append(RELIEF_RULE.format(relief=100 * RELIEF, margin=margin, **words))
         if self.overloaded is not None and self.capacity is not None and BY_RATE in self.metrics:
             parts.append(EASE.format(ease=100 * AT_EASE))
-        return " ".join(parts)
+        return parts
 
 
 def holding(advice: Advice, alone: Mapping[str, Advice]) -> list[str]:

@@ -92,8 +92,9 @@ def verdict(findings: Findings) -> list[str]:
     lines += _per_day(findings, advice)
     unknown = int((advice.scenarios == 0).sum())
     few = int(advice.is_undecided.sum())
-    relieved = [each.number for each in findings.actions if each.relief]
-    keep = int((~advice.is_switching[relieved]).sum())
+    reliefs = [each for each in findings.actions if each.relief]
+    relieved = [each.number for each in reliefs]
+    keep = sum(each.strategy == advice.today for each in reliefs)
     also = f" ({keep:,} of them keep {advice.baseline})" if keep < len(relieved) else ""
     if relieved:
         count, listed = len(relieved), listed_names([advice.subjects.names[n] for n in relieved], _MOST_NAMED)
@@ -101,7 +102,7 @@ def verdict(findings: Findings) -> list[str]:
             f"{count:,} of {total:,} {groups} {agreeing('has', count)} members with more than they can"
             f" handle, which no strategy that was scored is known to end: {listed}{also}"
         )
-    staying = int((~advice.is_switching).sum()) - keep
+    staying = int((~advice.is_switching).sum()) - int((~advice.is_switching[relieved]).sum())
     if staying:
         of_these = f" ({unknown:,} of them have {UNKNOWN})" if unknown else ""
         lines.append(f"leave {staying:,} of {total:,} {groups} as they are, with {advice.baseline}{of_these}")
@@ -163,7 +164,7 @@ def notes(findings: Findings) -> list[str]:
     if advice is None:
         return []
     groups = advice.subjects.plural
-    found = [advice.rule] if (advice.scenarios >= FEWEST_PAIRS).any() else []
+    found = advice.rules if (advice.scenarios >= FEWEST_PAIRS).any() else []
     if advice.counted:
         listed = listed_names(advice.counted, 3)
         found.append(

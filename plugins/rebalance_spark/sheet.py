@@ -70,12 +70,13 @@ def sheets_of(scored: Scored, findings: Findings, names: Sequence[str]) -> dict[
             ids = [scored.scenarios[row] for row in rows]
             tables.append(_scenarios(advice, number, ids, load))
             tables.append(_partitions([partitions[row] for row in rows]))
-        does = next((each.text for each in findings.actions if each.number == number), "")
-        does = does or (SWITCH if advice.is_switching[number] else STAY)
+        action = next((each for each in findings.actions if each.number == number), None)
+        does = action.text if action else SWITCH if advice.is_switching[number] else STAY
+        to = action.strategy if action else int(advice.chosen[number])
         found[name] = Sheet(
             [f"{name}: {does}", *_why(advice, number)],
             [table for table in tables if table.rows],
-            [*_steps(advice, number)],
+            [*_steps(advice, number, to)],
         )
     return found
 
@@ -103,29 +104,25 @@ def _why(advice: Advice, number: int) -> Iterator[str]:
     yield f"{percent(advice.agree[number])} of {of} show it by themselves."
 
 
-def _steps(advice: Advice, number: int) -> Iterator[str]:
-    """Yield how to switch, and how to know that it was right."""
+def _steps(advice: Advice, number: int, to: int) -> Iterator[str]:
+    """Yield how to switch to a strategy, and how to know that it was right."""
     known = advice.capacity
     if known is not None and known.load[number] > known.partitions[number]:
         yield MORE_PARTITIONS
-    if not advice.is_switching[number]:
+    if to == advice.today:
         return
-    now, to = (
-        parted(advice.strategies[n])[0].partition("+")[0] for n in (advice.today, advice.chosen[number])
+    now, then = (parted(advice.strategies[n])[0] for n in (advice.today, to))
+    yield from steps_of_a_switch(now, then, default_registry())
+    if known is None or not known.busiest[number, advice.today] > 1:
+        return
+    most, members, needed = known.busiest[number, to], "", known.needed[number, to]
+    if most > 1 and needed < np.inf:
+        most, members = 1.0, f" with {needed:.0f} members"
+    lag = ", and the lag of no member grows in them" * bool(most <= 1)
+    yield (
+        f"It was right if{members}, in scenarios like those with overload, the busiest member has"
+        f" {percent(most)} of what it can handle at most{lag}."
     )
-    yield from steps_of_a_switch(now, to, default_registry())
-    if known is None or advice.overloaded is None:
-        return
-    before, after = advice.overloaded[:, number].tolist()
-    if before:
-        then = percent(known.busiest[number, advice.chosen[number]])
-        lag = (
-            "the lag of no member grows in them" if not after else f"lag grows in about {after} of them only"
-        )
-        yield (
-            f"It was right if, in scenarios like the {before} with overload, the busiest member has"
-            f" {then} of what it can handle at most, and {lag}."
-        )
 
 
 class _Row(NamedTuple):

@@ -481,7 +481,7 @@ def test_higher_figures_are_better_where_the_metric_says_so(stored, monkeypatch)
     monkeypatch.setattr(findings, "higher_is_better", lambda name: name == "imbalance")
     made, _ = advised(stored, deciding=["imbalance"])
     assert dict(made.switches) == {"one": 1}
-    assert made.rule.startswith(
+    assert made.rules[0].startswith(
         "A group switches to a strategy only if that is known to be better in imbalance by more than 1 %. All"
     )
 

@@ -75,7 +75,7 @@ def test_where_no_number_is_enough_under_a_strategy_another_one_is_named(stored)
         score("pairs", "other", (1.5, 1, 3, 0, 3.0)),
     )
     assert to_do(made)[0].startswith(
-        "pairs: 5 members in place of 4 under other (no number is enough under range; 7 for 70 %);"
+        "pairs: switch to other with 5 members in place of 4 (no number is enough under range; 7 for 70 %);"
     )
 
 

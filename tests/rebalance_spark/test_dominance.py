@@ -51,7 +51,7 @@ def test_a_gain_may_cost_a_margin_in_the_rest(stored, margin, switches):
     rows = hourly([row("x", "today", 100.0, 2.0), row("x", "other", 103.0, 1.0)])
     made = found(stored(rows, more=[HOUR]), baseline="today", margin=margin)
     assert made.advice.switches == switches
-    assert f"worse in none of them by more than {100 * margin:g} %" in made.advice.rule
+    assert f"worse in none of them by more than {100 * margin:g} %" in made.advice.rules[0]
 
 
 def loaded(name, hours, of=12, **loads):
@@ -87,7 +87,7 @@ def test_a_group_switches_to_be_relieved_of_overload_whatever_it_costs(stored):
         "calm: stay; busiest member at 90 %; with other it would be 50 %, which is not known to be as good in"
         " the rest (+5 moved_partitions, worse in 100 % of the scenarios)",
     ]
-    assert "whatever it costs in the rest" in made.advice.rule
+    assert "whatever it costs in the rest" in made.advice.rules[1]
     asked = found(scored, baseline="today", deciding=["moved_partitions"])
     assert asked.advice.switches == []
 
@@ -158,7 +158,8 @@ def test_balance_counts_where_the_busiest_member_is_not_at_ease(stored, load, sw
     made = found(stored(rows, more=more), baseline="today")
     assert made.advice.switches == switches
     assert (
-        "Balance counts only in scenarios in which the busiest member has more than 70 %" in made.advice.rule
+        "Balance counts only in scenarios in which the busiest member has more than 70 %"
+        in made.advice.rules[-1]
     )
 
 

@@ -42,7 +42,7 @@ def test_a_switch_has_its_reason_its_figures_and_its_steps(stored):
     assert cells(scenarios)["hour=3/g"] == ["130 %", "90 %"]
     assert "StickyAssignor,org.apache.kafka.clients.consumer.RangeAssignor" in made.steps[0]
     assert made.steps[-1].startswith(
-        "It was right if, in scenarios like the 12 with overload, the busiest member has 90 %"
+        "It was right if, in scenarios like those with overload, the busiest member has 90 %"
     )
 
 
@@ -87,3 +87,15 @@ def test_the_page_opens_the_sheet_of_a_group_below_its_line(stored):
 def test_more_partitions_have_their_price(stored):
     made, _ = sheet(stored, *both("g", (1.5, None, None, 4, 7.2), partitions=6))
     assert made.steps == [MORE_PARTITIONS]
+
+
+def test_a_switch_that_is_enough_with_more_members_only_has_its_steps(stored):
+    made, _ = sheet(
+        stored, score("g", "range", (1.5, None, None, 0, 3.0)), score("g", "sticky", (1.45, 1, 3, 0, 3.0))
+    )
+    assert made.sentences[0].startswith("g: switch to sticky with 5 members in place of 4")
+    assert "StickyAssignor" in made.steps[0]
+    assert made.steps[-1] == (
+        "It was right if with 5 members, in scenarios like those with overload, the busiest member has 100 %"
+        " of what it can handle at most, and the lag of no member grows in them."
+    )
