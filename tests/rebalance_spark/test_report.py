@@ -96,6 +96,8 @@ def test_what_is_known_of_one_group_is_asked_for_with_the_strategy_of_today(lab,
         2,
         "error: --group: found no --baseline, expected --baseline STRATEGY, which runs today\n",
     )
+    answer = lab("report", scores, "--baseline", "range", "--group", "s-1", "--format", "csv")
+    assert answer.err == "error: --group: found --format csv, expected the table\n"
     answer = lab("report", scores, "--baseline", "range", "--group", "s-1")
     assert answer.status == 0
     assert answer.out.startswith("s-1: stay\n")

@@ -160,6 +160,8 @@ def report(
             raise InputError("--advice", "no --baseline", "--baseline STRATEGY, which runs today")
     if group and not baseline:
         raise InputError("--group", "no --baseline", "--baseline STRATEGY, which runs today")
+    if group and output != "table":
+        raise InputError("--group", f"--format {output}", "the table")
     settings = pairs(conf, "--conf")
     scored = _scores(folder, table, master, settings)
     today = [baseline] if baseline else []
