@@ -115,7 +115,7 @@ def estimated_cost(fidelity: Fidelity, assignor: str = "", *, counts: bool = Fal
     if assignor in SEARCHING:
         search = sf.least(0.12 * members * partitions, sf.lit(MOST_SEARCH_MS))
         cost = cost + (1.0 + events) * search
-    return cost if fidelity is Fidelity.PLAN else cost + 4.0 + members * (3.5 + 0.45 * events)
+    return cost if fidelity is Fidelity.PLAN else cost + 4.0 + members * (1.5 + 2.5 * events)
 
 
 def _measured(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
