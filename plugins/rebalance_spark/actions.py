@@ -65,6 +65,9 @@ def _action(advice: Advice, known: Capacity, overloaded: Numbers, number: int) -
     switch = f"switch to {advice.strategies[to]}" if to != today else ""
     relief = _relief(advice, known, number, to) if after else ""
     doubt = _doubt(advice, number) if switch and not before else ""
+    enough, members = needed[today], known.members[number]
+    if switch and not relief and members < enough < np.inf:
+        switch = f"{switch}, or {enough:.0f} members in place of {members:.0f}"
     return Action(
         number,
         bool(relief),
@@ -106,8 +109,10 @@ def _relief(advice: Advice, known: Capacity, number: int, to: int) -> str:
     if ease[to] < np.inf:
         beside.append(f"{ease[to]:.0f} for {percent(AT_EASE)}")
     elif isinf(ease[to]):
-        alone = known.hottest[number]
+        alone, easiest = known.hottest[number], int(np.nanargmin(ease))
         why = f", as a partition alone has {percent(alone)}" * bool(alone > AT_EASE)
+        if ease[easiest] < np.inf:
+            why = f", {ease[easiest]:.0f} under {advice.strategies[easiest]}"
         beside.append(f"no number for {percent(AT_EASE)}{why}")
     also = f" ({'; '.join(beside)})" if beside else ""
     now = " more members" if isnan(members) else f" members in place of {members:.0f}"
@@ -127,7 +132,8 @@ def _beyond(known: Capacity, number: int) -> str:
         least, ease = ceil(load), ceil(load / AT_EASE)
         return (
             f"at least {least:,} partitions and as many members, now {partitions:.0f} and"
-            f" {known.members[number]:.0f} ({ease:,} for {percent(AT_EASE)}), or faster processing"
+            f" {known.members[number]:.0f} ({ease:,} for {percent(AT_EASE)}; more where keys are uneven: a"
+            f" partition has {percent(hottest)}), or faster processing"
         )
     if hot > 0:
         named = [(name, load) for name, load in known.busy_partitions[number] if load > 1]
@@ -169,7 +175,8 @@ def _reason(advice: Advice, known: Capacity, number: int, before: int) -> str:
             return f"{found}, but so few overloaded scenarios do not show it"
         return f"{found}, which is not known to take {percent(RELIEF)} of what is too much away"
     against = [
-        f"{_signed(changes[number, best])} {metric}, worse in {percent(worse[number, best])}"
+        f"{metric} {_signed(changes[number, best])} from {as_text(float(advice.levels[metric][number]))},"
+        f" worse in {percent(worse[number, best])}"
         for (metric, changes), worse in zip(
             advice.mean_changes.items(), advice.worse_in.values(), strict=True
         )

@@ -34,6 +34,7 @@ from rebalance_spark.costs import (
     by_strategy,
     cheapest,
     middles_of,
+    totals,
 )
 from rebalance_spark.dominance import NEVER, RELIEF, Tests, relieved, tested
 from rebalance_spark.gains import Change, Floats, Gains, Numbers, gains, seen, total, typical
@@ -65,7 +66,8 @@ RELIEF_RULE = (
     " {relief:g} % or more of that away, in the mean and in the worst scenario, whatever it costs in the"
     " rest. Balance counts for it only under such strategies. Of several, it is the one that leaves the"
     " least, then the one with the best median of {first}, and then the one with the least load of the"
-    " busiest member, each by more than {margin:g} %."
+    " busiest member, each by more than {margin:g} %. Where some is left, it must take fewer members than"
+    " today's to end."
 )
 
 EASE = (
@@ -240,11 +242,18 @@ def _reason(scenarios: int, needed: int, is_undecided: bool, switches: bool) -> 
     return SWITCH if switches else STAY
 
 
-def advise(costs: Costs, strategies: Sequence[str], rate: float, margin: float = MARGIN / 100) -> Advice:
+def advise(
+    costs: Costs,
+    strategies: Sequence[str],
+    rate: float,
+    margin: float = MARGIN / 100,
+    members: Figures2D | None = None,
+) -> Advice:
     """Return the advice that costs give.
 
     ``rate`` is the greatest expected share of the switches that are due to chance. ``margin`` is the share by
-    which a strategy may be worse in the rest.
+    which a strategy may be worse in the rest. ``members`` (subjects x strategies) are those with which there
+    is no overload, if that is known.
     """
     subjects, today, grids = costs.subjects, costs.today, costs.grids
     size, numbers = len(subjects.names), subjects.numbers
@@ -254,6 +263,8 @@ def advise(costs: Costs, strategies: Sequence[str], rate: float, margin: float =
     middles = middles_of(costs)
     alike = alike_in(costs, margin)
     possible = discoveries(tests.chances, rate)
+    if members is not None:
+        possible &= ~_saving_nobody(costs, tests, rate, members)
     chosen = cheapest(possible, middles, today, alike)
     rest = possible.copy()
     rest[np.arange(size), chosen] = False
@@ -339,6 +350,18 @@ def _overloaded(overload: Figures2D, today: int, chosen: Numbers, numbers: Numbe
     """Return in how many scenarios of each subject there is overload, today and under what is advised."""
     columns = (overload[:, today], overload[np.arange(len(numbers)), chosen[numbers]])
     return np.stack([np.bincount(numbers[column > 0], minlength=size) for column in columns])
+
+
+def _saving_nobody(costs: Costs, tests: Tests, rate: float, members: Figures2D) -> Bools:
+    """Return which switches leave some overload that takes as many members to end as it does today.
+
+    Those that are better in another metric than balance have a reason besides.
+    """
+    assert costs.overload is not None
+    now = members[:, [costs.today]]
+    rest = [tests.better[n] <= rate for n, m in enumerate(costs.deciding) if m != BY_RATE]
+    leaves = totals(costs.overload, costs.subjects) > 0
+    return np.asarray(leaves & np.isfinite(now) & (members >= now) & ~np.any(rest, axis=0))
 
 
 def _better_in(tests: Tests, is_relief: Bools, chosen: Numbers, costs: Costs, rate: float) -> list[list[str]]:

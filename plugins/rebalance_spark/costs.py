@@ -88,7 +88,7 @@ def costs_of(
         balance = decides[BY_RATE]
         with np.errstate(divide="ignore"):
             eased = balance * np.nan_to_num(np.maximum(1.0, AT_EASE / load), nan=1.0, posinf=1.0)
-        is_over = _totals(overload, subjects)[:, [today]] > 0
+        is_over = totals(overload, subjects)[:, [today]] > 0
         matters = (~is_over | relieving(overload, today, numbers, size))[numbers]
         same = np.where(np.isnan(balance), np.nan, eased[:, [today]])
         decides[BY_RATE] = np.where(matters, eased, same)
@@ -119,13 +119,13 @@ def _loads_of(costs: Costs) -> dict[str, Figures2D]:
     """
     if costs.overload is None or costs.load is None:
         return {}
-    overload = _totals(costs.overload, costs.subjects)
+    overload = totals(costs.overload, costs.subjects)
     greatest = np.zeros(overload.shape)
     np.fmax.at(greatest, costs.subjects.numbers, costs.load)
     return {OVERLOAD: overload, LOAD: np.where(overload[:, [costs.today]] > 0, greatest, 0.0)}
 
 
-def _totals(overload: Figures2D, subjects: Subjects) -> Figures2D:
+def totals(overload: Figures2D, subjects: Subjects) -> Figures2D:
     """Return the overload of all scenarios of each subject (subjects x strategies)."""
     size = len(subjects.names)
     return by_strategy(overload, lambda cost: np.bincount(subjects.numbers, np.nan_to_num(cost), size))

@@ -386,6 +386,10 @@ def _advice(
     has_load = not question.deciding and any(metric.name == UTILIZATION for metric in scored.metrics)
     load = scored.figures(UTILIZATION) if has_load else None
 
+    known = None
+    if load is not None and not np.isnan(load).all():
+        known = capacity_of(scored, load, AT_EASE, subjects)
+
     def made(rows: npt.NDArray[np.bool_]) -> Advice:
         def of(grid: Figures2D) -> Figures2D:
             return np.where(rows[:, None], grid, np.nan)
@@ -401,11 +405,11 @@ def _advice(
             None if counts is None else of(counts),
             None if load is None else of(load),
         )
-        return advise(costs, scored.strategies, question.rate, question.margin)
+        members = None if known is None else known.needed
+        return advise(costs, scored.strategies, question.rate, question.margin, members)
 
     advice = made(np.ones(len(scored.scenarios), dtype=np.bool_))
-    if load is not None and not np.isnan(load).all():
-        advice = replace(advice, capacity=capacity_of(scored, load, AT_EASE, subjects))
+    advice = replace(advice, capacity=known)
     if question.per_day:
         advice = replace(advice, per_day=times_per_day(scored, question.per_day, subjects))
     if not question.across:

@@ -42,7 +42,7 @@ LARGEST, BUSIEST, SHARE = "largest_topic", "busiest_partitions", "largest_share"
 """The number of partitions of the largest topic; the busiest partitions (``orders 2=0.31, orders 5=0.2``)
 with their shares in all records, and the share of the first."""
 
-_MOST_BUSY = 5
+_MOST_BUSY = 20
 """Partitions that are named."""
 
 DRAW = "draw"

@@ -51,7 +51,8 @@ _AT_ONCE = (
 _CAPACITY = (
     "If the lag of a group does not grow in the scenarios in which it is overloaded, its members handle more"
     " than the process_rate that was given. Numbers of members are the fewest with which none is overloaded"
-    " in any scenario, under the assignor and with the partitions as they are: a partition cannot be shared."
+    " in any scenario, nor with one or two members more, under the assignor and with the partitions as they"
+    " are."
 )
 
 _OF_ONE = "`rebalance-lab compare` says it of the scenario of one group."
@@ -92,17 +93,16 @@ def verdict(findings: Findings) -> list[str]:
     lines += _per_day(findings, advice)
     unknown = int((advice.scenarios == 0).sum())
     few = int(advice.is_undecided.sum())
-    reliefs = [each for each in findings.actions if each.relief]
-    relieved = [each.number for each in reliefs]
-    keep = sum(each.strategy == advice.today for each in reliefs)
-    also = f" ({keep:,} of them keep {advice.baseline})" if keep < len(relieved) else ""
+    relieved = [each.number for each in findings.actions if each.relief]
+    keep = int((~advice.is_switching[relieved]).sum())
+    also = f" ({len(relieved) - keep:,} of these switch, {keep:,} do not)" if keep < len(relieved) else ""
     if relieved:
         count, listed = len(relieved), listed_names([advice.subjects.names[n] for n in relieved], _MOST_NAMED)
         lines.append(
             f"{count:,} of {total:,} {groups} {agreeing('has', count)} members with more than they can"
             f" handle, which no strategy that was scored is known to end: {listed}{also}"
         )
-    staying = int((~advice.is_switching).sum()) - int((~advice.is_switching[relieved]).sum())
+    staying = int((~advice.is_switching).sum()) - keep
     if staying:
         of_these = f" ({unknown:,} of them have {UNKNOWN})" if unknown else ""
         lines.append(f"leave {staying:,} of {total:,} {groups} as they are, with {advice.baseline}{of_these}")

@@ -94,12 +94,10 @@ def _why(advice: Advice, number: int) -> Iterator[str]:
         what = less if over else "be better in what decides and as good in the rest"
         yield f"It stays with {chosen}: no other strategy is known to {what}."
         return
-    p = f"p = {float(advice.chances[number]):.1g}"
     if better == [OVERLOAD]:
-        least = percent(RELIEF)
-        yield f"{chosen} is known to take {least} or more of the overload away ({p}), which decides."
+        yield f"{chosen} is known to take {percent(RELIEF)} or more of the overload away, which decides."
     else:
-        yield f"{chosen} is known to be better in {listed_names(better)}, and as good in the rest ({p})."
+        yield f"{chosen} is known to be better in {listed_names(better)}, and as good in the rest."
     of = "the scenarios with overload" if better == [OVERLOAD] else "its scenarios"
     yield f"{percent(advice.agree[number])} of {of} show it by themselves."
 

@@ -64,7 +64,7 @@ def test_a_partition_that_is_too_much_is_named(stored):
 def test_more_load_than_partitions_takes_more_of_both(stored):
     _, made = lines(stored, *both("crowded", (1.5, None, None, 4, 7.2), partitions=6))
     assert to_do(made)[0].startswith(
-        "crowded: at least 8 partitions and as many members, now 6 and 4 (11 for 70 %), or faster processing;"
+        "crowded: at least 8 partitions and as many members, now 6 and 4 (11 for 70 %;"
     )
 
 
@@ -79,6 +79,26 @@ def test_where_no_number_is_enough_under_a_strategy_another_one_is_named(stored)
     )
 
 
+def test_a_switch_that_leaves_overload_and_saves_no_member_is_not_advised(stored):
+    today = (1.6, 4, 7, 0, 5.5)
+    for needed, switches in ((3, [("other", 1)]), (4, []), (None, [])):
+        other = (1.2, needed, 6, 0, 5.5)
+        _, made = lines(stored, score("g", "range", today), score("g", "other", other))
+        assert made.advice.switches == switches
+    assert to_do(made)[0].startswith("g: 8 members in place of 4 (11 for 70 %);")
+    _, made = lines(stored, score("g", "range", today, moves=9.0), score("g", "other", (1.2, 4, 6, 0, 5.5)))
+    assert made.advice.switches == [("other", 1)]
+
+
+def test_more_members_under_another_strategy_are_named_where_no_number_is_at_ease(stored):
+    _, made = lines(
+        stored,
+        score("g", "range", (1.5, 1, None, 0, 3.0)),
+        score("g", "other", (1.5, 1, 3, 0, 3.0)),
+    )
+    assert to_do(made)[0].startswith("g: 5 members in place of 4 (no number for 70 %, 7 under other);")
+
+
 @pytest.mark.parametrize(
     ("today", "other", "line"),
     [
@@ -91,7 +111,8 @@ def test_where_no_number_is_enough_under_a_strategy_another_one_is_named(stored)
         (
             (1.3, 1, 3, 0, 3.5),
             (0.9, 0, 1, 0, 3.5),
-            "g: switch to other; busiest member at 90 %, now 130 %, overloaded in 0 of 12 scenarios, now 12",
+            "g: switch to other, or 5 members in place of 4; busiest member at 90 %, now 130 %, overloaded in"
+            " 0 of 12 scenarios, now 12",
         ),
     ],
 )
@@ -108,7 +129,7 @@ def test_a_busy_group_that_stays_says_why(stored):
     )
     assert to_do(made) == [
         "busy: stay; busiest member at 90 %; with other it would be 60 %, which is not known to be as good in"
-        " the rest (+3 moved_partitions, worse in 100 % of the scenarios)"
+        " the rest (moved_partitions +3 from 5, worse in 100 % of the scenarios)"
     ]
     assert verdict(made) == ["leave 1 of 1 groups as they are, with range"]
 

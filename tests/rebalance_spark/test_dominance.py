@@ -85,7 +85,7 @@ def test_a_group_switches_to_be_relieved_of_overload_whatever_it_costs(stored):
     assert to_do(made) == [
         "busy: switch to other; busiest member at 90 %, now 150 %, overloaded in 0 of 12 scenarios, now 8",
         "calm: stay; busiest member at 90 %; with other it would be 50 %, which is not known to be as good in"
-        " the rest (+5 moved_partitions, worse in 100 % of the scenarios)",
+        " the rest (moved_partitions +5 from 5, worse in 100 % of the scenarios)",
     ]
     assert "whatever it costs in the rest" in made.advice.rules[1]
     asked = found(scored, baseline="today", deciding=["moved_partitions"])

@@ -24,8 +24,9 @@ def cells(table):
 def test_a_switch_has_its_reason_its_figures_and_its_steps(stored):
     made, _ = sheet(stored, score("g", "range", OVER), score("g", "sticky", FREE))
     assert made.sentences == [
-        "g: switch to sticky; busiest member at 90 %, now 130 %, overloaded in 0 of 12 scenarios, now 12",
-        "sticky is known to take 20 % or more of the overload away (p = 0.0007), which decides.",
+        "g: switch to sticky, or 5 members in place of 4; busiest member at 90 %, now 130 %, overloaded in"
+        " 0 of 12 scenarios, now 12",
+        "sticky is known to take 20 % or more of the overload away, which decides.",
         "100 % of the scenarios with overload show it by themselves.",
     ]
     figures, scenarios = made.tables
@@ -78,7 +79,12 @@ def test_a_group_that_is_not_there_is_refused_by_name(stored):
 def test_the_page_opens_the_sheet_of_a_group_below_its_line(stored):
     made, findings = sheet(stored, score("g", "range", OVER), score("g", "sticky", FREE))
     page = as_page(findings, {}, [made])
-    assert page.count("<details><summary>g: switch to sticky; busiest member at 90 %") == 1
+    assert (
+        page.count(
+            "<details><summary>g: switch to sticky, or 5 members in place of 4; busiest member at 90 %"
+        )
+        == 1
+    )
     assert "It was right if" in page
     assert "<p>g: switch" not in page
     assert "<p>g: switch" in as_page(findings)

@@ -78,7 +78,7 @@ def worth_in_all(names: Iterable[str], registry: Registry) -> str:
         return ""
     return (
         "Figures are predictions: over all real runs of the calibration, the stopped time was in the"
-        f" predicted range, that of 90 % of seeds, in {'; '.join(parts)}."
+        f" predicted range in {'; '.join(parts)}, where 90 % would be."
     )
 
 

@@ -1,6 +1,7 @@
 """How many more members the load at the end of a run takes, under the assignor of the group."""
 
 from collections.abc import Iterator
+from functools import cache
 from math import ceil, nan
 from statistics import fmean, median
 
@@ -20,13 +21,16 @@ from rebalance_lab.verdicts.measuring import metric
 AT_EASE = 0.7
 """The load of the busiest member, as a share of what it can handle, up to which members are at ease."""
 
+BESIDES = 2
+"""Members that may come besides: with one more, a member may have too much again."""
+
 _ONE_BY_ONE = 16
 """So many numbers of members are tried one after the other, and those that follow in steps of a tenth."""
 
 
 @metric("balance", "members", optional=True)
 def missing_members(history: History) -> float:
-    """The fewest members more with which none gets more than it can handle, at the end.
+    """The fewest members more with which none gets more than it can handle, at the end, nor with two besides.
 
     The assignor of the run computes the assignment of each number, from the owners at the end, up to a member
     for each partition. NaN if no number is enough, or if a member has no limit. After `_ONE_BY_ONE` numbers
@@ -37,7 +41,7 @@ def missing_members(history: History) -> float:
 
 @metric("balance", "members", optional=True)
 def members_to_ease(history: History) -> float:
-    """The fewest members more with which none gets more than 70 % of what it can handle, at the end."""
+    """The fewest members more with which none gets more than 70 %, at the end, nor with two besides."""
     return _missing(history, AT_EASE)
 
 
@@ -74,20 +78,26 @@ def _missing(history: History, share: float) -> float:
     limits, rates = _limits(history, rest), rates_at_end(history, rest)
     if not limits or rates.max() > share * max(limits):
         return nan
+    first = max(1, ceil((float(rates.sum()) - share * sum(limits)) / (share * median(limits))))
+    most = len(rest.owner) - len(rest.members)
     try:
         assignor = _assignor(history, history.registry or default_registry())
-        for more in _numbers(float(rates.sum()) - share * sum(limits), share * median(limits), rest):
-            if _busiest(assignor, _group(rest, rates, limits, more)) <= share:
+
+        @cache
+        def is_enough(more: int) -> bool:
+            return _busiest(assignor, _group(rest, rates, limits, more)) <= share
+
+        for more in _numbers(first, most):
+            if all(map(is_enough, range(more, min(more + BESIDES, most) + 1))):
                 return float(more)
     except RebalanceLabError:
         return nan
     return nan
 
 
-def _numbers(missing: float, of_one: float, rest: Rest) -> Iterator[int]:
+def _numbers(first: int, most: int) -> Iterator[int]:
     """Yield the numbers of members to try, up to one for each partition."""
-    more, most = max(1, ceil(missing / of_one)), len(rest.owner) - len(rest.members)
-    first = more
+    more = first
     while more <= most:
         yield more
         more += 1 if more < first + _ONE_BY_ONE else max(1, more // 10)

@@ -110,7 +110,7 @@ def test_all_real_runs_are_counted_by_the_ways_of_strategies_that_are_installed(
         sum(getattr(cell, name) for cell in cells() if cell.way == "cooperative") for name in ("met", "runs")
     )
     told = worth_in_all(["cooperative-sticky", "range+static", "not-installed"], registry)
-    assert told.endswith(f"predicted range, that of 90 % of seeds, in {met} of {runs} (cooperative).")
+    assert told.endswith(f"predicted range in {met} of {runs} (cooperative), where 90 % would be.")
     assert worth_in_all(["range+static"], registry) == ""
 
 

@@ -12,6 +12,7 @@ from rebalance_lab.traces.history import History
 from rebalance_lab.verdicts.balance import utilization
 from rebalance_lab.verdicts.scaling import (
     AT_EASE,
+    BESIDES,
     hot_partitions,
     load_in_members,
     members_to_ease,
@@ -45,12 +46,13 @@ def drawn(seed):
 
 @pytest.mark.parametrize("strategy", ["range", "roundrobin"])
 @pytest.mark.parametrize("seed", range(4))
-def test_so_many_more_members_are_enough_and_fewer_are_not(strategy, seed):
+def test_so_many_more_members_and_two_besides_are_enough_and_fewer_are_not(strategy, seed):
     topics = drawn(seed)
     for measure, share in ((missing_members, 1.0), (members_to_ease, AT_EASE)):
         more = measure(run(strategy, topics, 1))
         sizes = range(2, sum(map(len, topics.values())) + 1)
-        enough = [size for size in sizes if utilization(run(strategy, topics, size)) <= share]
+        held = {size for size in sizes if utilization(run(strategy, topics, size)) <= share}
+        enough = [size for size in sizes if {*range(size, min(size + BESIDES, sizes[-1]) + 1)} <= held]
         assert more == (0 if utilization(run(strategy, topics, 1)) <= share else enough[0] - 1)
 
 
@@ -63,6 +65,13 @@ def test_members_of_a_sticky_assignor_join_those_that_own_partitions(strategy, s
         members = [{"id": f"n-{n}", "topics": list(topics), "process_rate": 1_000} for n in range(joining)]
         history = run(strategy, topics, 1, [{"at": "1m", "join": members}])
         assert (utilization(history) <= 1) == (joining == more)
+
+
+def test_a_number_after_which_a_member_has_too_much_again_is_not_enough():
+    topics = {"a": [600, 100, 400, 100, 600, 100]}
+    held = [utilization(run("roundrobin", topics, size)) <= 1 for size in range(2, 7)]
+    assert held == [False, True, False, True, True]
+    assert missing_members(run("roundrobin", topics, 2)) == 3
 
 
 def test_members_that_can_handle_their_load_lack_none():
