@@ -132,8 +132,9 @@ def _beyond(known: Capacity, number: int) -> str:
         least, ease = ceil(load), ceil(load / AT_EASE)
         return (
             f"at least {least:,} partitions and as many members, now {partitions:.0f} and"
-            f" {known.members[number]:.0f} ({ease:,} for {percent(AT_EASE)}; more where keys are uneven: a"
-            f" partition has {percent(hottest)}), or faster processing"
+            f" {known.members[number]:.0f} ({ease:,} for {percent(AT_EASE)}; more where keys are uneven), or"
+            f" faster processing; a member for each of the {partitions:.0f} leaves the busiest at"
+            f" {percent(hottest)}"
         )
     if hot > 0:
         named = [(name, load) for name, load in known.busy_partitions[number] if load > 1]

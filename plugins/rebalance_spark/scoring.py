@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructType
 
-TASK_MS = 2_000
+TASK_MS = 5_000
 """The estimated cost of a task. Starting a task costs about 50 ms."""
 
 FEWEST_TASKS = 8

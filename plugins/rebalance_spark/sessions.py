@@ -184,10 +184,11 @@ def _settings() -> dict[str, str]:
 def _local_settings() -> dict[str, str]:
     """Return settings for one machine: no network interface, few log messages and partitions, a fast start.
 
-    Java uses only the first of its two compilers, because the work is done in Python.
+    Java uses only the first of its two compilers, because the work is done in Python; the room that it has
+    for the code of that one alone is full after some minutes.
     """
     log = Path(__file__).with_name("log4j2.properties").as_uri()
-    java = f"-Dlog4j2.configurationFile={log} -XX:TieredStopAtLevel=1"
+    java = f"-Dlog4j2.configurationFile={log} -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
     return {
         "spark.ui.enabled": "false",
         "spark.driver.bindAddress": "127.0.0.1",

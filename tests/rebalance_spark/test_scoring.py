@@ -229,7 +229,7 @@ def test_a_scenario_may_be_a_structure(spark):
 def test_the_cost_alone_determines_the_number_of_tasks(spark):
     cheap = [(0, 3, 3.0)]
     assert scoring._tasks(cheap) == scoring.FEWEST_TASKS
-    assert scoring._tasks([(10, 4_000, 4_000_000.0)]) == 2_000
+    assert scoring._tasks([(10, 4_000, 4_000_000.0)]) == 800
     assert scoring._tasks([(10, 100, 100_000.0)]) == 50
 
 
