@@ -230,7 +230,7 @@ def test_the_cost_alone_determines_the_number_of_tasks(spark):
     cheap = [(0, 3, 3.0)]
     assert scoring._tasks(cheap) == scoring.FEWEST_TASKS
     assert scoring._tasks([(10, 4_000, 4_000_000.0)]) == 800
-    assert scoring._tasks([(10, 100, 100_000.0)]) == 50
+    assert scoring._tasks([(10, 100, 100_000.0)]) == 20
 
 
 def test_spark_refuses_columns_that_come_in_another_order(spark):
