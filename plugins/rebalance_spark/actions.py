@@ -134,7 +134,7 @@ def _beyond(known: Capacity, number: int) -> str:
             f"at least {least:,} partitions and as many members, now {partitions:.0f} and"
             f" {known.members[number]:.0f} ({ease:,} for {percent(AT_EASE)}; more where keys are uneven), or"
             f" faster processing; a member for each of the {partitions:.0f} leaves the busiest at"
-            f" {percent(hottest)}"
+            f" {percent(hottest)} or more"
         )
     if hot > 0:
         named = [(name, load) for name, load in known.busy_partitions[number] if load > 1]
@@ -172,6 +172,8 @@ def _reason(advice: Advice, known: Capacity, number: int, before: int) -> str:
     if before:
         if loads[best] - 1 > (1 - RELIEF) * (loads[today] - 1):
             return f"{found}, which takes less than {percent(RELIEF)} of what is too much away"
+        if known.needed[number, today] <= known.needed[number, best] < np.inf:
+            return f"{found}, but it takes no fewer members to end that"
         if before < FEWEST_PAIRS:
             return f"{found}, but so few overloaded scenarios do not show it"
         return f"{found}, which is not known to take {percent(RELIEF)} of what is too much away"

@@ -90,8 +90,12 @@ def _why(advice: Advice, number: int) -> Iterator[str]:
         return
     if chosen == advice.baseline:
         over = advice.overloaded is not None and advice.overloaded[0][number]
-        less = f"take {percent(RELIEF)} or more of the overload away, or to be better in the rest"
-        what = less if over else "be better in what decides and as good in the rest"
+        less = f"take {percent(RELIEF)} or more of the overload away, and fewer members to end it"
+        what = (
+            f"{less}, or to be better in the rest"
+            if over
+            else "be better in what decides and as good in the rest"
+        )
         yield f"It stays with {chosen}: no other strategy is known to {what}."
         return
     if better == [OVERLOAD]:

@@ -86,6 +86,8 @@ def test_a_switch_that_leaves_overload_and_saves_no_member_is_not_advised(stored
         _, made = lines(stored, score("g", "range", today), score("g", "other", other))
         assert made.advice.switches == switches
     assert to_do(made)[0].startswith("g: 8 members in place of 4 (11 for 70 %);")
+    _, made = lines(stored, score("g", "range", today), score("g", "other", (1.2, 4, 6, 0, 5.5)))
+    assert to_do(made)[0].endswith("with other it would be 120 %, but it takes no fewer members to end that")
     _, made = lines(stored, score("g", "range", today, moves=9.0), score("g", "other", (1.2, 4, 6, 0, 5.5)))
     assert made.advice.switches == [("other", 1)]
 
