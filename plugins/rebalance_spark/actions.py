@@ -60,7 +60,7 @@ def _action(advice: Advice, known: Capacity, overloaded: Numbers, number: int) -
     chosen, today = int(advice.chosen[number]), advice.today
     before, after = overloaded[:, number].tolist()
     needed = known.needed[number]
-    with_it = int(np.nanargmin(needed)) if after and isinf(needed[chosen]) else chosen
+    with_it = _fewest(advice, needed, number) if after and isinf(needed[chosen]) else chosen
     to = chosen if isinf(needed[with_it]) else with_it
     switch = f"switch to {advice.strategies[to]}" if to != today else ""
     relief = _relief(advice, known, number, to) if after else ""
@@ -101,7 +101,7 @@ def _relief(advice: Advice, known: Capacity, number: int, to: int) -> str:
     if isinf(needed[to]) or isnan(needed[to]):
         return _beyond(known, number)
     beside = []
-    enough = int(np.nanargmin(needed))
+    enough = _fewest(advice, needed, number)
     if needed[enough] < needed[to]:
         beside.append(f"{needed[enough]:.0f} under {advice.strategies[enough]}")
     if advice.today not in (enough, to):
@@ -109,7 +109,7 @@ def _relief(advice: Advice, known: Capacity, number: int, to: int) -> str:
     if ease[to] < np.inf:
         beside.append(f"{ease[to]:.0f} for {percent(AT_EASE)}")
     elif isinf(ease[to]):
-        alone, easiest = known.hottest[number], int(np.nanargmin(ease))
+        alone, easiest = known.hottest[number], _fewest(advice, ease, number)
         why = f", as a partition alone has {percent(alone)}" * bool(alone > AT_EASE)
         if ease[easiest] < np.inf:
             why = f", {ease[easiest]:.0f} under {advice.strategies[easiest]}"
@@ -117,6 +117,13 @@ def _relief(advice: Advice, known: Capacity, number: int, to: int) -> str:
     also = f" ({'; '.join(beside)})" if beside else ""
     now = " more members" if isnan(members) else f" members in place of {members:.0f}"
     return f"{needed[to]:.0f}{now}{also}"
+
+
+def _fewest(advice: Advice, members: Floats, number: int) -> int:
+    """Return the strategy that takes the fewest members; of several, the one that stops or moves least."""
+    fewest = members == np.nanmin(members)
+    changes = advice.mean_changes[advice.metrics[0]][number]
+    return int(np.argmin(np.where(fewest, np.nan_to_num(changes), np.inf)))
 
 
 def _without(needed: float, today: str) -> str:

@@ -264,7 +264,9 @@ def advise(
     alike = alike_in(costs, margin)
     possible = discoveries(tests.chances, rate)
     if members is not None:
-        possible &= ~_saving_nobody(costs, tests, rate, members)
+        in_vain = _saving_nobody(costs, tests, rate, members)
+        possible &= ~in_vain
+        tests = tests._replace(needed=np.where(in_vain, 0, tests.needed))
     chosen = cheapest(possible, middles, today, alike)
     rest = possible.copy()
     rest[np.arange(size), chosen] = False

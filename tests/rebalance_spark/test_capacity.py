@@ -92,6 +92,27 @@ def test_a_switch_that_leaves_overload_and_saves_no_member_is_not_advised(stored
     assert made.advice.switches == [("other", 1)]
 
 
+def test_more_data_are_not_asked_for_where_a_switch_saves_no_member(stored):
+    today, other = score("g", "range", (1.6, 4, 7, 0, 5.5)), score("g", "other", (1.2, 4, 6, 0, 5.5))
+    rows = hourly([today, other], 12)
+    for each in rows:
+        if each["strategy"] == "other":
+            each["moved_partitions"] = 6.25 if each["hour"] % 3 == 0 else 4.0
+    made = found(stored(rows, more=MORE), baseline="range")
+    assert made.advice.reasons == ["stay"]
+
+
+def test_of_strategies_that_take_as_few_members_the_one_that_moves_least_is_named(stored):
+    figures = {
+        "range": (1.5, None, None, 0, 3.0),
+        "much": (1.45, 1, 3, 0, 3.0),
+        "other": (1.45, 1, 3, 0, 3.0),
+    }
+    moves = {"range": 5.0, "much": 9.0, "other": 5.0}
+    _, made = lines(stored, *(score("g", n, each, moves=moves[n]) for n, each in figures.items()))
+    assert to_do(made)[0].startswith("g: switch to other with 5 members in place of 4")
+
+
 def test_more_members_under_another_strategy_are_named_where_no_number_is_at_ease(stored):
     _, made = lines(
         stored,
