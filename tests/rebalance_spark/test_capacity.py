@@ -97,7 +97,7 @@ def test_more_data_are_not_asked_for_where_a_switch_saves_no_member(stored):
     rows = hourly([today, other], 12)
     for each in rows:
         if each["strategy"] == "other":
-            each["moved_partitions"] = 6.25 if each["hour"] % 3 == 0 else 4.0
+            each["moved_partitions"] = {0: 6.5, 3: 5.5}.get(each["hour"] % 6, 4.0)
     made = found(stored(rows, more=MORE), baseline="range")
     assert made.advice.reasons == ["stay"]
 
