@@ -50,9 +50,8 @@ _AT_ONCE = (
 
 _CAPACITY = (
     "If the lag of a group does not grow in the scenarios in which it is overloaded, its members handle more"
-    " than the process_rate that was given. Numbers of members are the fewest with which none is overloaded"
-    " in any scenario, nor with one or two members more, under the assignor and with the partitions as they"
-    " are."
+    " than the process_rate that was given. Numbers of members are the fewest with which, and with one or two"
+    " more, none is overloaded in any scenario, under the assignor and with the partitions as they are."
 )
 
 _OF_ONE = "`rebalance-lab compare` says it of the scenario of one group."

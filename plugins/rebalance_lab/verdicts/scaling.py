@@ -22,7 +22,7 @@ AT_EASE = 0.7
 """The load of the busiest member, as a share of what it can handle, up to which members are at ease."""
 
 BESIDES = 2
-"""Members that may come besides: with one more, a member may have too much again."""
+"""Members that may come besides, so that a number is not enough by luck."""
 
 _ONE_BY_ONE = 16
 """So many numbers of members are tried one after the other, and those that follow in steps of a tenth."""
@@ -30,10 +30,11 @@ _ONE_BY_ONE = 16
 
 @metric("balance", "members", optional=True)
 def missing_members(history: History) -> float:
-    """The fewest members more with which none gets more than it can handle, at the end, nor with two besides.
+    """The fewest members more with which (and two besides) none gets more than it can handle, at the end.
 
     The assignor of the run computes the assignment of each number, from the owners at the end, up to a member
-    for each partition. NaN if no number is enough, or if a member has no limit. After `_ONE_BY_ONE` numbers
+    for each partition. With one or two members besides, a member may have too much again: then the number is
+    not enough. NaN if no number is, or if a member has no limit. After `_ONE_BY_ONE` numbers
     that are not enough, it is up to a tenth greater than the fewest.
     """
     return _missing(history, 1.0)
@@ -41,7 +42,7 @@ def missing_members(history: History) -> float:
 
 @metric("balance", "members", optional=True)
 def members_to_ease(history: History) -> float:
-    """The fewest members more with which none gets more than 70 %, at the end, nor with two besides."""
+    """The fewest members more with which (and two besides) none gets more than 70 % of it, at the end."""
     return _missing(history, AT_EASE)
 
 

@@ -15,7 +15,7 @@ CLASSES = {
 
 _PACKAGE = "org.apache.kafka.clients.consumer"
 
-RESTARTS = (
+_RESTARTS = (
     "A switch takes a rolling restart, with the new assignor before the old one in the list of each member:"
     " the group uses it from the last one on."
 )
@@ -32,13 +32,14 @@ _TOGETHER = (
 def what_switches_take(now: str, to: Sequence[str]) -> str:
     """Return what it takes to switch groups from an assignor to others."""
     twice = _TWICE * any("cooperative" in name for name in to)
-    return f"{RESTARTS}{twice}{f' {_TOGETHER}' * (_assignor(now) == 'range')}"
+    return f"{_RESTARTS}{twice}{f' {_TOGETHER}' * (_assignor(now) == 'range')}"
 
 
 def steps_of_a_switch(now: str, to: str, registry: Registry) -> list[str]:
     """Return the steps of a switch and of the way back, and nothing for assignors that are not Kafka's.
 
-    Source: KIP-429 for cooperative assignors, KIP-54 for the list of each member.
+    A coordinator selects among the assignors that all members list the one that most of them prefer. Source
+    of the two restarts for a cooperative one: KIP-429.
     """
     old, new = _assignor(now), _assignor(to)
     if not {old, new} <= CLASSES.keys():
