@@ -51,7 +51,8 @@ _AT_ONCE = (
 _CAPACITY = (
     "If the lag of a group does not grow in the scenarios in which it is overloaded, its members handle more"
     " than the process_rate that was given. Numbers of members are the fewest with which, and with one or two"
-    " more, none is overloaded in any scenario, under the assignor and with the partitions as they are."
+    " more, none is overloaded in any scenario, under the assignor, with the partitions as they are and all"
+    " members that are there at its end."
 )
 
 _OF_ONE = "`rebalance-lab compare` says it of the scenario of one group."

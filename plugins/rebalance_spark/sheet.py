@@ -12,7 +12,7 @@ from rebalance_lab.verdicts.scaling import AT_EASE
 from rebalance_lab.verdicts.switching import steps_of_a_switch
 from rebalance_lab.verdicts.tables import BEST, Cell, Table, as_text
 from rebalance_lab.verdicts.words import counted, listed_names
-from rebalance_spark.actions import STAY, percent
+from rebalance_spark.actions import STAY, Action, percent
 from rebalance_spark.advising import SWITCH, Advice
 from rebalance_spark.capacity import Capacity, busy_partitions
 from rebalance_spark.costs import OVERLOAD
@@ -74,17 +74,25 @@ def sheets_of(scored: Scored, findings: Findings, names: Sequence[str]) -> dict[
         does = action.text if action else SWITCH if advice.is_switching[number] else STAY
         to = action.strategy if action else int(advice.chosen[number])
         found[name] = Sheet(
-            [f"{name}: {does}", *_why(advice, number)],
+            [f"{name}: {does}", *_why(advice, number, action)],
             [table for table in tables if table.rows],
             [*_steps(advice, number, to)],
         )
     return found
 
 
-def _why(advice: Advice, number: int) -> Iterator[str]:
-    """Yield why the subject switches or stays, and in how many scenarios by themselves it would."""
+def _why(advice: Advice, number: int, action: Action | None) -> Iterator[str]:
+    """Yield why the subject switches or stays, and in how many scenarios by themselves it would.
+
+    Nothing is said that the line of the action says.
+    """
     chosen = advice.strategies[int(advice.chosen[number])]
     better = advice.better_in[number]
+    if action is not None and action.strategy not in (-1, advice.chosen[number]):
+        yield f"{advice.strategies[action.strategy]} ends the overload with more members only."
+        return
+    if action is not None and action.why:
+        return
     if advice.is_undecided[number]:
         yield f"It stays with {chosen}: {advice.reasons[number]}."
         return
@@ -113,6 +121,11 @@ def _steps(advice: Advice, number: int, to: int) -> Iterator[str]:
         yield MORE_PARTITIONS
     if to == advice.today:
         return
+    if known is not None and 1 < known.busiest[number, to] and known.needed[number, to] < np.inf:
+        yield (
+            "Start the further members before the switch: with those of today, the busiest has"
+            f" {percent(known.busiest[number, to])} under {advice.strategies[to]}."
+        )
     now, then = (parted(advice.strategies[n])[0] for n in (advice.today, to))
     yield from steps_of_a_switch(now, then, default_registry())
     if known is None or not known.busiest[number, advice.today] > 1:

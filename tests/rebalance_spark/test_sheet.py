@@ -100,8 +100,20 @@ def test_a_switch_that_is_enough_with_more_members_only_has_its_steps(stored):
         stored, score("g", "range", (1.5, None, None, 0, 3.0)), score("g", "sticky", (1.45, 1, 3, 0, 3.0))
     )
     assert made.sentences[0].startswith("g: switch to sticky with 5 members in place of 4")
-    assert "StickyAssignor" in made.steps[0]
+    assert made.sentences[1:] == ["sticky ends the overload with more members only."]
+    assert made.steps[0] == (
+        "Start the further members before the switch: with those of today, the busiest has 145 % under sticky."
+    )
+    assert "StickyAssignor" in made.steps[1]
     assert made.steps[-1] == (
         "It was right if with 5 members, in scenarios like those with overload, the busiest member has 100 %"
         " of what it can handle at most, and the lag of no member grows in them."
     )
+
+
+def test_a_reason_that_the_line_has_is_not_given_again(stored):
+    made, _ = sheet(stored, score("g", "range", OVER), score("g", "sticky", (1.2, 1, 3, 0, 3.5)))
+    assert made.sentences[0].endswith(
+        "with sticky it would be 120 %, but it takes no fewer members to end that"
+    )
+    assert made.sentences[1:] == []
