@@ -121,7 +121,7 @@ def _steps(advice: Advice, number: int, to: int) -> Iterator[str]:
         yield MORE_PARTITIONS
     if to == advice.today:
         return
-    if known is not None and 1 < known.busiest[number, to] and known.needed[number, to] < np.inf:
+    if known is not None and known.busiest[number, to] > 1 and known.needed[number, to] < np.inf:
         yield (
             "Start the further members before the switch: with those of today, the busiest has"
             f" {percent(known.busiest[number, to])} under {advice.strategies[to]}."

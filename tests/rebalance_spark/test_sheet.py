@@ -102,7 +102,8 @@ def test_a_switch_that_is_enough_with_more_members_only_has_its_steps(stored):
     assert made.sentences[0].startswith("g: switch to sticky with 5 members in place of 4")
     assert made.sentences[1:] == ["sticky ends the overload with more members only."]
     assert made.steps[0] == (
-        "Start the further members before the switch: with those of today, the busiest has 145 % under sticky."
+        "Start the further members before the switch: with those of today, the busiest has 145 % under"
+        " sticky."
     )
     assert "StickyAssignor" in made.steps[1]
     assert made.steps[-1] == (
