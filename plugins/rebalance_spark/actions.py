@@ -7,7 +7,7 @@ import numpy as np
 
 from rebalance_lab.verdicts.rule import FEWEST_PAIRS
 from rebalance_lab.verdicts.scaling import AT_EASE
-from rebalance_lab.verdicts.tables import as_text
+from rebalance_lab.verdicts.tables import as_text, percent, with_sign
 from rebalance_lab.verdicts.words import agreeing, counted, listed_names
 from rebalance_spark.advising import Advice
 from rebalance_spark.capacity import Capacity
@@ -33,9 +33,9 @@ class Action(NamedTuple):
     number: int
     relief: bool
     do: str
-    then: str = ""
-    why: str = ""
-    strategy: int = -1
+    then: str
+    why: str
+    strategy: int
 
     @property
     def text(self) -> str:
@@ -185,8 +185,8 @@ def _reason(advice: Advice, known: Capacity, number: int, before: int) -> str:
             return f"{found}, but so few overloaded scenarios do not show it"
         return f"{found}, which is not known to take {percent(RELIEF)} of what is too much away"
     against = [
-        f"{metric} {_signed(changes[number, best])} from {as_text(float(advice.levels[metric][number]))},"
-        f" worse in {percent(worse[number, best])}"
+        f"{metric} {with_sign(float(changes[number, best]))} from"
+        f" {as_text(float(advice.levels[metric][number]))}, worse in {percent(worse[number, best])}"
         for (metric, changes), worse in zip(
             advice.mean_changes.items(), advice.worse_in.values(), strict=True
         )
@@ -209,12 +209,3 @@ def _nearest(advice: Advice, loads: Floats, number: int) -> int:
         if possible.any():
             return int(np.nanargmin(np.where(possible, loads, np.nan)))
     return int(np.nanargmin(loads))
-
-
-def _signed(value: float) -> str:
-    return f"{'+' * int(value > 0)}{as_text(float(value))}"
-
-
-def percent(share: float) -> str:
-    """Write a share in percent."""
-    return "-" if isnan(share) else f"{100 * float(share):.0f} %"

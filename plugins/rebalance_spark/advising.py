@@ -258,8 +258,8 @@ def advise(
     subjects, today, grids = costs.subjects, costs.today, costs.grids
     size, numbers = len(subjects.names), subjects.numbers
     tests = tested([costs.decides[m] for m in costs.deciding], today, numbers, size, margin)
-    if costs.load is not None:
-        tests = relieved(tests, costs.load, today, numbers, size)
+    if costs.load is not None and costs.relieves is not None:
+        tests = relieved(tests, costs.load, costs.relieves, today, numbers, size)
     middles = middles_of(costs)
     alike = alike_in(costs, margin)
     possible = discoveries(tests.chances, rate)

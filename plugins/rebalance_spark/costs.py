@@ -29,7 +29,7 @@ class Costs(NamedTuple):
     `BY_COUNT`. ``decides`` has those of the metrics that decide: members up to `AT_EASE` are balanced alike,
     and so are those with more than they can handle under strategies that do not relieve them. ``load`` is
     that of the busiest member, as a share of what it can handle, if that is known, and ``overload`` what of
-    it is more.
+    it is more; ``relieves`` says which strategies take a share of it away (subjects x strategies).
     """
 
     subjects: Subjects
@@ -42,6 +42,7 @@ class Costs(NamedTuple):
     decides: Mapping[str, Figures2D]
     load: Figures2D | None
     overload: Figures2D | None
+    relieves: Bools | None
 
 
 def costs_of(
@@ -81,18 +82,19 @@ def costs_of(
     grids = {m: _complete(signs[m] * grid, today, rows, subjects) for m, grid in figures.items()}
     decides = {metric: grids[metric] for metric in deciding}
     if load is None:
-        return Costs(subjects, deciding, today, rows, counted, signs, grids, decides, None, None)
+        return Costs(subjects, deciding, today, rows, counted, signs, grids, decides, None, None, None)
     load = _complete(load, today, rows, subjects)
     overload = np.maximum(load - 1.0, 0.0)
+    relieves = relieving(overload, today, numbers, size)
     if BY_RATE in decides:
         balance = decides[BY_RATE]
         with np.errstate(divide="ignore"):
             eased = balance * np.nan_to_num(np.maximum(1.0, AT_EASE / load), nan=1.0, posinf=1.0)
         is_over = totals(overload, subjects)[:, [today]] > 0
-        matters = (~is_over | relieving(overload, today, numbers, size))[numbers]
+        matters = (~is_over | relieves)[numbers]
         same = np.where(np.isnan(balance), np.nan, eased[:, [today]])
         decides[BY_RATE] = np.where(matters, eased, same)
-    return Costs(subjects, deciding, today, rows, counted, signs, grids, decides, load, overload)
+    return Costs(subjects, deciding, today, rows, counted, signs, grids, decides, load, overload, relieves)
 
 
 def middles_of(costs: Costs) -> dict[str, Figures2D]:

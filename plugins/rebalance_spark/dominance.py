@@ -75,18 +75,23 @@ RELIEF = 0.2
 """The least share of the overload that a relief takes away: a switch for less of it is not worth it."""
 
 
-def relieved(tests: Tests, load: Figures2D, today: int, numbers: Numbers, size: int) -> Tests:
+def relieved(
+    tests: Tests,
+    load: Figures2D,
+    relieves: npt.NDArray[np.bool_],
+    today: int,
+    numbers: Numbers,
+    size: int,
+) -> Tests:
     """Return the tests with those of subjects in which the busiest member has more than it can handle.
 
     ``load`` is what it has, as a share of what it can handle. A strategy is better for these, whatever it
-    costs, if the overload is less by a share of `RELIEF`, in the mean and in the worst scenario, and if it is
-    known to be less in the scenarios in which there is some under one of the two, or the load is known to be
-    less in all scenarios. It is better, too, if it dominates today's and the overload is as good. The p is
-    the least of the three, three times. Where scenarios with overload are few, no strategy with more of it is
-    better.
+    costs, if ``relieves`` says so (`relieving`), and if the overload is known to be less in the scenarios in
+    which there is some under one of the two, or the load is known to be less in all scenarios. It is better,
+    too, if it dominates today's and the overload is as good. The p is the least of the three, three times.
+    Where scenarios with overload are few, no strategy with more of it is better.
     """
     overload = np.maximum(load - 1.0, 0.0)
-    enough = relieving(overload, today, numbers, size)
     found, is_relief = tests.chances.copy(), tests.relief.copy()
     for number in (n for n in range(found.shape[1]) if n != today):
         one, now = (
@@ -97,7 +102,7 @@ def relieved(tests: Tests, load: Figures2D, today: int, numbers: Numbers, size: 
         less, as_good = (chances(one, now, numbers, size, margin)[0] for margin in (-TIE, TIE))
         steadily = chances(load[:, number], load[:, today], numbers, size, -TIE)[0]
         apart = means_apart(one, now, numbers, size)
-        relief = np.where(enough[:, number], np.fmin(less, steadily), 1.0)
+        relief = np.where(relieves[:, number], np.fmin(less, steadily), 1.0)
         few = np.where(apart > 0, 1.0, found[:, number])
         either = np.where(counts >= FEWEST_PAIRS, np.maximum(found[:, number], as_good), few)
         is_tested = (counts > 0) & ~np.isnan(found[:, number])

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyarrow import csv, parquet
 
 from coordinator_core.errors import InputError
-from rebalance_lab.verdicts.tables import BEST, Cell, Table, as_text, csv_text
+from rebalance_lab.verdicts.tables import BEST, Cell, Table, as_text, csv_text, with_sign
 from rebalance_spark.actions import actions
 from rebalance_spark.advising import ADDITIVE, Advice, first_draws
 from rebalance_spark.choices import Status
@@ -18,7 +18,6 @@ from rebalance_spark.findings import MOVES, Figures, Findings, higher_is_better
 from rebalance_spark.groups import REPAIRS
 from rebalance_spark.paired import LEVEL, Difference
 from rebalance_spark.parts import Subjects
-from rebalance_spark.sentences import with_sign
 from rebalance_spark.stored import Scored, encoded
 from rebalance_spark.sweeps import swept
 

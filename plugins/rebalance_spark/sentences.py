@@ -9,9 +9,8 @@ from coordinator_core.registry.registry import default_registry
 from rebalance_lab.verdicts.calibrated import worth_in_all
 from rebalance_lab.verdicts.rule import FEWEST_PAIRS
 from rebalance_lab.verdicts.switching import not_scored, what_it_takes, what_switches_take
-from rebalance_lab.verdicts.tables import as_text
+from rebalance_lab.verdicts.tables import percent, with_sign
 from rebalance_lab.verdicts.words import agreeing, listed_names
-from rebalance_spark.actions import percent
 from rebalance_spark.advising import UNKNOWN, Advice
 from rebalance_spark.choices import Fidelity
 from rebalance_spark.costs import BY_COUNT, BY_RATE, OVERLOAD
@@ -51,8 +50,8 @@ _AT_ONCE = (
 _CAPACITY = (
     "If the lag of a group does not grow in the scenarios in which it is overloaded, its members handle more"
     " than the process_rate that was given. Numbers of members are the fewest with which, and with one or two"
-    " more, none is overloaded in any scenario, under the assignor, with the partitions as they are and all"
-    " members that are there at its end."
+    " more, no scenario ends with an overloaded member, under the assignor and with the partitions as they"
+    " are."
 )
 
 _OF_ONE = "`rebalance-lab compare` says it of the scenario of one group."
@@ -318,8 +317,3 @@ def _change(findings: Findings, metric: str, change: Change) -> str:
     shown = metric if unit in ("", "ratio") or unit.replace(" ", "_") in metric else f"{unit} {metric}"
     low, value, high = map(with_sign, (change.low, change.value, change.high))
     return f"{value}{f' [{low}, {high}]' * (low != high)} {shown}"
-
-
-def with_sign(value: float) -> str:
-    """Write a number with its sign."""
-    return f"{'+' * (value > 0)}{as_text(value)}"

@@ -10,9 +10,9 @@ from coordinator_core.reading.suggestions import one_of
 from coordinator_core.registry.registry import default_registry
 from rebalance_lab.verdicts.scaling import AT_EASE
 from rebalance_lab.verdicts.switching import steps_of_a_switch
-from rebalance_lab.verdicts.tables import BEST, Cell, Table, as_text
+from rebalance_lab.verdicts.tables import BEST, Cell, Table, as_text, percent
 from rebalance_lab.verdicts.words import counted, listed_names
-from rebalance_spark.actions import STAY, Action, percent
+from rebalance_spark.actions import STAY, Action
 from rebalance_spark.advising import SWITCH, Advice
 from rebalance_spark.capacity import Capacity, busy_partitions
 from rebalance_spark.costs import OVERLOAD
@@ -88,7 +88,7 @@ def _why(advice: Advice, number: int, action: Action | None) -> Iterator[str]:
     """
     chosen = advice.strategies[int(advice.chosen[number])]
     better = advice.better_in[number]
-    if action is not None and action.strategy not in (-1, advice.chosen[number]):
+    if action is not None and action.strategy != advice.chosen[number]:
         yield f"{advice.strategies[action.strategy]} ends the overload with more members only."
         return
     if action is not None and action.why:

@@ -68,6 +68,16 @@ def as_text(value: float) -> str:
     return f"{value:.3g}" if abs(value) < 100 else f"{value:.1f}"
 
 
+def with_sign(value: float) -> str:
+    """Write a change as `as_text` does, with its sign."""
+    return f"{'+' * int(value > 0)}{as_text(value)}"
+
+
+def percent(share: float) -> str:
+    """Write a share in whole percent."""
+    return "-" if isnan(share) else f"{100 * float(share):.0f} %"
+
+
 def json_text(document: Any) -> str:
     """Write a document as indented JSON."""
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
