@@ -1,18 +1,19 @@
 """What to do about each group: a switch, members, partitions; what follows, and why a busy one stays."""
 
-from math import ceil, isinf, isnan
+from math import ceil, isinf, isnan, nan
 from typing import NamedTuple
 
 import numpy as np
 
 from rebalance_lab.verdicts.rule import FEWEST_PAIRS
-from rebalance_lab.verdicts.scaling import AT_EASE
+from rebalance_lab.verdicts.scaling import AT_EASE, BESIDES, HARDLY
 from rebalance_lab.verdicts.tables import as_text, percent, with_sign
 from rebalance_lab.verdicts.words import agreeing, counted, listed_names
 from rebalance_spark.advising import Advice
 from rebalance_spark.capacity import Capacity
 from rebalance_spark.dominance import RELIEF
 from rebalance_spark.gains import Floats, Numbers
+from rebalance_spark.waits import as_time
 
 _UNSURE = 0.5
 """A decision is unsure if so few of its scenarios give the same by themselves."""
@@ -79,19 +80,54 @@ def _action(advice: Advice, known: Capacity, overloaded: Numbers, number: int) -
 
 
 def _then(advice: Advice, known: Capacity, number: int, before: int, after: int) -> str:
-    """Return the load of the busiest member, and how often it has too much, now and with what is chosen."""
+    """Return the load of the busiest member, and how often it has too much, now and with what is chosen.
+
+    Where that is never, those numbers of members near today's follow with which it would be too much.
+    """
     chosen, today = int(advice.chosen[number]), advice.today
     now, then = (percent(known.busiest[number, each]) for each in (today, chosen))
     if after:
         mean, worst = percent(known.mean[number, chosen]), known.scenarios[known.worst[number, chosen]]
         then = f"{then} (in {worst}; {mean} in the mean)"
+    elif near := _near(known, number, chosen):
+        then = f"{then} ({near})"
     busiest = f"busiest member at {then}" + f", now {now}" * (chosen != today)
     if not before and not after:
         return busiest
     of = f"of {counted(int(advice.scenarios[number]), 'scenario')}"
     if chosen == today:
-        return f"{busiest}, overloaded in {before} {of}"
-    return f"{busiest}, overloaded in {after} {of}, now {before}"
+        return f"{busiest}, overloaded in {before} {of}{_wait(advice, known, number)}"
+    return f"{busiest}, overloaded in {after} {of}, now {before}{_wait(advice, known, number)}"
+
+
+def _wait(advice: Advice, known: Capacity, number: int) -> str:
+    """Return how long records wait at the busiest member under today's strategy, if it is known."""
+    wait = known.wait(number, advice.today)
+    if wait is None:
+        return ""
+    name = known.scenarios[wait.until].removesuffix(f"/{advice.subjects.names[number]}")
+    until = f"worked off in {name}" if wait.ends else f"not worked off by {name}"
+    return f" (records wait up to {as_time(wait.seconds)}, {until})"
+
+
+def _near(known: Capacity, number: int, strategy: int) -> str:
+    """Return the loads that are too much with one member less than now, or with up to two more."""
+    now, loads = known.members[number], known.loads(number, strategy)
+    over = {n: load for n, load in loads.items() if now - 1 <= n <= now + BESIDES and load > 1}
+    return listed_names([f"{percent(load)} with {n}" for n, load in over.items()])
+
+
+def least_of(known: Capacity, number: int, strategy: int) -> tuple[int, float] | None:
+    """Return the fewest further members with which the busiest has hardly more than with any number.
+
+    Its load then follows. None is returned where less than half of what is too much goes, or not known.
+    """
+    now, loads = known.members[number], known.loads(number, strategy)
+    more = {n: load for n, load in loads.items() if n > now}
+    least = min(more.values(), default=np.inf)
+    found = next(((n, load) for n, load in more.items() if load <= HARDLY * least), None)
+    excess = known.busiest[number, strategy] - 1
+    return found if found is not None and found[1] - 1 <= excess / 2 else None
 
 
 def _relief(advice: Advice, known: Capacity, number: int, to: int) -> str:
@@ -99,13 +135,15 @@ def _relief(advice: Advice, known: Capacity, number: int, to: int) -> str:
     needed, ease = known.needed[number], known.at_ease[number]
     members = known.members[number]
     if isinf(needed[to]) or isnan(needed[to]):
-        return _beyond(known, number)
-    beside = []
+        return _beyond(known, number, to)
+    fewer = needed[to] - 1
+    load = known.loads(number, to).get(int(fewer), nan)
+    beside = [f"{percent(load)} with {fewer:.0f}"] if load > 1 and fewer > members else []
     enough = _fewest(advice, needed, number)
     if needed[enough] < needed[to]:
         beside.append(f"{needed[enough]:.0f} under {advice.strategies[enough]}")
     if advice.today not in (enough, to):
-        beside.append(_without(needed[advice.today], advice.baseline))
+        beside.append(_without(advice, known, number))
     if ease[to] < np.inf:
         beside.append(f"{ease[to]:.0f} for {percent(AT_EASE)}")
     elif isinf(ease[to]):
@@ -126,22 +164,29 @@ def _fewest(advice: Advice, members: Floats, number: int) -> int:
     return int(np.argmin(np.where(fewest, np.nan_to_num(changes), np.inf)))
 
 
-def _without(needed: float, today: str) -> str:
-    return f"no number is enough under {today}" if isinf(needed) else f"{needed:.0f} under {today}"
+def _without(advice: Advice, known: Capacity, number: int) -> str:
+    """Return what today's strategy takes."""
+    needed, least = known.needed[number, advice.today], least_of(known, number, advice.today)
+    if not isinf(needed):
+        return f"{needed:.0f} under {advice.baseline}"
+    best = f": {percent(least[1])} with {least[0]}" if least else ""
+    return f"no number is enough under {advice.baseline}{best}"
 
 
-def _beyond(known: Capacity, number: int) -> str:
+def _beyond(known: Capacity, number: int, to: int) -> str:
     """Return what it takes where no number of members is enough, or that it is not known."""
+    least = least_of(known, number, to)
+    until = f"; {least[0]} members leave the busiest at {percent(least[1])}" if least else ""
+    faster = f"{percent(known.busiest[number, to] - 1)} faster processing"
     hot, hottest, load, partitions = (
         each[number] for each in (known.hot, known.hottest, known.load, known.partitions)
     )
     if load > partitions:
-        least, ease = ceil(load), ceil(load / AT_EASE)
+        fewest, ease = ceil(load), ceil(load / AT_EASE)
         return (
-            f"at least {least:,} partitions and as many members, now {partitions:.0f} and"
+            f"at least {fewest:,} partitions and as many members, now {partitions:.0f} and"
             f" {known.members[number]:.0f} ({ease:,} for {percent(AT_EASE)}; more where keys are uneven), or"
-            f" faster processing; a member for each of the {partitions:.0f} leaves the busiest at"
-            f" {percent(hottest)} or more"
+            f" {faster}{until}"
         )
     if hot > 0:
         named = [(name, load) for name, load in known.busy_partitions[number] if load > 1]
@@ -152,10 +197,12 @@ def _beyond(known: Capacity, number: int) -> str:
         members = known.members[number]
         now = "" if isnan(members) else f" (now {members:.0f})"
         noun = "partition" if hot == 1 and not of else "partitions"
+        cool = known.without_hot[number, to]
+        rest = f", without {'it' if hot == 1 else 'them'} the busiest member has {percent(cool)}"
         return (
-            f"other keys or faster processing: {hot:.0f}{of} {noun}"
-            f" {agreeing('has', int(hot))} more than a member can handle{which}; all partitions together have"
-            f" the load of {as_text(float(load))} members{now}"
+            f"other keys or {faster}: {hot:.0f}{of} {noun} {agreeing('has', int(hot))} more than a member can"
+            f" handle{which}{rest * (not isnan(cool))}; all partitions together have the load of"
+            f" {as_text(float(load))} members{now}{until}"
         )
     return "more members, or faster processing"
 

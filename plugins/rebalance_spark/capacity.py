@@ -7,14 +7,18 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from rebalance_lab.verdicts.scaling import BESIDES
 from rebalance_spark.costs import by_strategy
 from rebalance_spark.gains import Floats, Numbers
 from rebalance_spark.groups import BUSIEST, SHARE
 from rebalance_spark.parts import Subjects
+from rebalance_spark.rows import loads_in
 from rebalance_spark.stored import Figures2D, Scored
+from rebalance_spark.waits import Wait, longest_wait
 
 MEMBERS, PARTITIONS = "members", "partitions"
 MISSING, TO_EASE, HOT, LOAD = "missing_members", "members_to_ease", "hot_partitions", "load_in_members"
+WITHOUT_HOT = "utilization_without_hot"
 """The metrics of which the scenario counts that needs most."""
 
 _NAMED = re.compile(r"(.+?)=([0-9.]+(?:E-\d+)?)(?:, |$)")
@@ -29,10 +33,13 @@ class Capacity(NamedTuple):
     that of all scenarios; ``busy``: in how many of them it is above ease. ``needed``, ``at_ease``
     float64[S, K]: how many members it takes at the start so that none has more than it can handle at the
     end, or is not at ease; inf if no number is enough, and how many more where ``members``, the most of a
-    scenario, is not known. ``hot``: the most partitions that have more than a member can handle; ``hottest``
-    the load of the busiest one, and ``load`` that of all, both in members; ``busy_partitions`` has the
-    names and loads of the busiest ones at that time. ``partitions``: the most of a scenario. All are NaN
-    where they are not known.
+    scenario, is not known. ``hot``: the most partitions that have more than a member can handle;
+    ``without_hot`` float64[S, K]: the greatest load of a member without these; ``hottest`` the load of the
+    busiest one, and ``load`` that of all, both in members; ``busy_partitions`` has the names and loads of the
+    busiest ones at that time. ``partitions``: the most of a scenario. All are NaN where they are not known.
+    ``each`` float64[N, K]: the load of the busiest member in each scenario; ``started`` float64[N]: its
+    members at the start; ``tried`` object[N, K]: the loads by number of members, as in the scores; and
+    ``subjects`` int64[N] the numbers of the subjects.
     """
 
     busiest: Figures2D
@@ -42,12 +49,57 @@ class Capacity(NamedTuple):
     busy: Figures2D
     needed: Figures2D
     at_ease: Figures2D
+    without_hot: Figures2D
     members: Floats
     hot: Floats
     hottest: Floats
     load: Floats
     partitions: Floats
     busy_partitions: Sequence[Sequence[tuple[str, float]]]
+    each: Figures2D
+    started: Floats
+    tried: npt.NDArray[np.object_]
+    subjects: Numbers
+
+    def loads(self, number: int, strategy: int) -> dict[int, float]:
+        """Return the greatest load of a member by the number of members at the start, as far as it was tried.
+
+        A scenario in which a number was not tried counts with that of the next smaller one that was.
+        """
+        rows = (self.subjects == number) & ~np.isnan(self.started)
+        tried = zip(self.started[rows].tolist(), self.tried[rows, strategy], strict=True)
+        by_scenario = [
+            {int(members) + more: load for more, load in loads_in(text).items()}
+            for members, text in tried
+            if text
+        ]
+        found = {}
+        for size in sorted(set().union(*by_scenario)):
+            smaller = [max((n for n in loads if n <= size), default=None) for loads in by_scenario]
+            found[size] = max(
+                loads[n] for loads, n in zip(by_scenario, smaller, strict=True) if n is not None
+            )
+        return found
+
+    def wait(self, number: int, strategy: int) -> Wait | None:
+        """Return how long records wait at most at the busiest member, as `longest_wait`, by scenarios."""
+        rows = np.flatnonzero(self.subjects == number).tolist()
+        found = longest_wait([self.scenarios[row] for row in rows], self.each[rows, strategy])
+        return None if found is None else found._replace(at=rows[found.at], until=rows[found.until])
+
+
+def besides(known: Capacity) -> Figures2D:
+    """Return the greatest load of subjects with today's members, and with up to `BESIDES` more.
+
+    Only subjects in which it is too much under a strategy have those with more.
+    """
+    found = known.busiest.copy()
+    busy = np.nanmax(known.busiest, axis=1, initial=0.0) > 1
+    for number, strategy in np.argwhere(busy[:, None] & ~np.isnan(found)).tolist():
+        now, loads = known.members[number], known.loads(number, strategy)
+        near = (load for size, load in loads.items() if now <= size <= now + BESIDES)
+        found[number, strategy] = max(found[number, strategy], *near, 0.0)
+    return found
 
 
 def capacity_of(scored: Scored, busiest: Figures2D, ease: float, subjects: Subjects) -> Capacity:
@@ -87,12 +139,17 @@ def capacity_of(scored: Scored, busiest: Figures2D, ease: float, subjects: Subje
         sums(busiest > ease),
         needed[0],
         needed[1],
+        _most(_figures(scored, WITHOUT_HOT), subjects),
         most[0],
         most[1],
         most[2],
         most[3],
         most[4],
         busy,
+        busiest,
+        members,
+        scored.texts("loads"),
+        subjects.numbers,
     )
 
 

@@ -29,7 +29,8 @@ class Costs(NamedTuple):
     `BY_COUNT`. ``decides`` has those of the metrics that decide: members up to `AT_EASE` are balanced alike,
     and so are those with more than they can handle under strategies that do not relieve them. ``load`` is
     that of the busiest member, as a share of what it can handle, if that is known, and ``overload`` what of
-    it is more; ``relieves`` says which strategies take a share of it away (subjects x strategies).
+    it is more; ``relieves`` says which strategies take a share of it away (subjects x strategies). ``near``
+    is the greatest load with the members of today and few more (subjects x strategies), if it is known.
     """
 
     subjects: Subjects
@@ -43,6 +44,7 @@ class Costs(NamedTuple):
     load: Figures2D | None
     overload: Figures2D | None
     relieves: Bools | None
+    near: Figures2D | None
 
 
 def costs_of(
@@ -54,12 +56,13 @@ def costs_of(
     higher: Mapping[str, bool],
     counts: Figures2D | None,
     load: Figures2D | None,
+    near: Figures2D | None = None,
 ) -> Costs:
     """Return the costs of scores. ``figures`` has the deciding metrics, and others whose change is shown.
 
     ``counts`` are the figures of `BY_COUNT`. They decide about subjects without rates if `BY_RATE` decides.
     ``load`` is that of the busiest member, as a share of what it can handle: a subject in which it is more
-    than that switches for the sake of it alone.
+    than that switches for the sake of it alone. ``near`` is that with few more members.
 
     Of each subject the scenarios count in which today's strategy has the deciding figures, and only those
     that are scored under all strategies, if there are any. A strategy without figures in one of them is not
@@ -82,7 +85,7 @@ def costs_of(
     grids = {m: _complete(signs[m] * grid, today, rows, subjects) for m, grid in figures.items()}
     decides = {metric: grids[metric] for metric in deciding}
     if load is None:
-        return Costs(subjects, deciding, today, rows, counted, signs, grids, decides, None, None, None)
+        return Costs(subjects, deciding, today, rows, counted, signs, grids, decides, None, None, None, None)
     load = _complete(load, today, rows, subjects)
     overload = np.maximum(load - 1.0, 0.0)
     relieves = relieving(overload, today, numbers, size)
@@ -94,7 +97,9 @@ def costs_of(
         matters = (~is_over | relieves)[numbers]
         same = np.where(np.isnan(balance), np.nan, eased[:, [today]])
         decides[BY_RATE] = np.where(matters, eased, same)
-    return Costs(subjects, deciding, today, rows, counted, signs, grids, decides, load, overload, relieves)
+    return Costs(
+        subjects, deciding, today, rows, counted, signs, grids, decides, load, overload, relieves, near
+    )
 
 
 def middles_of(costs: Costs) -> dict[str, Figures2D]:
@@ -117,13 +122,16 @@ def middles_of(costs: Costs) -> dict[str, Figures2D]:
 def _loads_of(costs: Costs) -> dict[str, Figures2D]:
     """Return the overload and the load of each subject (subjects x strategies), nothing if not known.
 
-    The load is 0 of subjects without overload today.
+    The load is the greatest one, with few more members as well if that is known: one that is small by luck
+    does not count. It is 0 of subjects without overload today.
     """
     if costs.overload is None or costs.load is None:
         return {}
     overload = totals(costs.overload, costs.subjects)
     greatest = np.zeros(overload.shape)
     np.fmax.at(greatest, costs.subjects.numbers, costs.load)
+    if costs.near is not None:
+        greatest = np.fmax(greatest, costs.near)
     return {OVERLOAD: overload, LOAD: np.where(overload[:, [costs.today]] > 0, greatest, 0.0)}
 
 

@@ -11,13 +11,14 @@ import numpy.typing as npt
 from coordinator_core.errors import InputError
 from coordinator_core.reading.suggestions import one_of
 from coordinator_core.registry.registry import default_registry
+from rebalance_lab.verdicts.reasons import largest_of, metric_of
 from rebalance_lab.verdicts.rule import ONE_IN
 from rebalance_lab.verdicts.rule import differences as shares
 from rebalance_lab.verdicts.scaling import AT_EASE
 from rebalance_lab.verdicts.words import listed_names
 from rebalance_spark.actions import Action, actions
 from rebalance_spark.advising import Advice, advise, holding
-from rebalance_spark.capacity import capacity_of
+from rebalance_spark.capacity import besides, capacity_of
 from rebalance_spark.choices import CHANCE, MARGIN, Status
 from rebalance_spark.costs import BY_COUNT, BY_RATE, costs_of, place_of
 from rebalance_spark.dominance import dominance
@@ -26,7 +27,7 @@ from rebalance_spark.parts import Subjects, parts_of, subjects_of, times_per_day
 from rebalance_spark.remarks import NO_RATES, remarks
 from rebalance_spark.stored import Figures2D, Scored, check_paired
 
-STOPS, MOVES = "stopped_partition_seconds", "moved_partitions"
+STOPS, MOVES, ROUNDS = "stopped_partition_seconds", "moved_partitions", "rounds"
 EVENTS = "events"
 UTILIZATION = "utilization"
 RECORDS = ("delayed_records", "lag_record_seconds")
@@ -113,7 +114,8 @@ class Findings:
     ``wins`` maps (metric, strategy, other) to the numbers of scenarios in which the first strategy is better,
     even and worse. It is empty unless it was asked for. ``unread`` metrics were not read. ``events`` are the
     fewest and the most events of a scenario, if the scores have them. ``has_limits``: whether the load of
-    members is known in all scenarios, as a share of what they can handle.
+    members is known in all scenarios, as a share of what they can handle. ``waits`` has the largest part of
+    the stopped time (`reasons.largest_of`) of strategies that stop partitions longer than that of today.
     """
 
     scenarios: int
@@ -139,6 +141,7 @@ class Findings:
     events: tuple[int, int] | None = None
     overloaded: Mapping[str, int] = field(default_factory=dict)
     has_limits: bool = False
+    waits: Mapping[str, tuple[str, float]] = field(default_factory=dict)
 
     @cached_property
     def actions(self) -> list[Action]:
@@ -264,6 +267,7 @@ def found_in(scored: Scored, question: Question, *, everything: bool = True, pai
         unread=len(names) - len(read),
         events=_events(scored),
         overloaded=_overloaded(scored, common) if UTILIZATION in names else {},
+        waits=_waits(scored, figures, question, names),
         has_limits=UTILIZATION in names and not np.isnan(scored.figures(UTILIZATION)[common]).any(),
     )
 
@@ -272,6 +276,26 @@ def _overloaded(scored: Scored, common: npt.NDArray[np.bool_]) -> dict[str, int]
     """Return in how many scenarios a member has more than it can handle, under each strategy."""
     grid = scored.figures(UTILIZATION)[common]
     return dict(zip(scored.strategies, (grid > 1).sum(axis=0).tolist(), strict=True))
+
+
+def _waits(
+    scored: Scored, figures: Mapping[tuple[str, str], Figures], question: Question, names: Sequence[str]
+) -> dict[str, tuple[str, float]]:
+    """Return the largest part of the stopped time of strategies in which it is longer than today's."""
+    today = figures.get((STOPS, question.baseline))
+    found = {}
+    for number, strategy in enumerate(scored.strategies):
+        figure = figures.get((STOPS, strategy))
+        if today is None or figure is None or figure.mean <= (1 + question.margin) * today.mean:
+            continue
+
+        def time_in(part: str, number: int = number) -> float:
+            name = metric_of(part)
+            return float(np.nansum(scored.figures(name)[:, number])) if name in names else 0.0
+
+        if largest := largest_of(time_in):
+            found[strategy] = largest
+    return found
 
 
 def _deciding(scored: Scored, question: Question) -> list[str]:
@@ -386,9 +410,10 @@ def _advice(
     has_load = not question.deciding and any(metric.name == UTILIZATION for metric in scored.metrics)
     load = scored.figures(UTILIZATION) if has_load else None
 
-    known = None
+    known = near = None
     if load is not None and not np.isnan(load).all():
         known = capacity_of(scored, load, AT_EASE, subjects)
+        near = besides(known)
 
     def made(rows: npt.NDArray[np.bool_]) -> Advice:
         def of(grid: Figures2D) -> Figures2D:
@@ -404,6 +429,7 @@ def _advice(
             higher,
             None if counts is None else of(counts),
             None if load is None else of(load),
+            near,
         )
         members = None if known is None else known.needed
         return advise(costs, scored.strategies, question.rate, question.margin, members)

@@ -23,9 +23,11 @@ from rebalance_lab.simulation.planning.plan import plan
 from rebalance_lab.simulation.planning.planned_rests import planned_ledgers
 from rebalance_lab.simulation.planning.starting import problem_at_start, started
 from rebalance_lab.simulation.run import simulate
+from rebalance_lab.traces.history import History
 from rebalance_lab.traces.ledger import Ledger
 from rebalance_lab.traces.trace import Trace
-from rebalance_lab.verdicts.measuring import measure, metrics_of
+from rebalance_lab.verdicts.measuring import history_of, measure, metrics_of
+from rebalance_lab.verdicts.scaling import loads_by_members
 from rebalance_spark.choices import Fidelity, Status
 from rebalance_spark.documents import load_scenario_or_group, seed_of
 from rebalance_spark.limits import run_within
@@ -40,6 +42,9 @@ HASH_LENGTH = 32
 
 EXAMINED = 1 / 32
 """The default share of scenarios in which the moves at the start are counted: it costs 1 % of the time."""
+
+MISSING = "missing_members"
+"""The metric with which loads by numbers of members are computed."""
 
 Row: TypeAlias = dict[str, Any]
 """A row of scores: column -> value. Missing columns are null."""
@@ -127,10 +132,11 @@ def _results() -> Results:
 
 
 class _Measured(NamedTuple):
-    """The metrics of a row, the errors of those that failed, and the time that they took."""
+    """The metrics of a row, the errors of those that failed, loads by numbers of members, and the time."""
 
     figures: dict[str, float]
     broken: dict[str, PluginError]
+    loads: dict[int, float]
     spent: Spent
 
 
@@ -147,8 +153,9 @@ class Scorer:
         self._strategies: dict[str, Strategy] = {}
         self._countings: dict[str, Counting | None] = {}
         self._results = _results()
-        metrics = metrics_of(self.registry, planned=True, only=job.metrics)
-        self._counts = job.fidelity is Fidelity.PLAN and all(metric.rests for metric in metrics)
+        is_planned = job.fidelity is Fidelity.PLAN
+        self._metrics = metrics_of(self.registry, planned=is_planned, only=job.metrics)
+        self._counts = is_planned and all(metric.rests for metric in self._metrics)
         self._hashes = dict(zip(job.strategies, job.hashes, strict=False))
         self._versions = {
             "program_version": program_version(),
@@ -215,16 +222,20 @@ class Scorer:
         row = {**self._base(scenario_id, text, name, Status.OK, measured.spent), "seed": scenario.seed}
         if measured.broken:
             row["error"] = _in_one_line("; ".join(map(str, measured.broken.values())))
+        if measured.loads:
+            row["loads"] = loads_as_text(measured.loads)
         return row | {metric: value for metric, value in measured.figures.items() if not isnan(value)}
 
     def _measured(self, runs: Iterable[Trace | Ledger], started: Spent) -> list[_Measured]:
         """Return the metrics of runs, each with an equal share of the time since they were started."""
         planned = self.job.fidelity is Fidelity.PLAN
         found = []
-        for run in runs:
+        for each in runs:
             broken: dict[str, PluginError] = {}
+            run = history_of(each, self.registry, self._metrics) if isinstance(each, Trace) else each
             figures = measure(run, self.registry, planned=planned, only=self.job.metrics, failed=broken)
-            found.append((figures, broken))
+            loads = loads_by_members(run) if isinstance(run, History) and MISSING in figures else {}
+            found.append((figures, broken, loads))
         spent = started.since(len(found))
         return [_Measured(*one, spent) for one in found]
 
@@ -315,6 +326,17 @@ class Scorer:
             **self._base(scenario_id, text, strategy, status, spent),
             "error": _in_one_line(message),
         }
+
+
+def loads_as_text(loads: Mapping[int, float]) -> str:
+    """Return loads by numbers of members more as a text, such as ``-1=1.2, +0=0.84``."""
+    return ", ".join(f"{more:+d}={load:.4g}" for more, load in loads.items())
+
+
+def loads_in(text: str) -> dict[int, float]:
+    """Return what `loads_as_text` wrote."""
+    pairs = (part.split("=") for part in text.split(", ") if part)
+    return {int(more): float(load) for more, load in pairs}
 
 
 def _in_one_line(message: str) -> str:

@@ -80,6 +80,13 @@ SCORE_COLUMNS = (
         True,
         "The assignor of `--start`. Null if groups start with their owners.",
     ),
+    Column(
+        "loads",
+        "string",
+        "",
+        True,
+        "The load of the busiest member at the end by the number of members more (+1=0.95), as tried.",
+    ),
     Column("start_moves", "int", "", True, "Partitions that the strategy moves at the start: see Inputs."),
 )
 

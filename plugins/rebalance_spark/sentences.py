@@ -6,15 +6,16 @@ import numpy as np
 import numpy.typing as npt
 
 from coordinator_core.registry.registry import default_registry
+from rebalance_lab.traces.causes import happens_in
 from rebalance_lab.verdicts.calibrated import worth_in_all
 from rebalance_lab.verdicts.rule import FEWEST_PAIRS
 from rebalance_lab.verdicts.switching import not_scored, what_it_takes, what_switches_take
-from rebalance_lab.verdicts.tables import percent, with_sign
+from rebalance_lab.verdicts.tables import as_text, percent, with_sign
 from rebalance_lab.verdicts.words import agreeing, listed_names
 from rebalance_spark.advising import UNKNOWN, Advice
 from rebalance_spark.choices import Fidelity
 from rebalance_spark.costs import BY_COUNT, BY_RATE, OVERLOAD
-from rebalance_spark.findings import MOVES, RECORDS, Findings
+from rebalance_spark.findings import MOVES, RECORDS, ROUNDS, STOPS, Findings
 from rebalance_spark.gains import Change
 from rebalance_spark.sweeps import parted
 
@@ -92,8 +93,9 @@ def verdict(findings: Findings) -> list[str]:
     lines += _per_day(findings, advice)
     unknown = int((advice.scenarios == 0).sum())
     few = int(advice.is_undecided.sum())
-    relieved = [each.number for each in findings.actions if each.relief]
-    keep = int((~advice.is_switching[relieved]).sum())
+    relieving = [each for each in findings.actions if each.relief]
+    relieved = [each.number for each in relieving]
+    keep = sum(each.strategy == advice.today for each in relieving)
     also = f" ({len(relieved) - keep:,} of these switch, {keep:,} do not)" if keep < len(relieved) else ""
     if relieved:
         count, listed = len(relieved), listed_names([advice.subjects.names[n] for n in relieved], _MOST_NAMED)
@@ -101,7 +103,7 @@ def verdict(findings: Findings) -> list[str]:
             f"{count:,} of {total:,} {groups} {agreeing('has', count)} members with more than they can"
             f" handle, which no strategy that was scored is known to end: {listed}{also}"
         )
-    staying = int((~advice.is_switching).sum()) - keep
+    staying = int((~advice.is_switching).sum() - (~advice.is_switching[relieved]).sum())
     if staying:
         of_these = f" ({unknown:,} of them have {UNKNOWN})" if unknown else ""
         lines.append(f"leave {staying:,} of {total:,} {groups} as they are, with {advice.baseline}{of_these}")
@@ -179,6 +181,7 @@ def notes(findings: Findings) -> list[str]:
         )
     found += _overloaded(findings, advice)
     found += _held_back(advice)
+    found += _stops(findings, advice.baseline)
     if advice.holds and advice.switches:
         switching = advice.is_switching
         held = sum(h == "all" for h, each in zip(advice.holds, switching, strict=True) if each)
@@ -202,6 +205,23 @@ def notes(findings: Findings) -> list[str]:
     to = [parted(name)[0] for name, _ in advice.switches]
     restarts = what_switches_take(parted(advice.baseline)[0], to) if to else ""
     return [*filter(None, [*found, restarts, takes])]
+
+
+def _stops(findings: Findings, today: str) -> list[str]:
+    """Return of which strategies partitions stop longer than today, and what they mostly wait for."""
+    found = []
+    for strategy, (part, share) in findings.waits.items():
+        then, now = (as_text(findings.figures[STOPS, name].mean) for name in (strategy, today))
+        said = (
+            f"Under {strategy}, partitions stop longer than under {today} ({then} for {now} {STOPS} in the"
+            f" mean): in {percent(share)} of this time, {happens_in(part)}"
+        )
+        after, before = (findings.figures.get((ROUNDS, name)) for name in (strategy, today))
+        if after and before and after.mean > before.mean:
+            second = ", as partitions that move wait for a second one" * ("cooperative" in strategy)
+            said += f"; there are {as_text(after.mean)} rounds for {as_text(before.mean)}{second}"
+        found.append(f"{said}.")
+    return found
 
 
 def _agreement(advice: Advice) -> list[str]:

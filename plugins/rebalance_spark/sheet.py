@@ -8,11 +8,11 @@ import numpy as np
 from coordinator_core.errors import InputError
 from coordinator_core.reading.suggestions import one_of
 from coordinator_core.registry.registry import default_registry
-from rebalance_lab.verdicts.scaling import AT_EASE
+from rebalance_lab.verdicts.scaling import AT_EASE, BESIDES
 from rebalance_lab.verdicts.switching import steps_of_a_switch
 from rebalance_lab.verdicts.tables import BEST, Cell, Table, as_text, percent
 from rebalance_lab.verdicts.words import counted, listed_names
-from rebalance_spark.actions import STAY, Action
+from rebalance_spark.actions import STAY, Action, least_of
 from rebalance_spark.advising import SWITCH, Advice
 from rebalance_spark.capacity import Capacity, busy_partitions
 from rebalance_spark.costs import OVERLOAD
@@ -21,6 +21,7 @@ from rebalance_spark.findings import UTILIZATION, Findings, higher_is_better
 from rebalance_spark.gains import Floats
 from rebalance_spark.stored import Figures2D, Scored
 from rebalance_spark.sweeps import parted
+from rebalance_spark.waits import as_time
 
 _SPREAD = 0.1
 """By how much more or less members may handle than was given."""
@@ -28,6 +29,8 @@ _SPREAD = 0.1
 _MOST_SCENARIOS = 12
 """Busy scenarios that have a row."""
 
+_MOST_SIZES = 32
+"""Numbers of members that all have a row."""
 
 MORE_PARTITIONS = (
     "More partitions put keys on other ones: the records of a key from before and after are not in order, and"
@@ -66,8 +69,9 @@ def sheets_of(scored: Scored, findings: Findings, names: Sequence[str]) -> dict[
         own = {metric: grid[rows] for metric, grid in figures.items()}
         load = own.pop(UTILIZATION, None) if advice.capacity is not None else None
         tables = [_strategies(advice, number, own, load)]
-        if load is not None:
+        if load is not None and advice.capacity is not None:
             ids = [scored.scenarios[row] for row in rows]
+            tables.append(_by_members(advice, advice.capacity, number))
             tables.append(_scenarios(advice, number, ids, load))
             tables.append(_partitions([partitions[row] for row in rows]))
         action = next((each for each in findings.actions if each.number == number), None)
@@ -192,11 +196,43 @@ def _of_load(load: Figures2D, known: Capacity, number: int) -> Iterator[_Row]:
     now = known.members[number]
     for share, members in ((1.0, known.needed[number]), (AT_EASE, known.at_ease[number])):
         label = f"members for {percent(share)}" + f", now {now:.0f}" * (not np.isnan(now))
-        yield _Row(label, members, 1, _number)
+        yield _Row(label, members, 1, lambda value: _number(value, now))
+    if known.hot[number] > 0:
+        yield _Row("busiest without hot partitions", known.without_hot[number], 1, percent)
+    waits = [known.wait(number, strategy) for strategy in range(len(known.busiest[number]))]
+    if any(waits):
+        seconds = np.array([wait.seconds if wait else 0.0 for wait in waits])
+        yield _Row("records wait up to", seconds, 1, as_time)
 
 
-def _number(value: float) -> str:
-    return "no number" if np.isinf(value) else as_text(value)
+def _number(value: float, now: float) -> str:
+    if np.isinf(value):
+        return "no number"
+    return as_text(value) + " or fewer" * bool(value == now > 1)
+
+
+def _by_members(advice: Advice, known: Capacity, number: int) -> Table:
+    """Return the load of the busiest member by the number of members, as far as it was computed.
+
+    Of very many numbers there are those near today's, and near those that each strategy takes.
+    """
+    order, now = _order(advice), known.members[number]
+    loads = [known.loads(number, n) for n in order]
+    sizes = sorted(set().union(*loads))
+    if len(sizes) > _MOST_SIZES:
+        least = [found[0] for n in order if (found := least_of(known, number, n))]
+        near = [now, *known.needed[number], *known.at_ease[number], *least]
+        sizes = [size for size in sizes if any(-1 <= size - each <= BESIDES for each in near)]
+    shown = [
+        [Cell(f"{size}{' (today)' * bool(size == now)}"), *(_load(each.get(size)) for each in loads)]
+        for size in sizes
+    ]
+    heads = [advice.strategies[n] for n in order]
+    return Table(["members", *heads], shown, title="busiest member by the number of members")
+
+
+def _load(load: float | None) -> Cell:
+    return Cell("") if load is None else Cell(percent(load), "red" if load > 1 else "")
 
 
 def _scenarios(advice: Advice, number: int, ids: Sequence[str], load: Figures2D) -> Table:
@@ -205,8 +241,7 @@ def _scenarios(advice: Advice, number: int, ids: Sequence[str], load: Figures2D)
     greatest = np.fmax(load[:, advice.today], load[:, advice.chosen[number]])
     places = [place for place in np.argsort(-greatest, kind="stable").tolist() if greatest[place] > 1]
     shown = [
-        [Cell(ids[place]), *(Cell(percent(each), "red" if each > 1 else "") for each in load[place, order])]
-        for place in places[:_MOST_SCENARIOS]
+        [Cell(ids[place]), *map(_load, load[place, order].tolist())] for place in places[:_MOST_SCENARIOS]
     ]
     count = len(places)
     first = f", the first {_MOST_SCENARIOS} of {count}" * (count > _MOST_SCENARIOS)

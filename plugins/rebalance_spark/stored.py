@@ -34,7 +34,7 @@ _SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
 _OWN = frozenset(column.name for column in SCORE_COLUMNS)
 _KEYS = ("scenario_id", "strategy", "status")
 _FACTS = ("scenario_hash", "run_id", "fidelity", "program_version", "plugin_versions")
-_STARTS = ("start_assignor", "start_moves")
+_BESIDE = ("start_assignor", "start_moves", "loads")
 _SEED = "seed"
 _MADE = ("program_version", "plugin_versions", "fidelity", "start_assignor")
 """What must be alike in scores of a scenario that are compared, beside its text."""
@@ -111,6 +111,13 @@ class Scored:
         flat = np.full(self.status.size, np.nan)
         flat[self._cells] = values
         return np.where(self.ok, flat.reshape(self.status.shape), np.nan)
+
+    def texts(self, name: str) -> npt.NDArray[np.object_]:
+        """Return a column of texts (scenarios x strategies), None where there is none."""
+        flat = np.full(self.status.size, None, dtype=np.object_)
+        if name in self.names:
+            flat[self._cells] = self._read([name]).column(name).to_numpy(zero_copy_only=False)[self._rows]
+        return flat.reshape(self.status.shape)
 
     def values(self, name: str) -> list[Any]:
         """Return the value of another column for each scenario."""
@@ -375,7 +382,7 @@ def collected_scores(scores: "DataFrame") -> Scored:
     wanted = [
         column.name
         for column in columns
-        if column.name not in _OWN or column.name in (*_KEYS, *_FACTS, *_STARTS, _SEED)
+        if column.name not in _OWN or column.name in (*_KEYS, *_FACTS, *_BESIDE, _SEED)
     ]
     table = scores.select(*wanted).toArrow()
     return scored_of([column for column in columns if column.name in wanted], table.select)

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from coordinator_core.errors import InputError
+from rebalance_lab.verdicts.reasons import metric_of
 from rebalance_spark import findings
 from rebalance_spark.advising import Advice, Held
 from rebalance_spark.parts import subjects_of
@@ -96,6 +97,40 @@ def test_stopped_time_decides_first_where_it_is_measured(stored):
     planned = [{**each, "stopped_partition_seconds": None} for each in rows]
     without = found(stored(planned, more=[*STOPPED, HOUR]), baseline="today").advice
     assert (without.metrics, without.switches) == (["moved_partitions", "imbalance"], [("sticky", 1)])
+
+
+PARTS = ("waiting", "waiting_heartbeat", "messages")
+
+
+def waiting(strategy, seconds, parts, rounds=1.0):
+    """A score with parts of the stopped time, in seconds."""
+    parts = {metric_of(part): value for part, value in zip(PARTS, parts, strict=True)}
+    return stopped("x", strategy, seconds, rounds=rounds, **parts)
+
+
+def test_what_partitions_wait_for_is_said_of_strategies_that_stop_them_longer_than_today(stored):
+    rows = [
+        waiting("today", 10.0, (0.0, 0.0, 10.0)),
+        waiting("alike", 10.4, (0.0, 0.0, 10.4)),
+        waiting("cooperative", 20.0, (18.0, 16.0, 2.0), rounds=2.0),
+        waiting("slow", 12.0, (3.0, 3.0, 9.0)),
+    ]
+    more = [*STOPPED, *(pa.field(metric_of(part), pa.float64()) for part in PARTS)]
+    said = [line for line in notes(found(stored(rows, more=more), baseline="today")) if "stop longer" in line]
+    assert said == [
+        "Under cooperative, partitions stop longer than under today (20 for 10 stopped_partition_seconds in"
+        " the mean): in 80 % of this time, rounds waited for members that had yet to learn of them in their"
+        " next heartbeats; there are 2 rounds for 1, as partitions that move wait for a second one.",
+        "Under slow, partitions stop longer than under today (12 for 10 stopped_partition_seconds in the"
+        " mean): in 75 % of this time, assignments were under way.",
+    ]
+
+
+def test_scores_without_parts_of_the_stopped_time_do_not_say_what_partitions_wait_for(stored):
+    rows = [stopped("x", "today", 10.0), stopped("x", "slow", 20.0)]
+    assert not any(
+        "stop longer" in line for line in notes(found(stored(rows, more=STOPPED), baseline="today"))
+    )
 
 
 def test_of_equals_in_what_decides_the_best_in_the_next_metric_is_advised(stored):

@@ -4,6 +4,7 @@ import pyarrow as pa
 import pytest
 
 from rebalance_spark.report_tables import advice_table
+from rebalance_spark.rows import loads_as_text
 from rebalance_spark.sentences import notes, to_do, verdict
 from tests.rebalance_spark.score_files import HOUR, found, hourly, row
 
@@ -14,17 +15,33 @@ OF_GROUP = {
     "busiest_partitions": pa.string(),
 }
 OF_SCORE = ("utilization", "missing_members", "members_to_ease", "hot_partitions", "load_in_members")
+COOL = "utilization_without_hot"
 MORE = [
     HOUR,
     *(pa.field(name, kind) for name, kind in OF_GROUP.items()),
-    *(pa.field(name, pa.float64()) for name in OF_SCORE),
+    *(pa.field(name, pa.float64()) for name in (*OF_SCORE, COOL)),
 ]
 
 
-def score(name, strategy, figures, *, members=4, partitions=12, share=0.2, moves=5.0, balance=1.5):
-    """A row of a group. ``figures`` are those of `OF_SCORE`."""
+def score(
+    name,
+    strategy,
+    figures,
+    *,
+    members=4,
+    partitions=12,
+    share=0.2,
+    moves=5.0,
+    balance=1.5,
+    loads=None,
+    cool=None,
+):
+    """A row of a group. ``figures`` are those of `OF_SCORE`, ``loads`` those by number of members more."""
     group = dict(zip(OF_GROUP, (members, partitions, share, f"orders 7={share}, orders 2=0.1"), strict=True))
-    return row(name, strategy, moves, balance) | group | dict(zip(OF_SCORE, figures, strict=True))
+    of_members = {"loads": loads_as_text(loads) if loads else None, COOL: cool}
+    return (
+        row(name, strategy, moves, balance) | group | dict(zip(OF_SCORE, figures, strict=True)) | of_members
+    )
 
 
 def lines(stored, *rows, hours=12):
@@ -44,7 +61,8 @@ def test_members_that_are_missing_are_said_with_the_strategy_that_takes_fewest(s
     )
     assert to_do(made) == [
         "few: 8 members in place of 4 (7 under other; 11 for 70 %); busiest member at 160 % (in hour=9/few;"
-        " 160 % in the mean), overloaded in 12 of 12 scenarios"
+        " 160 % in the mean), overloaded in 12 of 12 scenarios (records wait up to 7.2 h, not worked off by"
+        " hour=11)"
     ]
     assert verdict(made)[0] == (
         "1 of 1 groups has members with more than they can handle, which no strategy that was scored is known"
@@ -53,11 +71,12 @@ def test_members_that_are_missing_are_said_with_the_strategy_that_takes_fewest(s
 
 
 def test_a_partition_that_is_too_much_is_named(stored):
-    _, made = lines(stored, *both("hot", (1.5, None, None, 1, 6.0)))
+    _, made = lines(stored, *both("hot", (1.5, None, None, 1, 6.0), cool=0.8))
     assert to_do(made) == [
-        "hot: other keys or faster processing: 1 of 12 partitions has more than a member can handle (orders 7"
-        " at 120 %); all partitions together have the load of 6 members (now 4); busiest member at 150 % (in"
-        " hour=9/hot; 150 % in the mean), overloaded in 12 of 12 scenarios"
+        "hot: other keys or 50 % faster processing: 1 of 12 partitions has more than a member can handle"
+        " (orders 7 at 120 %), without it the busiest member has 80 %; all partitions together have the load"
+        " of 6 members (now 4); busiest member at 150 % (in hour=9/hot; 150 % in the mean), overloaded in 12"
+        " of 12 scenarios (records wait up to 6 h, not worked off by hour=11)"
     ]
 
 
@@ -129,19 +148,89 @@ def test_more_members_under_another_strategy_are_named_where_no_number_is_at_eas
             (1.6, 4, 7, 0, 5.5),
             (1.2, 2, 5, 0, 5.5),
             "g: switch to other, and 6 members in place of 4 (8 under range; 9 for 70 %); busiest member"
-            " at 120 % (in hour=9/g; 120 % in the mean), now 160 %, overloaded in 12 of 12 scenarios, now 12",
+            " at 120 % (in hour=9/g; 120 % in the mean), now 160 %, overloaded in 12 of 12 scenarios, now 12"
+            " (records wait up to 7.2 h, not worked off by hour=11)",
         ),
         (
             (1.3, 1, 3, 0, 3.5),
             (0.9, 0, 1, 0, 3.5),
             "g: switch to other, or 5 members in place of 4; busiest member at 90 %, now 130 %, overloaded in"
-            " 0 of 12 scenarios, now 12",
+            " 0 of 12 scenarios, now 12 (records wait up to 3.6 h, not worked off by hour=11)",
         ),
     ],
 )
 def test_a_switch_has_what_remains_and_takes_members_only_for_that(stored, today, other, line):
     _, made = lines(stored, score("g", "range", today), score("g", "other", other))
     assert to_do(made) == [line]
+
+
+def test_numbers_of_members_near_todays_with_which_there_would_be_overload_are_said(stored):
+    loads = {-1: 1.07, 0: 0.84, 1: 0.95, 2: 1.08, 3: 1.2}
+    _, made = lines(
+        stored,
+        score("g", "range", (1.3, 1, 3, 0, 3.5)),
+        score("g", "other", (0.84, 0, 1, 0, 3.5), loads=loads),
+    )
+    assert "busiest member at 84 % (107 % with 3 and 108 % with 6), now 130 %" in to_do(made)[0]
+
+
+def test_the_load_of_one_member_less_than_it_takes_is_said(stored):
+    for members, said in ((7, "8 members in place of 4 (104 % with 7; 11 for 70 %);"), (4, None)):
+        loads = {0: 1.6, members - 4: 1.04, 4: 0.9}
+        _, made = lines(stored, *both("g", (1.6, 4, 7, 0, 5.5), loads=loads))
+        assert to_do(made)[0].startswith(f"g: {said or '8 members in place of 4 (11 for 70 %);'}")
+
+
+def test_of_strategies_that_relieve_one_whose_load_is_small_by_luck_is_not_chosen(stored):
+    today = score("g", "range", (1.3, 1, 3, 0, 3.5))
+    lucky = score("g", "lucky", (0.8, 0, 1, 0, 3.5), loads={0: 0.8, 1: 1.1, 2: 0.7})
+    other = score("g", "other", (0.9, 0, 1, 0, 3.5), loads={0: 0.9, 1: 0.9, 2: 0.9})
+    _, made = lines(stored, today, lucky, other)
+    assert made.advice.switches == [("other", 1)]
+    _, made = lines(stored, today, lucky | {"loads": loads_as_text({0: 0.8, 1: 0.8, 3: 1.3})}, other)
+    assert made.advice.switches == [("lucky", 1)]
+
+
+def test_where_no_number_is_enough_the_fewest_that_leave_little_more_than_any_are_said(stored):
+    hot = (1.5, None, None, 1, 6.0)
+    for least, said in ((1.21, True), (1.27, False)):
+        _, made = lines(stored, *both("hot", hot, loads={-1: 1.0, 0: 1.5, 1: 1.4, 2: least, 3: 1.2}))
+        assert ("; 6 members leave the busiest at 121 %" in to_do(made)[0]) == said
+        assert ("; 7 members leave the busiest at 120 %" in to_do(made)[0]) == (not said)
+    _, made = lines(stored, *both("hot", hot, loads={0: 1.5, 1: 1.4, 2: 1.3}))
+    assert "members leave" not in to_do(made)[0]
+    _, made = lines(
+        stored,
+        score("pairs", "range", (1.5, None, None, 0, 3.0), loads={0: 1.5, 1: 1.1}),
+        score("pairs", "other", (1.5, 1, 3, 0, 3.0)),
+    )
+    assert "(no number is enough under range: 110 % with 5; 7 for 70 %)" in to_do(made)[0]
+
+
+def test_a_number_of_members_has_the_greatest_load_of_the_scenarios(stored):
+    tried = {0: {0: 1.2, 1: 1.1, 2: 0.9}, 1: {0: 1.1, 2: 1.0, 3: 0.7}, 2: {-1: 0.6}}
+    rows = [
+        score(f"hour={hour}/x", name, (1.5, 1, 1, 0, 3.0), loads=tried[hour % 3]) | {"hour": hour}
+        for hour in range(12)
+        for name in ("range", "other")
+    ]
+    capacity = found(stored(rows, more=MORE), baseline="range").advice.capacity
+    assert capacity.loads(0, 0) == {3: 0.6, 4: 1.2, 5: 1.1, 6: 1.0, 7: 0.9}
+
+
+def test_groups_that_switch_with_members_only_are_counted_among_those_that_switch(stored):
+    _, made = lines(
+        stored,
+        score("pairs", "range", (1.5, None, None, 0, 3.0)),
+        score("pairs", "other", (1.5, 1, 3, 0, 3.0)),
+        *both("few", (1.6, 4, 7, 0, 5.5)),
+        *both("calm", (0.5, 0, 0, 0, 1.5)),
+    )
+    assert verdict(made) == [
+        "2 of 3 groups have members with more than they can handle, which no strategy that was scored is"
+        " known to end: few and pairs (1 of these switch, 1 do not)",
+        "leave 1 of 3 groups as they are, with range",
+    ]
 
 
 def test_a_busy_group_that_stays_says_why(stored):
@@ -199,7 +288,7 @@ def test_a_workload_that_does_not_count_members_and_partitions_has_more_members_
     _, made = lines(stored, *rows)
     assert [line.partition(";")[0] for line in to_do(made)] == [
         "few: 4 more members (7 for 70 %)",
-        "hot: other keys or faster processing: 1 partition has more than a member can handle",
+        "hot: other keys or 50 % faster processing: 1 partition has more than a member can handle",
     ]
 
 
@@ -221,6 +310,6 @@ def test_scores_without_these_metrics_leave_open_what_is_missing(stored):
     _, made = lines(stored, *rows)
     assert to_do(made) == [
         "few: more members, or faster processing; busiest member at 160 % (in hour=9/few; 160 % in"
-        " the mean), overloaded in 12 of 12 scenarios"
+        " the mean), overloaded in 12 of 12 scenarios (records wait up to 7.2 h, not worked off by hour=11)"
     ]
     assert any("process_rate that was given" in line for line in notes(made))

@@ -14,11 +14,22 @@ from rebalance_lab.scenarios.files import load_scenario_text
 from rebalance_lab.scenarios.groups import parse_group, scenario_document
 from rebalance_lab.simulation.planning.plan import plan
 from rebalance_lab.simulation.run import simulate
+from rebalance_lab.traces.history import History
 from rebalance_lab.verdicts.measuring import measure
+from rebalance_lab.verdicts.scaling import loads_by_members
 from rebalance_spark import rows as rows_module
 from rebalance_spark.choices import Fidelity
 from rebalance_spark.documents import seed_of
-from rebalance_spark.rows import ALL, Job, Scorer, plugin_versions, program_version, registry_with
+from rebalance_spark.rows import (
+    ALL,
+    Job,
+    Scorer,
+    loads_as_text,
+    loads_in,
+    plugin_versions,
+    program_version,
+    registry_with,
+)
 from rebalance_spark.schema import SCORE_COLUMNS, score_columns
 from tests.examples import rest_slow
 from tests.rebalance_spark.strangers import ME, SMALL_TEXT
@@ -94,6 +105,25 @@ def test_the_figures_of_a_plan_are_those_that_a_plan_can_tell():
     assert figures_in(row) == told(measure(trace, registry, planned=True))
     assert set(figures_in(row)) < set(figures_in(row_of("sticky", plugins=())))
     assert "messages" not in row
+
+
+def test_a_row_has_the_loads_of_other_numbers_of_members_as_text():
+    limited = SMALL_TEXT.replace('"topics": ["orders"]', '"topics": ["orders"], "process_rate": 30')
+    loads = loads_in(row_of("range", limited, plugins=())["loads"])
+    registry = default_registry()
+    trace = simulate(load_scenario_text(limited, "x"), "range", registry)
+    found = loads_by_members(History(trace, registry))
+    assert loads == pytest.approx(found, rel=1e-3)
+    assert 0 in found
+    assert "loads" not in row_of("range", plugins=())
+    assert "loads" not in row_of("range", limited, plugins=(), metrics=("rounds",))
+    assert "loads" not in row_of("range", limited, plugins=(), fidelity=Fidelity.PLAN)
+
+
+def test_loads_are_read_as_they_are_written():
+    assert loads_as_text({-1: 1.25, 0: 0.84, 12: 0.5}) == "-1=1.25, +0=0.84, +12=0.5"
+    assert loads_in("-1=1.25, +0=0.84, +12=0.5") == {-1: 1.25, 0: 0.84, 12: 0.5}
+    assert loads_in("") == {}
 
 
 def test_every_strategy_has_a_row_in_the_order_asked_for():

@@ -25,7 +25,7 @@ def test_a_switch_has_its_reason_its_figures_and_its_steps(stored):
     made, _ = sheet(stored, score("g", "range", OVER), score("g", "sticky", FREE))
     assert made.sentences == [
         "g: switch to sticky, or 5 members in place of 4; busiest member at 90 %, now 130 %, overloaded in"
-        " 0 of 12 scenarios, now 12",
+        " 0 of 12 scenarios, now 12 (records wait up to 3.6 h, not worked off by hour=11)",
         "sticky is known to take 20 % or more of the overload away, which decides.",
         "100 % of the scenarios with overload show it by themselves.",
     ]
@@ -35,7 +35,8 @@ def test_a_switch_has_its_reason_its_figures_and_its_steps(stored):
     rows = cells(figures)
     assert rows["busiest member"] == ["130 %", "90 %"]
     assert rows["overloaded scenarios"] == ["12", "0"]
-    assert rows["members for 100 %, now 4"] == ["5", "4"]
+    assert rows["members for 100 %, now 4"] == ["5", "4 or fewer"]
+    assert rows["records wait up to"] == ["3.6 h", "0 min"]
     assert rows["members for 70 %, now 4"] == ["7", "no number"]
     assert rows["moved_partitions"] == ["5", "5"]
     assert rows["  worse by more than 5 % in"] == ["-", "0 %"]
@@ -59,6 +60,38 @@ def test_partitions_that_are_too_much_are_named_with_their_loads(stored):
     made, _ = sheet(stored, *both("g", (1.5, None, None, 1, 6.0)))
     assert cells(made.tables[-1]) == {"orders 7": ["120 %", "12"]}
     assert made.steps == []
+
+
+def test_the_load_by_number_of_members_is_a_table(stored):
+    made, _ = sheet(
+        stored,
+        score("g", "range", OVER, loads={-1: 1.9, 0: 1.3, 1: 0.95}),
+        score("g", "sticky", FREE, loads={0: 0.9, 2: 0.6}),
+    )
+    table = made.tables[1]
+    assert table.title == "busiest member by the number of members"
+    assert table.head == ["members", "range", "sticky"]
+    assert cells(table) == {
+        "3": ["190 %", ""],
+        "4 (today)": ["130 %", "90 %"],
+        "5": ["95 %", ""],
+        "6": ["", "60 %"],
+    }
+    assert [line[1].style for line in table.rows] == ["red", "red", "", ""]
+
+
+def test_of_many_numbers_of_members_those_near_what_it_takes_have_a_row(stored):
+    loads = {more: 1.3 if more < 30 else 0.9 if more < 36 else 0.65 for more in range(-1, 46)}
+    made, _ = sheet(stored, *both("g", (1.3, 30, 36, 0, 30.5), loads=loads))
+    rows = [name.partition(" ")[0] for name in cells(made.tables[1])]
+    assert rows == [*map(str, (3, 4, 5, 6, 33, 34, 35, 36, 39, 40, 41, 42))]
+
+
+def test_the_load_without_hot_partitions_has_a_row(stored):
+    made, _ = sheet(stored, *both("g", (1.5, None, None, 1, 6.0), cool=0.8))
+    assert cells(made.tables[0])["busiest without hot partitions"] == ["80 %", "80 %"]
+    made, _ = sheet(stored, *both("g", OVER, cool=0.8))
+    assert "busiest without hot partitions" not in cells(made.tables[0])
 
 
 def test_a_group_that_stays_says_that_nothing_is_known_to_be_better(stored):

@@ -1,6 +1,6 @@
 """The metrics of a trace: how they are defined, and their figures."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from math import nan
 from typing import TypeAlias
 
@@ -54,6 +54,11 @@ def metrics_of(registry: Registry, *, planned: bool, only: Collection[str] = ())
     ]
 
 
+def history_of(trace: Trace, registry: Registry, metrics: Iterable[MetricSpec]) -> History:
+    """Return the history of a run for some metrics."""
+    return History(trace, registry, stops=any(metric.group == STOPS for metric in metrics))
+
+
 def measure(
     run: Trace | History | Ledger,
     registry: Registry,
@@ -73,8 +78,7 @@ def measure(
         PluginError: if the code of a metric fails and there is no such mapping.
     """
     metrics = metrics_of(registry, planned=planned, only=only)
-    stops = any(metric.group == STOPS for metric in metrics)
-    history = History(run, registry, stops=stops) if isinstance(run, Trace) else run
+    history = history_of(run, registry, metrics) if isinstance(run, Trace) else run
     figures = {}
     for metric in metrics:
         try:

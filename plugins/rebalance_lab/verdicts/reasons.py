@@ -1,6 +1,6 @@
 """Why a strategy stops partitions: the largest part of its stopped time, and the remedies that were run."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from math import isnan
 
 from coordinator_core.registry.hookspecs import ProtocolSpec
@@ -30,19 +30,24 @@ def parts_under(protocol: ProtocolSpec, *, delayed: bool) -> Mapping[str, str]:
 
 
 def largest_part(candidate: Candidate) -> tuple[str, float] | None:
-    """Return the largest part of the stopped time of all seeds and its share, or None if nothing was stopped.
+    """Return the largest part of the stopped time of all seeds, as `largest_of`."""
+    return largest_of(lambda part: _total(candidate, part))
 
-    In place of ``detection`` and ``away`` their causes count, and in place of ``waiting`` the cause of more
-    than half of it, if there is one.
+
+def largest_of(time_in: Callable[[str], float]) -> tuple[str, float] | None:
+    """Return the largest part of a stopped time and its share, or None if nothing was stopped.
+
+    ``time_in`` returns the time of a part or a cause. In place of ``detection`` and ``away`` their causes
+    count, and in place of ``waiting`` the cause of more than half of it, if there is one.
     """
-    parts = {part: _total(candidate, part) for part in PARTS}
+    parts = {part: time_in(part) for part in PARTS}
     total = sum(parts.values())
     if not total > 0:
         return None
     for part in (DETECTION, AWAY):
-        further = {cause: _total(candidate, cause) for cause in PARTS[part] if cause != part}
+        further = {cause: time_in(cause) for cause in PARTS[part] if cause != part}
         parts |= {part: parts[part] - sum(further.values()), **further}
-    waits = {cause: _total(candidate, cause) for cause in WAITS}
+    waits = {cause: time_in(cause) for cause in WAITS}
     cause = max(waits, key=lambda name: waits[name])
     if waits[cause] > parts[WAITING] / 2:
         del parts[WAITING]
@@ -51,9 +56,14 @@ def largest_part(candidate: Candidate) -> tuple[str, float] | None:
     return part, parts[part] / total
 
 
+def metric_of(part: str) -> str:
+    """Return the name of the metric of a part or a cause of the stopped time."""
+    return f"stopped_{part}_partition_seconds"
+
+
 def _total(candidate: Candidate, part: str) -> float:
     """Return a part or a cause of the stopped time of all seeds; 0 if it is unknown."""
-    values = candidate.figure(f"stopped_{part}_partition_seconds").values
+    values = candidate.figure(metric_of(part)).values
     return sum(value for value in values if not isnan(value))
 
 

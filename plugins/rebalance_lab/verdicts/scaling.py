@@ -1,7 +1,7 @@
-"""How many more members the load at the end of a run takes, under the assignor of the group."""
+"""How many more members the load at the end of a run takes under its assignor, and what each number gives."""
 
 from collections.abc import Iterator
-from functools import cache
+from functools import cached_property, lru_cache
 from math import ceil, nan
 from statistics import fmean, median
 
@@ -12,7 +12,7 @@ from coordinator_core.assigning.computing import settled
 from coordinator_core.assigning.problem import Problem, build_problem
 from coordinator_core.errors import RebalanceLabError
 from coordinator_core.model import Cluster, GroupSubscription, Partitions, Subscription, TopicInfo
-from coordinator_core.registry.registry import Registry, default_registry
+from coordinator_core.registry.registry import default_registry
 from rebalance_lab.traces.history import History
 from rebalance_lab.traces.rests import FloatArray, Rest
 from rebalance_lab.verdicts.balance import rates_at_end, rest_at_end, utilization
@@ -23,6 +23,12 @@ AT_EASE = 0.7
 
 BESIDES = 2
 """Members that may come besides, so that a number is not enough by luck."""
+
+_LOW = 0.5
+"""The load of the busiest member below which no other number of members is tried."""
+
+HARDLY = 1.05
+"""A member has hardly more than its busiest partition up to so many times the load of that."""
 
 _ONE_BY_ONE = 16
 """So many numbers of members are tried one after the other, and those that follow in steps of a tenth."""
@@ -37,13 +43,13 @@ def missing_members(history: History) -> float:
     not enough. NaN if no number is, or if a member has no limit. After `_ONE_BY_ONE` numbers
     that are not enough, it is up to a tenth greater than the fewest.
     """
-    return _missing(history, 1.0)
+    return _sizes(history).enough(1.0)
 
 
 @metric("balance", "members", optional=True)
 def members_to_ease(history: History) -> float:
     """The fewest members more with which (and two besides) none gets more than 70 % of it, at the end."""
-    return _missing(history, AT_EASE)
+    return _sizes(history).enough(AT_EASE)
 
 
 @metric("balance", "partitions", optional=True)
@@ -53,6 +59,18 @@ def hot_partitions(history: History) -> float:
     if rest is None or not rates:
         return nan
     return float(np.count_nonzero(rates_at_end(history, rest) > max(rates.values())))
+
+
+@metric("balance", "ratio", optional=True)
+def utilization_without_hot(history: History) -> float:
+    """The most records/s of a member over what it can handle, its `hot_partitions` left out, at the end."""
+    rest, rates = rest_at_end(history), history.process_rates
+    limits = [] if rest is None else _limits(history, rest)
+    if rest is None or not limits:
+        return nan
+    each = rates_at_end(history, rest)
+    loads = np.bincount(rest.owner + 1, np.where(each > max(rates.values()), 0.0, each), len(rest.loads) + 1)
+    return float((loads[1:][rest.members.clients] / limits).max())
 
 
 @metric("balance", "members", optional=True)
@@ -72,28 +90,83 @@ def _limits(history: History, rest: Rest) -> list[float]:
     return limits if all(limits) else []
 
 
-def _missing(history: History, share: float) -> float:
-    rest, now = rest_at_end(history), utilization(history)
-    if rest is None or not now > share:
-        return nan if rest is None or np.isnan(now) else 0.0
-    limits, rates = _limits(history, rest), rates_at_end(history, rest)
-    if not limits or rates.max() > share * max(limits):
-        return nan
-    first = max(1, ceil((float(rates.sum()) - share * sum(limits)) / (share * median(limits))))
-    most = len(rest.owner) - len(rest.members)
-    try:
-        assignor = _assignor(history, history.registry or default_registry())
+def loads_by_members(history: History) -> dict[int, float]:
+    """Return the load of the busiest member at the end by the number of members more: 0 for those that run.
 
-        @cache
-        def is_enough(more: int) -> bool:
-            return _busiest(assignor, _group(rest, rates, limits, more)) <= share
+    It is a share of what a member can handle. There is that of one member less, and of all numbers up to
+    those of `missing_members` and `members_to_ease`, or the first ones and those that are tried for them if
+    these are many. Where a partition alone is too much, they end where its owner has hardly more than it.
+    Nothing is returned if a member has no limit, the busiest one has less than half of it, or the assignor
+    fails.
+    """
+    return _sizes(history).loads()
 
-        for more in _numbers(first, most):
-            if all(map(is_enough, range(more, min(more + BESIDES, most) + 1))):
+
+class _Sizes:
+    """The assignment at the end of a run with other numbers of members, each computed once."""
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self._rest, self._now = rest_at_end(history), utilization(history)
+        self._loads: dict[int, float] = {}
+        if self._rest is not None:
+            self._limits, self._rates = _limits(history, self._rest), rates_at_end(history, self._rest)
+            self._most = len(self._rest.owner) - len(self._rest.members)
+
+    def enough(self, share: float) -> float:
+        """Return the fewest members more with which, and two besides, none has more than a share of it."""
+        if self._rest is None or not self._now > share:
+            return nan if self._rest is None or np.isnan(self._now) else 0.0
+        if not self._limits or self._rates.max() > share * max(self._limits):
+            return nan
+        try:
+            return self._fewest(share)
+        except RebalanceLabError:
+            return nan
+
+    def loads(self) -> dict[int, float]:
+        """Return the loads of all numbers that were tried, and of those that are near."""
+        if self._rest is None or not self._limits or not self._now >= _LOW:
+            return {}
+        hottest = float(self._rates.max()) / max(self._limits)
+        try:
+            for share in (AT_EASE, 1.0, hottest * HARDLY):
+                if share >= hottest:
+                    self._fewest(share)
+            most = max(BESIDES, min(_ONE_BY_ONE, max(self._loads, default=0)))
+            for more in range(0 if len(self._rest.members) == 1 else -1, most + 1):
+                self._busiest(more)
+        except RebalanceLabError:
+            return {}
+        return dict(sorted(self._loads.items()))
+
+    def _fewest(self, share: float) -> float:
+        if self._now <= share:
+            return 0.0
+        too_much = float(self._rates.sum()) - share * sum(self._limits)
+        first = max(1, ceil(too_much / (share * median(self._limits))))
+        for more in _numbers(first, self._most):
+            sizes = range(more, min(more + BESIDES, self._most) + 1)
+            if all(self._busiest(size) <= share for size in sizes):
                 return float(more)
-    except RebalanceLabError:
         return nan
-    return nan
+
+    def _busiest(self, more: int) -> float:
+        if more not in self._loads:
+            assert self._rest is not None
+            group = _group(self._rest, self._rates, self._limits, more)
+            self._loads[more] = _busiest(self._assignor, group) if more else self._now
+        return self._loads[more]
+
+    @cached_property
+    def _assignor(self) -> Assignor:
+        registry = self._history.registry or default_registry()
+        return registry.build(registry.strategy(self._history.started.strategy))
+
+
+@lru_cache(maxsize=1)  # the metrics of a run follow one another
+def _sizes(history: History) -> _Sizes:
+    return _Sizes(history)
 
 
 def _numbers(first: int, most: int) -> Iterator[int]:
@@ -104,12 +177,11 @@ def _numbers(first: int, most: int) -> Iterator[int]:
         more += 1 if more < first + _ONE_BY_ONE else max(1, more // 10)
 
 
-def _assignor(history: History, registry: Registry) -> Assignor:
-    return registry.build(registry.strategy(history.started.strategy))
-
-
 def _group(rest: Rest, rates: FloatArray, limits: list[float], more: int) -> Problem:
-    """Return the group of an assignment with more members, each like the first, and what they can handle."""
+    """Return the group of an assignment with more members, each like the first, and what they can handle.
+
+    With ``more`` of -1, the last member is not there.
+    """
     index, counts = rest.index, rest.index.counts
     offsets = dict(zip(index.topics, index.offsets.tolist(), strict=False))
     topics = {
@@ -129,6 +201,8 @@ def _group(rest: Rest, rates: FloatArray, limits: list[float], more: int) -> Pro
     }
     added = Subscription(rest.members.topics[0], capacity=median(limits))
     members |= {f"more-{number}": added for number in range(more)}
+    for _ in range(-more):
+        members.popitem()
     return build_problem(Cluster(topics), GroupSubscription(members))
 
 

@@ -15,8 +15,10 @@ from rebalance_lab.verdicts.scaling import (
     BESIDES,
     hot_partitions,
     load_in_members,
+    loads_by_members,
     members_to_ease,
     missing_members,
+    utilization_without_hot,
 )
 
 
@@ -65,6 +67,50 @@ def test_members_of_a_sticky_assignor_join_those_that_own_partitions(strategy, s
         members = [{"id": f"n-{n}", "topics": list(topics), "process_rate": 1_000} for n in range(joining)]
         history = run(strategy, topics, 1, [{"at": "1m", "join": members}])
         assert (utilization(history) <= 1) == (joining == more)
+
+
+@pytest.mark.parametrize("strategy", ["range", "roundrobin"])
+@pytest.mark.parametrize("seed", range(3))
+def test_loads_by_number_of_members_are_those_of_runs_with_so_many(strategy, seed):
+    topics = drawn(seed)
+    found = loads_by_members(run(strategy, topics, 1))
+    assert {0, 1, 2} <= found.keys()
+    for more, load in found.items():
+        assert load == pytest.approx(utilization(run(strategy, topics, 1 + more)))
+
+
+def test_one_member_less_has_the_partitions_of_all():
+    assert loads_by_members(run("range", {"a": [450] * 4}, 2))[-1] == pytest.approx(1.8, rel=0.02)
+    assert loads_by_members(run("sticky", {"a": [450] * 6}, 3))[-1] == pytest.approx(1.35, rel=0.02)
+
+
+def test_loads_go_up_to_the_number_of_members_that_are_at_ease():
+    history = run("roundrobin", {"a": [400] * 8}, 2)
+    more = members_to_ease(history)
+    assert more == 6
+    assert [*loads_by_members(history)] == [*range(-1, 7)]
+
+
+def test_where_a_partition_is_too_much_loads_go_on_until_its_owner_has_hardly_more():
+    history = run("roundrobin", {"a": [1_300, *[100] * 7]}, 2)
+    found = loads_by_members(history)
+    assert isnan(missing_members(history))
+    assert min(found.values()) == pytest.approx(1.3, rel=0.02)
+    assert found[5] > 1.35 < found[3]
+
+
+def test_a_group_at_ease_has_no_loads_of_other_numbers():
+    assert loads_by_members(run("range", {"a": [240, 240]}, 1)) == {}
+    assert [*loads_by_members(run("range", {"a": [300, 300]}, 1))] == [0, 1, 2]
+    assert loads_by_members(run("range", {"a": [5_000] * 4}, 2, process_rate=None)) == {}
+
+
+def test_the_load_without_hot_partitions_leaves_their_owner_its_others():
+    topics = {"a": [1_300, 100, 200, 100]}
+    assert utilization_without_hot(run("roundrobin", topics, 2)) == pytest.approx(0.2, rel=0.02)
+    assert utilization_without_hot(run("range", topics, 2)) == pytest.approx(0.3, rel=0.02)
+    assert utilization_without_hot(run("range", {"a": [300, 100]}, 2)) == pytest.approx(0.3, rel=0.02)
+    assert isnan(utilization_without_hot(run("range", topics, 2, process_rate=None)))
 
 
 def test_a_number_after_which_a_member_has_too_much_again_is_not_enough():

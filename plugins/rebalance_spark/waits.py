@@ -1,0 +1,84 @@
+"""How long records wait at the busiest member of a group, over its hours in their order."""
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+import numpy as np
+
+from rebalance_lab.verdicts.tables import as_text
+from rebalance_spark.gains import Floats
+
+_KEY = re.compile(r"([^/=]+)=([^/]*)(?:/|$)")
+_HOUR = 3_600.0
+_DAY = re.compile(r"\d{4}-?\d\d-?\d\d")
+
+
+class Wait(NamedTuple):
+    """How long records wait at most, in seconds, and in which of the scenarios.
+
+    ``until``: the first scenario after it at whose end none wait, or the last one if ``ends`` is false.
+    """
+
+    seconds: float
+    at: int
+    until: int
+    ends: bool
+
+
+def longest_wait(ids: Sequence[str], load: Floats) -> Wait | None:
+    """Return how long records wait at the busiest member of a group, from an empty backlog on.
+
+    ``load`` float64[n] is that of the busiest member in each scenario, as a share of what it can handle.
+    Each scenario stands for the time until the next one, as their keys say (``hour=7``, ``date=2026-01-31``,
+    or a time in ISO 8601). It is the longest possible: that of one member which is the busiest in all.
+    Of several scenarios of a time, such as draws, the one with the greatest load counts. None is returned if
+    the times are not known, not equally far apart, or by more than an hour; or if no member has more than it
+    can handle.
+    """
+    times = [time_of(name) for name in ids]
+    if None in times or np.isnan(load).any() or not (load > 1).any():
+        return None
+    at = np.array(times, dtype=np.float64)
+    order = np.lexsort((load, at))
+    order = order[np.append(np.diff(at[order]) > 0, True)]
+    steps = np.unique(np.diff(at[order]))
+    if len(steps) != 1 or steps[0] > _HOUR:
+        return None
+    waits: list[float] = []
+    for share in load[order].tolist():
+        waits.append(max(0.0, (waits[-1] if waits else 0.0) + (share - 1) * steps[0]))
+    most = int(np.argmax(waits))
+    free = (place for place in range(most, len(waits)) if not waits[place])
+    until = next(free, len(waits) - 1)
+    return Wait(waits[most], int(order[most]), int(order[until]), not waits[until])
+
+
+def time_of(name: str) -> float | None:
+    """Return the time of a scenario in seconds by the keys in its id, or None if they do not have it."""
+    found, has_time = 0.0, False
+    for key, value in _KEY.findall(name):
+        if key.rpartition(".")[2] == "hour" and value.isdigit() and int(value) < 24:
+            found += int(value) * _HOUR
+        elif (at := _moment(value)) is not None:
+            found += at
+        else:
+            continue
+        has_time = True
+    return found if has_time else None
+
+
+def _moment(value: str) -> float | None:
+    """Return a date or a time in seconds, or None if it is none."""
+    if not _DAY.match(value):
+        return None
+    try:
+        return (datetime.fromisoformat(value).replace(tzinfo=None) - datetime.min).total_seconds()
+    except ValueError:
+        return None
+
+
+def as_time(seconds: float) -> str:
+    """Write how long records wait: ``14 min``, ``2.5 h``."""
+    return f"{seconds / 60:.0f} min" if seconds < 1.5 * _HOUR else f"{as_text(seconds / _HOUR)} h"
