@@ -13,7 +13,7 @@ from rebalance_spark.advising import Advice
 from rebalance_spark.capacity import Capacity
 from rebalance_spark.dominance import RELIEF
 from rebalance_spark.gains import Floats, Numbers
-from rebalance_spark.waits import as_time
+from rebalance_spark.waits import as_time, keys_of_time
 
 _UNSURE = 0.5
 """A decision is unsure if so few of its scenarios give the same by themselves."""
@@ -105,7 +105,7 @@ def _wait(advice: Advice, known: Capacity, number: int) -> str:
     wait = known.wait(number, advice.today)
     if wait is None:
         return ""
-    name = known.scenarios[wait.until].removesuffix(f"/{advice.subjects.names[number]}")
+    name = keys_of_time(known.scenarios[wait.until])
     until = f"worked off in {name}" if wait.ends else f"not worked off by {name}"
     return f" (records wait up to {as_time(wait.seconds)}, {until})"
 

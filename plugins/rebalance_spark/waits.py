@@ -57,20 +57,25 @@ def longest_wait(ids: Sequence[str], load: Floats) -> Wait | None:
 
 def time_of(name: str) -> float | None:
     """Return the time of a scenario in seconds by the keys in its id, or None if they do not have it."""
-    found, has_time = 0.0, False
-    for key, value in _KEY.findall(name):
-        if key.rpartition(".")[2] == "hour" and value.isdigit() and int(value) < 24:
-            found += int(value) * _HOUR
-        elif (at := _moment(value)) is not None:
-            found += at
-        else:
-            continue
-        has_time = True
-    return found if has_time else None
+    found = [at for _, at in _times_in(name)]
+    return sum(found) if found else None
 
 
-def _moment(value: str) -> float | None:
-    """Return a date or a time in seconds, or None if it is none."""
+def keys_of_time(name: str) -> str:
+    """Return the keys in the id of a scenario that have its time: ``date=2026-01-31/hour=7``."""
+    return "/".join(text for text, _ in _times_in(name))
+
+
+def _times_in(name: str) -> list[tuple[str, float]]:
+    """Return the keys of an id that have a time, and these in seconds."""
+    keys = [(f"{key}={value}", _moment(key.rpartition(".")[2], value)) for key, value in _KEY.findall(name)]
+    return [(text, at) for text, at in keys if at is not None]
+
+
+def _moment(key: str, value: str) -> float | None:
+    """Return an hour, a date or a time in seconds, or None if the value is none."""
+    if key == "hour" and value.isdigit() and int(value) < 24:
+        return int(value) * _HOUR
     if not _DAY.match(value):
         return None
     try:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rebalance_spark.waits import as_time, longest_wait, time_of
+from rebalance_spark.waits import as_time, keys_of_time, longest_wait, time_of
 
 loads = st.lists(st.sampled_from([0.2, 0.9, 1.0, 1.1, 1.5, 3.0]), min_size=2, max_size=24)
 
@@ -72,6 +72,12 @@ def test_a_day_and_an_hour_are_a_time():
     assert time_of("hour=25/g") is None
     assert time_of("hour=7") is not None
     assert time_of("day=2026-13-01/g") is None
+
+
+def test_the_keys_of_the_time_of_a_scenario_are_those_that_have_it():
+    name = "date=2026-01-31/hour=7/draw=2/g"
+    assert keys_of_time(name) == "date=2026-01-31/hour=7"
+    assert keys_of_time("draw=2/g") == ""
 
 
 def test_loads_that_are_not_known_leave_it_open():
