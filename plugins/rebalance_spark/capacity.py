@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from math import isnan
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,7 +40,7 @@ class Capacity(NamedTuple):
     busiest ones at that time. ``partitions``: the most of a scenario. All are NaN where they are not known.
     ``each`` float64[N, K]: the load of the busiest member in each scenario; ``started`` float64[N]: its
     members at the start; ``tried`` object[N, K]: the loads by number of members, as in the scores; and
-    ``subjects`` int64[N] the numbers of the subjects.
+    ``rows``: the numbers of the scenarios of each subject.
     """
 
     busiest: Figures2D
@@ -59,33 +60,36 @@ class Capacity(NamedTuple):
     each: Figures2D
     started: Floats
     tried: npt.NDArray[np.object_]
-    subjects: Numbers
+    rows: Sequence[Numbers]
 
     def loads(self, number: int, strategy: int) -> dict[int, float]:
         """Return the greatest load of a member by the number of members at the start, as far as it was tried.
 
         A scenario in which a number was not tried counts with that of the next smaller one that was.
         """
-        rows = (self.subjects == number) & ~np.isnan(self.started)
+        rows = self.rows[number]
         tried = zip(self.started[rows].tolist(), self.tried[rows, strategy], strict=True)
         by_scenario = [
             {int(members) + more: load for more, load in loads_in(text).items()}
             for members, text in tried
-            if text
+            if text and not isnan(members)
         ]
-        found = {}
-        for size in sorted(set().union(*by_scenario)):
-            smaller = [max((n for n in loads if n <= size), default=None) for loads in by_scenario]
-            found[size] = max(
-                loads[n] for loads, n in zip(by_scenario, smaller, strict=True) if n is not None
-            )
+        sizes = sorted(set().union(*by_scenario))
+        found = dict.fromkeys(sizes, 0.0)
+        for loads in by_scenario:
+            load = 0.0
+            for size in sizes:
+                load = loads.get(size, load)
+                found[size] = max(found[size], load)
         return found
 
     def wait(self, number: int, strategy: int) -> Wait | None:
         """Return how long records wait at most at the busiest member, as `longest_wait`, by scenarios."""
-        rows = np.flatnonzero(self.subjects == number).tolist()
+        rows = self.rows[number]
         found = longest_wait([self.scenarios[row] for row in rows], self.each[rows, strategy])
-        return None if found is None else found._replace(at=rows[found.at], until=rows[found.until])
+        if found is None:
+            return None
+        return found._replace(at=int(rows[found.at]), until=int(rows[found.until]))
 
 
 def besides(known: Capacity) -> Figures2D:
@@ -149,7 +153,7 @@ def capacity_of(scored: Scored, busiest: Figures2D, ease: float, subjects: Subje
         busiest,
         members,
         scored.texts("loads"),
-        subjects.numbers,
+        np.split(np.argsort(subjects.numbers, kind="stable"), np.cumsum(np.bincount(subjects.numbers))[:-1]),
     )
 
 

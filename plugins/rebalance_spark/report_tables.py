@@ -296,6 +296,8 @@ def _of_load(advice: Advice) -> dict[str, Any]:
         needed = numbers[rows, advice.chosen]
         found[name] = np.where((needed > known.members) & (needed < np.inf), needed, np.nan)
     found["hot_partitions"], found["hottest_partition_load"] = known.hot, known.hottest
+    waits = [known.wait(number, advice.today) for number in rows.tolist()]
+    found["records_wait_seconds"] = [wait.seconds if wait else None for wait in waits]
     return {name: pa.array(values, from_pandas=True) for name, values in found.items()}
 
 

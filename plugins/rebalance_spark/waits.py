@@ -37,8 +37,10 @@ def longest_wait(ids: Sequence[str], load: Floats) -> Wait | None:
     the times are not known, not equally far apart, or by more than an hour; or if no member has more than it
     can handle.
     """
+    if np.isnan(load).any() or not (load > 1).any():
+        return None
     times = [time_of(name) for name in ids]
-    if None in times or np.isnan(load).any() or not (load > 1).any():
+    if None in times:
         return None
     at = np.array(times, dtype=np.float64)
     order = np.lexsort((load, at))

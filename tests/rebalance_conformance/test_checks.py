@@ -72,20 +72,20 @@ WRONG = [
     (wrong.MovesEveryRound, ["does-not-converge"], "rounds after the last change"),
     (wrong.NotSticky, ["not-sticky"], "nothing changed, and still"),
     (wrong.DealsAnew, ["moves-too-much-on-leave"], "which stays, lost"),
+    (wrong.Unbalanced, ["unbalanced", "unbalanced-in-a-group"], "got 2 partitions and"),
+    (wrong.TwoMore, ["unbalanced-in-a-group"], "owned 2 partitions and"),
+]
+FOUND_SLOWLY = [
     (
         wrong.KeepsWhatIsListed,
         ["not-sticky-in-a-group", "not-sticky", "moves-too-much-on-leave"],
         "revokes them before it joins: derive the assignor from coordinator_core.Memory",
     ),
-    (wrong.Unbalanced, ["unbalanced", "unbalanced-in-a-group"], "got 2 partitions and"),
-    (wrong.TwoMore, ["unbalanced-in-a-group"], "owned 2 partitions and"),
     (wrong.TakesFromOwner, ["fails-in-a-group"], "a rule of the protocol was broken"),
     (wrong.BelievesOldClaims, ["assigned-twice", "invalid-after-rebalances"], "went to "),
-]
-FOUND_SLOWLY = [
     (wrong.takes_members_for_processes, ["fails-under-faults"], "raised ValueError: somebody is there twice"),
 ]
-"""Those that many runs with faults are shrunk for."""
+"""Those that many runs of groups are shrunk for."""
 
 
 def failures(assignor, checks=None, **options):

@@ -118,6 +118,7 @@ def test_what_an_assignor_prints_goes_where_errors_go(check, capfd):
     assert capfd.readouterr().out == ""
 
 
+@pytest.mark.slow
 def test_the_limit_of_a_check_that_runs_scenarios_applies_to_each_run():
     """On a machine that is busy, all of its runs take longer than any sensible limit."""
     told = []

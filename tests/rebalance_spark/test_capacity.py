@@ -279,6 +279,8 @@ def test_the_file_has_the_action_and_its_figures(stored):
     assert table["calm"]["members_needed"] is None
     assert (table["hot"]["members_needed"], table["hot"]["hot_partitions"]) == (None, 1)
     assert table["hot"]["hottest_partition_load"] == pytest.approx(1.2, rel=1e-5)
+    waits = [table[name]["records_wait_seconds"] for name in ("few", "hot", "calm")]
+    assert waits == [pytest.approx(12 * 0.6 * 3_600), pytest.approx(12 * 0.5 * 3_600), None]
 
 
 def test_a_workload_that_does_not_count_members_and_partitions_has_more_members_and_hot_partitions(stored):

@@ -52,6 +52,7 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_a_run_without_a_finding_says_what_it_has_seen(lab, here):
     answer = lab("fuzz", "-s", "range", "-s", "sticky+reconcile", "--runs", 4, "--seed", 3, "-j", 1)
     assert (answer.status, answer.err) == (0, "")

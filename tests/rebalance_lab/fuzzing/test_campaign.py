@@ -89,6 +89,7 @@ print(json.dumps([campaign.document_of(n, default_registry()) for n in range(6)]
 """
 
 
+@pytest.mark.slow
 def test_equal_seeds_draw_equal_documents_in_every_process():
     texts = {
         subprocess.run(

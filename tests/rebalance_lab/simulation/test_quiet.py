@@ -159,6 +159,7 @@ def both(document, strategy):
     ]
 
 
+@pytest.mark.slow
 @settings(max_examples=scaled(150))
 @given(runs())
 def test_the_trace_of_any_run_is_that_with_every_message(run):

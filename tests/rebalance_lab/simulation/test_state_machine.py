@@ -247,7 +247,6 @@ STRATEGIES = rest_slow(
         "uniform-848+reconcile+static",
         f"cooperative-sticky+static+delay={DELAY_MS}ms",
     ],
-    3,
 )
 
 

@@ -149,6 +149,7 @@ def test_members_without_a_limit_leave_it_open():
     assert all(isnan(measure(history)) for measure in (missing_members, hot_partitions, load_in_members))
 
 
+@pytest.mark.slow
 def test_of_many_members_the_number_is_enough_and_a_tenth_fewer_are_not():
     topics = {"a": [90.0] * 300, "b": [900.0] * 20}
     size = 2 + int(missing_members(run("range", topics, 2)))
