@@ -113,8 +113,8 @@ def _wait(advice: Advice, known: Capacity, number: int) -> str:
 def _near(known: Capacity, number: int, strategy: int) -> str:
     """Return the loads that are too much with one member less than now, or with up to two more."""
     now, loads = known.members[number], known.loads(number, strategy)
-    over = {n: load for n, load in loads.items() if now - 1 <= n <= now + BESIDES and load > 1}
-    return listed_names([f"{percent(load)} with {n}" for n, load in over.items()])
+    near = {n: load for n, load in loads.items() if now - 1 <= n <= now + BESIDES and round(load, 2) > 1}
+    return listed_names([f"{percent(load)} with {n}" for n, load in near.items()])
 
 
 def least_of(known: Capacity, number: int, strategy: int) -> tuple[int, float] | None:
