@@ -1,19 +1,23 @@
 """What to do about each group: a switch, members, partitions; what follows, and why a busy one stays."""
 
-from math import ceil, isinf, isnan, nan
+from math import ceil, inf, isinf, isnan, nan
 from typing import NamedTuple
 
 import numpy as np
 
 from rebalance_lab.verdicts.rule import FEWEST_PAIRS
-from rebalance_lab.verdicts.scaling import AT_EASE, BESIDES, HARDLY
+from rebalance_lab.verdicts.scaling import AT_EASE, BESIDES
+from rebalance_lab.verdicts.switching import keeps_together
 from rebalance_lab.verdicts.tables import as_text, percent, with_sign
 from rebalance_lab.verdicts.words import agreeing, counted, listed_names
 from rebalance_spark.advising import Advice
 from rebalance_spark.capacity import Capacity
 from rebalance_spark.dominance import RELIEF
 from rebalance_spark.gains import Floats, Numbers
-from rebalance_spark.waits import as_time, keys_of_time
+from rebalance_spark.waits import Ends, Wait, as_time, keys_of_time
+
+_HARDLY = 1.05
+"""A load is hardly more than another one up to so many times that."""
 
 _UNSURE = 0.5
 """A decision is unsure if so few of its scenarios give the same by themselves."""
@@ -74,7 +78,9 @@ def _action(advice: Advice, known: Capacity, overloaded: Numbers, number: int) -
         bool(relief),
         (" with " if to != chosen else ", and ").join(filter(None, (switch, relief))) or STAY,
         _then(advice, known, number, before, after),
-        doubt or ("" if switch else _reason(advice, known, number, before)),
+        doubt
+        or ("" if switch else _reason(advice, known, number, before))
+        or _joins(advice, known, number, to),
         to,
     )
 
@@ -95,19 +101,31 @@ def _then(advice: Advice, known: Capacity, number: int, before: int, after: int)
     if not before and not after:
         return busiest
     of = f"of {counted(int(advice.scenarios[number]), 'scenario')}"
-    if chosen == today:
-        return f"{busiest}, overloaded in {before} {of}{_wait(advice, known, number)}"
-    return f"{busiest}, overloaded in {after} {of}, now {before}{_wait(advice, known, number)}"
+    often = f"{after} {of}, now {before}" if chosen != today else f"{before} {of}"
+    waits = [known.wait(number, each) for each in dict.fromkeys((chosen, today))]
+    texts = [_waiting(known, wait) for wait in waits if wait is not None]
+    listed = f" (records wait up to {', now '.join(texts)})" if texts else ""
+    return f"{busiest}, overloaded in {often}{listed}"
 
 
-def _wait(advice: Advice, known: Capacity, number: int) -> str:
-    """Return how long records wait at the busiest member under today's strategy, if it is known."""
-    wait = known.wait(number, advice.today)
-    if wait is None:
-        return ""
+def _waiting(known: Capacity, wait: Wait) -> str:
+    """Return how long records wait, and when none do any longer."""
     name = keys_of_time(known.scenarios[wait.until])
-    until = f"worked off in {name}" if wait.ends else f"not worked off by {name}"
-    return f" (records wait up to {as_time(wait.seconds)}, {until})"
+    until = {
+        Ends.TODAY: f"until {name}",
+        Ends.NEXT_DAY: f"until {name} of the next day",
+        Ends.NEVER: "more every day",
+        Ends.UNKNOWN: f"still in {name}",
+    }
+    return f"{as_time(wait.seconds)}, {until[wait.ends]}"
+
+
+def _joins(advice: Advice, known: Capacity, number: int, to: int) -> str:
+    """Return the condition of a switch from an assignor that keeps partitions of one number together."""
+    alike = known.alike[number]
+    if not alike or not keeps_together(advice.baseline) or to == advice.today:
+        return ""
+    return f"unless members join {listed_names(alike, len(alike))}, which have as many partitions"
 
 
 def _near(known: Capacity, number: int, strategy: int) -> str:
@@ -117,16 +135,17 @@ def _near(known: Capacity, number: int, strategy: int) -> str:
     return listed_names([f"{percent(load)} with {n}" for n, load in near.items()])
 
 
-def least_of(known: Capacity, number: int, strategy: int) -> tuple[int, float] | None:
+def least_of(advice: Advice, known: Capacity, number: int, strategy: int) -> tuple[int, float] | None:
     """Return the fewest further members with which the busiest has hardly more than with any number.
 
-    Its load then follows. None is returned where less than half of what is too much goes, or not known.
+    Its load then follows. None is returned where less than half of what is too much today goes, or if it is
+    not known.
     """
     now, loads = known.members[number], known.loads(number, strategy)
     more = {n: load for n, load in loads.items() if n > now}
     least = min(more.values(), default=np.inf)
-    found = next(((n, load) for n, load in more.items() if load <= HARDLY * least), None)
-    excess = known.busiest[number, strategy] - 1
+    found = next(((n, load) for n, load in more.items() if load <= _HARDLY * least), None)
+    excess = known.busiest[number, advice.today] - 1
     return found if found is not None and found[1] - 1 <= excess / 2 else None
 
 
@@ -135,14 +154,15 @@ def _relief(advice: Advice, known: Capacity, number: int, to: int) -> str:
     needed, ease = known.needed[number], known.at_ease[number]
     members = known.members[number]
     if isinf(needed[to]) or isnan(needed[to]):
-        return _beyond(known, number, to)
-    fewer = needed[to] - 1
-    load = known.loads(number, to).get(int(fewer), nan)
-    beside = [f"{percent(load)} with {fewer:.0f}"] if load > 1 and fewer > members else []
-    enough = _fewest(advice, needed, number)
-    if needed[enough] < needed[to]:
-        beside.append(f"{needed[enough]:.0f} under {advice.strategies[enough]}")
-    if advice.today not in (enough, to):
+        return _beyond(advice, known, number, to)
+    loads, enough = known.loads(number, to), int(needed[to])
+    sizes = [enough, enough - 1] if enough - 1 > members else [enough]
+    near = [f"{percent(loads[size])} with {size}" for size in sizes if size in loads]
+    beside = [", ".join(near)] if near else []
+    fewest = _fewest(advice, needed, number)
+    if needed[fewest] < needed[to]:
+        beside.append(f"{needed[fewest]:.0f} under {advice.strategies[fewest]}")
+    if advice.today not in (fewest, to):
         beside.append(_without(advice, known, number))
     if ease[to] < np.inf:
         beside.append(f"{ease[to]:.0f} for {percent(AT_EASE)}")
@@ -166,18 +186,29 @@ def _fewest(advice: Advice, members: Floats, number: int) -> int:
 
 def _without(advice: Advice, known: Capacity, number: int) -> str:
     """Return what today's strategy takes."""
-    needed, least = known.needed[number, advice.today], least_of(known, number, advice.today)
+    needed, least = known.needed[number, advice.today], least_of(advice, known, number, advice.today)
     if not isinf(needed):
         return f"{needed:.0f} under {advice.baseline}"
     best = f": {percent(least[1])} with {least[0]}" if least else ""
     return f"no number is enough under {advice.baseline}{best}"
 
 
-def _beyond(known: Capacity, number: int, to: int) -> str:
+def _meanwhile(advice: Advice, known: Capacity, number: int, to: int) -> str:
+    """Return how many members leave least of an overload, under ``to`` or the strategy that leaves least."""
+    found = {n: least_of(advice, known, number, n) for n in range(len(advice.strategies))}
+    loads = {n: least[1] for n, least in found.items() if least is not None}
+    if not loads:
+        return ""
+    best = min(loads, key=lambda n: loads[n])
+    best = to if loads.get(to, inf) <= _HARDLY * loads[best] else best
+    size, load = found[best] or (0, nan)
+    return f"; {size} members under {advice.strategies[best]} leave the busiest at {percent(load)}"
+
+
+def _beyond(advice: Advice, known: Capacity, number: int, to: int) -> str:
     """Return what it takes where no number of members is enough, or that it is not known."""
-    least = least_of(known, number, to)
-    until = f"; {least[0]} members leave the busiest at {percent(least[1])}" if least else ""
-    faster = f"{percent(known.busiest[number, to] - 1)} faster processing"
+    until = _meanwhile(advice, known, number, to)
+    faster = f"members that handle {percent(known.busiest[number, to] - 1)} more"
     hot, hottest, load, partitions = (
         each[number] for each in (known.hot, known.hottest, known.load, known.partitions)
     )
@@ -197,14 +228,14 @@ def _beyond(known: Capacity, number: int, to: int) -> str:
         members = known.members[number]
         now = "" if isnan(members) else f" (now {members:.0f})"
         noun = "partition" if hot == 1 and not of else "partitions"
-        cool = known.without_hot[number, to]
+        cool = known.without_hot(number, to)
         rest = f", without {'it' if hot == 1 else 'them'} the busiest member has {percent(cool)}"
         return (
-            f"other keys or {faster}: {hot:.0f}{of} {noun} {agreeing('has', int(hot))} more than a member can"
-            f" handle{which}{rest * (not isnan(cool))}; all partitions together have the load of"
+            f"other keys, or {faster}: {hot:.0f}{of} {noun} {agreeing('has', int(hot))} more than a member"
+            f" can handle{which}{rest * (not isnan(cool))}; all partitions together have the load of"
             f" {as_text(float(load))} members{now}{until}"
         )
-    return "more members, or faster processing"
+    return "more members, or members that handle more"
 
 
 def _doubt(advice: Advice, number: int) -> str:
@@ -226,14 +257,17 @@ def _reason(advice: Advice, known: Capacity, number: int, before: int) -> str:
     if before:
         if loads[best] - 1 > (1 - RELIEF) * (loads[today] - 1):
             return f"{found}, which takes less than {percent(RELIEF)} of what is too much away"
-        if known.needed[number, today] <= known.needed[number, best] < np.inf:
-            return f"{found}, but it takes no fewer members to end that"
+        now, then = known.needed[number, [today, best]]
+        if now <= then < np.inf:
+            under = f" under it, {now:.0f} under {advice.baseline}" if now < then else " under both"
+            return f"{found}, but ending the overload takes {then:.0f} members{under}"
         if before < FEWEST_PAIRS:
             return f"{found}, but so few overloaded scenarios do not show it"
         return f"{found}, which is not known to take {percent(RELIEF)} of what is too much away"
     against = [
         f"{metric} {with_sign(float(changes[number, best]))} from"
-        f" {as_text(float(advice.levels[metric][number]))}, worse in {percent(worse[number, best])}"
+        f" {as_text(float(advice.levels[metric][number]))}, worse by more than {percent(advice.margin)} in"
+        f" {percent(worse[number, best])}"
         for (metric, changes), worse in zip(
             advice.mean_changes.items(), advice.worse_in.values(), strict=True
         )

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from math import isnan
+from math import inf, isnan, nan
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,13 +13,12 @@ from rebalance_spark.costs import by_strategy
 from rebalance_spark.gains import Floats, Numbers
 from rebalance_spark.groups import BUSIEST, SHARE
 from rebalance_spark.parts import Subjects
-from rebalance_spark.rows import loads_in
+from rebalance_spark.rows import ALIKE, LOADS, OWNERS, loads_in, members_in
 from rebalance_spark.stored import Figures2D, Scored
 from rebalance_spark.waits import Wait, longest_wait
 
 MEMBERS, PARTITIONS = "members", "partitions"
 MISSING, TO_EASE, HOT, LOAD = "missing_members", "members_to_ease", "hot_partitions", "load_in_members"
-WITHOUT_HOT = "utilization_without_hot"
 """The metrics of which the scenario counts that needs most."""
 
 _NAMED = re.compile(r"(.+?)=([0-9.]+(?:E-\d+)?)(?:, |$)")
@@ -35,12 +34,13 @@ class Capacity(NamedTuple):
     float64[S, K]: how many members it takes at the start so that none has more than it can handle at the
     end, or is not at ease; inf if no number is enough, and how many more where ``members``, the most of a
     scenario, is not known. ``hot``: the most partitions that have more than a member can handle;
-    ``without_hot`` float64[S, K]: the greatest load of a member without these; ``hottest`` the load of the
-    busiest one, and ``load`` that of all, both in members; ``busy_partitions`` has the names and loads of the
-    busiest ones at that time. ``partitions``: the most of a scenario. All are NaN where they are not known.
-    ``each`` float64[N, K]: the load of the busiest member in each scenario; ``started`` float64[N]: its
-    members at the start; ``tried`` object[N, K]: the loads by number of members, as in the scores; and
-    ``rows``: the numbers of the scenarios of each subject.
+    ``hottest`` the load of the busiest one, and ``load`` that of all, both in members; ``busy_partitions``
+    has the names and loads of the busiest ones at that time. ``partitions``: the most of a scenario. All are
+    NaN where they are not known. ``each`` float64[N, K]: the load of the busiest member in each scenario;
+    ``started`` float64[N]: its members at the start; ``tried`` and ``owning`` object[N, K]: the loads by
+    number of members, and those of owners of the busiest partitions, as in the scores; ``rows``: the numbers
+    of the scenarios of each subject; ``alike``: the topics of each that have as many partitions as another
+    one. ``seen`` has what `loads` returned.
     """
 
     busiest: Figures2D
@@ -50,7 +50,6 @@ class Capacity(NamedTuple):
     busy: Figures2D
     needed: Figures2D
     at_ease: Figures2D
-    without_hot: Figures2D
     members: Floats
     hot: Floats
     hottest: Floats
@@ -60,28 +59,55 @@ class Capacity(NamedTuple):
     each: Figures2D
     started: Floats
     tried: npt.NDArray[np.object_]
+    owning: npt.NDArray[np.object_]
     rows: Sequence[Numbers]
+    alike: Sequence[Sequence[str]]
+    seen: dict[tuple[int, int], dict[int, float]]
 
     def loads(self, number: int, strategy: int) -> dict[int, float]:
-        """Return the greatest load of a member by the number of members at the start, as far as it was tried.
+        """Return the greatest load of a member by the number of members at the start.
 
-        A scenario in which a number was not tried counts with that of the next smaller one that was.
+        There are the numbers that were tried in all scenarios.
         """
-        rows = self.rows[number]
-        tried = zip(self.started[rows].tolist(), self.tried[rows, strategy], strict=True)
-        by_scenario = [
-            {int(members) + more: load for more, load in loads_in(text).items()}
-            for members, text in tried
-            if text and not isnan(members)
-        ]
-        sizes = sorted(set().union(*by_scenario))
-        found = dict.fromkeys(sizes, 0.0)
-        for loads in by_scenario:
-            load = 0.0
-            for size in sizes:
-                load = loads.get(size, load)
-                found[size] = max(found[size], load)
-        return found
+        if (number, strategy) not in self.seen:
+            rows = self.rows[number]
+            tried = zip(self.started[rows].tolist(), self.tried[rows, strategy], strict=True)
+            by_scenario = [
+                {int(members) + more: load for more, load in loads_in(text).items()}
+                for members, text in tried
+                if text and not isnan(members)
+            ]
+            sizes = sorted(set.intersection(*map(set, by_scenario))) if len(by_scenario) == len(rows) else []
+            found = {size: max(loads[size] for loads in by_scenario) for size in sizes}
+            self.seen[number, strategy] = found
+        return self.seen[number, strategy]
+
+    def holding(self, number: int, strategy: int, share: float) -> float:
+        """Return the fewest members, from today's on, with which and with `BESIDES` more none has more.
+
+        ``share`` is that of what a member can handle. It is NaN if no such number is known.
+        """
+        loads = self.loads(number, strategy)
+        for size in loads:
+            near = [each for each in range(size, size + BESIDES + 1) if not each > self.partitions[number]]
+            if size >= self.members[number] and all(loads.get(each, inf) <= share for each in near):
+                return size
+        return nan
+
+    def without_hot(self, number: int, strategy: int) -> float:
+        """Return the greatest load of a member without the partitions that are too much in some scenario.
+
+        It is NaN if the scores do not have it.
+        """
+        owning = [members_in(text) if text else [] for text in self.owning[self.rows[number], strategy]]
+        if not all(owning):
+            return nan
+        hot = {name for owners in owning for _, parts in owners for name, load in parts.items() if load > 1}
+        return max(
+            load - sum(part for name, part in parts.items() if name in hot)
+            for owners in owning
+            for load, parts in owners
+        )
 
     def wait(self, number: int, strategy: int) -> Wait | None:
         """Return how long records wait at most at the busiest member, as `longest_wait`, by scenarios."""
@@ -135,7 +161,7 @@ def capacity_of(scored: Scored, busiest: Figures2D, ease: float, subjects: Subje
     rows, columns = np.nonzero(busiest == greatest[subjects.numbers])
     worst[subjects.numbers[rows], columns] = rows
     known = ~np.isnan(busiest)
-    return Capacity(
+    found = Capacity(
         greatest,
         worst,
         scored.scenarios,
@@ -143,7 +169,6 @@ def capacity_of(scored: Scored, busiest: Figures2D, ease: float, subjects: Subje
         sums(busiest > ease),
         needed[0],
         needed[1],
-        _most(_figures(scored, WITHOUT_HOT), subjects),
         most[0],
         most[1],
         most[2],
@@ -152,9 +177,26 @@ def capacity_of(scored: Scored, busiest: Figures2D, ease: float, subjects: Subje
         busy,
         busiest,
         members,
-        scored.texts("loads"),
+        scored.texts(LOADS),
+        scored.texts(OWNERS),
         np.split(np.argsort(subjects.numbers, kind="stable"), np.cumsum(np.bincount(subjects.numbers))[:-1]),
+        [topics.split(", ") if topics else [] for topics in _first_texts(scored.texts(ALIKE), subjects)],
+        {},
     )
+    return found._replace(needed=_exact(found, found.needed, 1.0), at_ease=_exact(found, found.at_ease, ease))
+
+
+def _exact(known: Capacity, members: Figures2D, share: float) -> Figures2D:
+    """Return the fewest members with which, and with `BESIDES` more, no scenario has more than a share.
+
+    Of subjects of which the loads are not known, or not up to such a number, it is what ``members`` has: the
+    most of what single scenarios take.
+    """
+    found = members.copy()
+    for number, strategy in np.argwhere((known.busiest > share) & ~np.isnan(members)).tolist():
+        held = known.holding(number, strategy, share)
+        found[number, strategy] = members[number, strategy] if isnan(held) else held
+    return found
 
 
 def busy_partitions(scored: Scored) -> list[list[tuple[str, float]]]:
@@ -178,6 +220,14 @@ def _most(figures: Figures2D, subjects: Subjects) -> Figures2D:
     """Return the greatest known figure of the scenarios of each subject, NaN without any."""
     found = np.full((len(subjects.names), figures.shape[1]), np.nan)
     np.fmax.at(found, subjects.numbers, figures)
+    return found
+
+
+def _first_texts(texts: npt.NDArray[np.object_], subjects: Subjects) -> list[str]:
+    """Return the first text of each subject, in the order of its scenarios and strategies, or ""."""
+    found = [""] * len(subjects.names)
+    for row, column in np.argwhere(texts != None)[::-1].tolist():  # noqa: E711 (element by element)
+        found[subjects.numbers[row]] = texts[row, column]
     return found
 
 

@@ -18,8 +18,9 @@ from rebalance_spark.stored import NO_ROW, Figures2D, Scored
 Bools: TypeAlias = npt.NDArray[np.bool_]
 BY_COUNT, BY_RATE = "imbalance", "weighted_imbalance"
 
-OVERLOAD, LOAD = "overload", "load"
-"""By how much the busiest member has more than it can handle, as a share of that, and the load of it."""
+OVERLOAD, LUCK, LOAD = "overload", "luck", "load"
+"""By how much the busiest member has more than it can handle, as a share of that; whether it has with few
+members more, too; and the load of it."""
 
 
 class Costs(NamedTuple):
@@ -105,8 +106,9 @@ def costs_of(
 def middles_of(costs: Costs) -> dict[str, Figures2D]:
     """Return what the strategies of each subject are compared by, in this order.
 
-    That is the overload of all its scenarios if it is known, the medians of the metrics that decide, the
-    greatest load if there is overload today, and the medians of the others.
+    That is the overload of all its scenarios if it is known, whether there is some with few members more, the
+    medians of the metrics that decide, the greatest load if there is overload today, and the medians of the
+    others.
     """
     size, numbers = len(costs.subjects.names), costs.subjects.numbers
 
@@ -114,16 +116,16 @@ def middles_of(costs: Costs) -> dict[str, Figures2D]:
         return {m: by_strategy(grid, lambda cost: medians(cost, numbers, size)) for m, grid in grids.items()}
 
     loads = _loads_of(costs)
-    first = {OVERLOAD: loads[OVERLOAD]} if loads else {}
+    first = {metric: loads[metric] for metric in (OVERLOAD, LUCK) if metric in loads}
     rest = {m: grid for m, grid in costs.grids.items() if m not in costs.decides}
     return {**first, **middles(costs.decides), **loads, **middles(rest)}
 
 
 def _loads_of(costs: Costs) -> dict[str, Figures2D]:
-    """Return the overload and the load of each subject (subjects x strategies), nothing if not known.
+    """Return the overload, the luck and the load of each subject (subjects x strategies), if known.
 
-    The load is the greatest one, with few more members as well if that is known: one that is small by luck
-    does not count. It is 0 of subjects without overload today.
+    The load is the greatest one, with few more members as well if that is known, and luck is 1 where that is
+    too much. Both are 0 of subjects without overload today.
     """
     if costs.overload is None or costs.load is None:
         return {}
@@ -132,7 +134,8 @@ def _loads_of(costs: Costs) -> dict[str, Figures2D]:
     np.fmax.at(greatest, costs.subjects.numbers, costs.load)
     if costs.near is not None:
         greatest = np.fmax(greatest, costs.near)
-    return {OVERLOAD: overload, LOAD: np.where(overload[:, [costs.today]] > 0, greatest, 0.0)}
+    load = np.where(overload[:, [costs.today]] > 0, greatest, 0.0)
+    return {OVERLOAD: overload, LUCK: (load > 1).astype(np.float64), LOAD: load}
 
 
 def totals(overload: Figures2D, subjects: Subjects) -> Figures2D:

@@ -116,6 +116,7 @@ class Findings:
     fewest and the most events of a scenario, if the scores have them. ``has_limits``: whether the load of
     members is known in all scenarios, as a share of what they can handle. ``waits`` has the largest part of
     the stopped time (`reasons.largest_of`) of strategies that stop partitions longer than that of today.
+    ``labels``: the value of ``by`` of each subject, empty where it has several.
     """
 
     scenarios: int
@@ -142,6 +143,7 @@ class Findings:
     overloaded: Mapping[str, int] = field(default_factory=dict)
     has_limits: bool = False
     waits: Mapping[str, tuple[str, float]] = field(default_factory=dict)
+    labels: Sequence[str] = ()
 
     @cached_property
     def actions(self) -> list[Action]:
@@ -267,6 +269,7 @@ def found_in(scored: Scored, question: Question, *, everything: bool = True, pai
         unread=len(names) - len(read),
         events=_events(scored),
         overloaded=_overloaded(scored, common) if UTILIZATION in names else {},
+        labels=_labels(subjects, question.by[1]) if question.by else (),
         waits=_waits(scored, figures, question, names),
         has_limits=UTILIZATION in names and not np.isnan(scored.figures(UTILIZATION)[common]).any(),
     )
@@ -276,6 +279,14 @@ def _overloaded(scored: Scored, common: npt.NDArray[np.bool_]) -> dict[str, int]
     """Return in how many scenarios a member has more than it can handle, under each strategy."""
     grid = scored.figures(UTILIZATION)[common]
     return dict(zip(scored.strategies, (grid > 1).sum(axis=0).tolist(), strict=True))
+
+
+def _labels(subjects: Subjects, values: Sequence[Any]) -> list[str]:
+    """Return the value of each subject as text, empty where its scenarios have several."""
+    found: list[set[Any]] = [set() for _ in subjects.names]
+    for number, value in zip(subjects.numbers.tolist(), values, strict=True):
+        found[number].add(value)
+    return ["" if len(each) != 1 or None in each else str(*each) for each in found]
 
 
 def _waits(

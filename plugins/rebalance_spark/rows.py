@@ -1,6 +1,7 @@
 """Scores of scenarios as plain rows. This module does not use Spark; a worker of Spark uses it."""
 
 import sys
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
@@ -10,6 +11,8 @@ from importlib.metadata import PackageNotFoundError, version
 from math import isnan
 from time import perf_counter, process_time
 from typing import Any, NamedTuple, TypeAlias
+
+import msgspec
 
 from coordinator_core.errors import PluginError, RebalanceLabError
 from coordinator_core.reading.raised import raised
@@ -27,7 +30,7 @@ from rebalance_lab.traces.history import History
 from rebalance_lab.traces.ledger import Ledger
 from rebalance_lab.traces.trace import Trace
 from rebalance_lab.verdicts.measuring import history_of, measure, metrics_of
-from rebalance_lab.verdicts.scaling import loads_by_members
+from rebalance_lab.verdicts.scaling import busiest_members, loads_by_members
 from rebalance_spark.choices import Fidelity, Status
 from rebalance_spark.documents import load_scenario_or_group, seed_of
 from rebalance_spark.limits import run_within
@@ -43,8 +46,11 @@ HASH_LENGTH = 32
 EXAMINED = 1 / 32
 """The default share of scenarios in which the moves at the start are counted: it costs 1 % of the time."""
 
-MISSING = "missing_members"
-"""The metric with which loads by numbers of members are computed."""
+MISSING, LOADS, OWNERS = "missing_members", "loads", "busiest"
+"""The metric with which there are columns with loads, and these: by number of members, and of members."""
+
+ALIKE = "alike"
+"""The column with topics that members may join."""
 
 Row: TypeAlias = dict[str, Any]
 """A row of scores: column -> value. Missing columns are null."""
@@ -132,11 +138,11 @@ def _results() -> Results:
 
 
 class _Measured(NamedTuple):
-    """The metrics of a row, the errors of those that failed, loads by numbers of members, and the time."""
+    """The metrics of a row, the errors of those that failed, columns with loads, and the time it took."""
 
     figures: dict[str, float]
     broken: dict[str, PluginError]
-    loads: dict[int, float]
+    texts: dict[str, str]
     spent: Spent
 
 
@@ -222,8 +228,9 @@ class Scorer:
         row = {**self._base(scenario_id, text, name, Status.OK, measured.spent), "seed": scenario.seed}
         if measured.broken:
             row["error"] = _in_one_line("; ".join(map(str, measured.broken.values())))
-        if measured.loads:
-            row["loads"] = loads_as_text(measured.loads)
+        row |= measured.texts
+        if alike := alike_topics(scenario):
+            row[ALIKE] = ", ".join(alike)
         return row | {metric: value for metric, value in measured.figures.items() if not isnan(value)}
 
     def _measured(self, runs: Iterable[Trace | Ledger], started: Spent) -> list[_Measured]:
@@ -234,8 +241,8 @@ class Scorer:
             broken: dict[str, PluginError] = {}
             run = history_of(each, self.registry, self._metrics) if isinstance(each, Trace) else each
             figures = measure(run, self.registry, planned=planned, only=self.job.metrics, failed=broken)
-            loads = loads_by_members(run) if isinstance(run, History) and MISSING in figures else {}
-            found.append((figures, broken, loads))
+            texts = _texts(run) if isinstance(run, History) and MISSING in figures else {}
+            found.append((figures, broken, texts))
         spent = started.since(len(found))
         return [_Measured(*one, spent) for one in found]
 
@@ -328,9 +335,37 @@ class Scorer:
         }
 
 
+def alike_topics(scenario: Scenario) -> list[str]:
+    """Return the topics with several partitions that have as many as another one."""
+    counts = {name: topic.partitions for name, topic in scenario.topics.items() if topic.partitions > 1}
+    several = {count for count, number in Counter(counts.values()).items() if number > 1}
+    return sorted(name for name, count in counts.items() if count in several)
+
+
+def _texts(history: History) -> dict[str, str]:
+    """Return the columns with loads of a run that has them."""
+    texts = {LOADS: loads_as_text(loads_by_members(history)), OWNERS: ""}
+    if members := busiest_members(history):
+        texts[OWNERS] = members_as_text(members)
+    return {name: text for name, text in texts.items() if text}
+
+
+def members_as_text(members: Sequence[tuple[float, Mapping[str, float]]]) -> str:
+    """Return loads of members and of some of their partitions as JSON, with four digits."""
+    rounded = [
+        (round(load, 4), {name: round(share, 4) for name, share in parts.items()}) for load, parts in members
+    ]
+    return msgspec.json.encode(rounded).decode()
+
+
+def members_in(text: str) -> list[tuple[float, dict[str, float]]]:
+    """Return what `members_as_text` wrote."""
+    return msgspec.json.decode(text, type=list[tuple[float, dict[str, float]]])
+
+
 def loads_as_text(loads: Mapping[int, float]) -> str:
     """Return loads by numbers of members more as a text, such as ``-1=1.2, +0=0.84``."""
-    return ", ".join(f"{more:+d}={load:.4g}" for more, load in loads.items())
+    return ", ".join(f"{more:+d}={load:.6g}" for more, load in loads.items())
 
 
 def loads_in(text: str) -> dict[int, float]:

@@ -85,7 +85,17 @@ SCORE_COLUMNS = (
         "string",
         "",
         True,
-        "The load of the busiest member at the end by the number of members more (+1=0.95), as tried.",
+        "The load of the busiest member at the end by the number of members more (+1=0.95).",
+    ),
+    Column(
+        "busiest",
+        "string",
+        "",
+        True,
+        "The loads of the owners of the busiest partitions at the end, with those of these partitions.",
+    ),
+    Column(
+        "alike", "string", "", True, "Topics with as many partitions as another one: members may join them."
     ),
     Column("start_moves", "int", "", True, "Partitions that the strategy moves at the start: see Inputs."),
 )

@@ -149,10 +149,17 @@ def to_do(findings: Findings) -> list[str]:
     """Return what to do about each subject, the most urgent first, a line for each."""
     if findings.advice is None:
         return []
-    names = findings.advice.subjects.names
-    found = [f"{names[each.number]}: {each.text}" for each in findings.actions[:MOST_ACTIONS]]
+    found = [f"{named(findings, each.number)}: {each.text}" for each in findings.actions[:MOST_ACTIONS]]
     rest = len(findings.actions) - len(found)
     return [*found, f"and {rest:,} more (--advice FILE)"] if rest else found
+
+
+def named(findings: Findings, number: int) -> str:
+    """Return the name of a subject, with its value of the column ``by``: ``payments (team red)``."""
+    assert findings.advice is not None
+    name = findings.advice.subjects.names[number]
+    label = findings.labels[number] if findings.labels else ""
+    return f"{name} ({findings.by} {label})" if label and label != name else name
 
 
 def notes(findings: Findings) -> list[str]:

@@ -19,6 +19,7 @@ from rebalance_spark.costs import OVERLOAD
 from rebalance_spark.dominance import RELIEF
 from rebalance_spark.findings import UTILIZATION, Findings, higher_is_better
 from rebalance_spark.gains import Floats
+from rebalance_spark.sentences import named
 from rebalance_spark.stored import Figures2D, Scored
 from rebalance_spark.sweeps import parted
 from rebalance_spark.waits import as_time
@@ -78,7 +79,7 @@ def sheets_of(scored: Scored, findings: Findings, names: Sequence[str]) -> dict[
         does = action.text if action else SWITCH if advice.is_switching[number] else STAY
         to = action.strategy if action else int(advice.chosen[number])
         found[name] = Sheet(
-            [f"{name}: {does}", *_why(advice, number, action)],
+            [f"{named(findings, number)}: {does}", *_why(advice, number, action)],
             [table for table in tables if table.rows],
             [*_steps(advice, number, to)],
         )
@@ -126,12 +127,10 @@ def _steps(advice: Advice, number: int, to: int) -> Iterator[str]:
     if to == advice.today:
         return
     if known is not None and known.busiest[number, to] > 1 and known.needed[number, to] < np.inf:
-        yield (
-            "Start the further members before the switch: with those of today, the busiest has"
-            f" {percent(known.busiest[number, to])} under {advice.strategies[to]}."
-        )
+        yield _first(advice, known, number, to)
     now, then = (parted(advice.strategies[n])[0] for n in (advice.today, to))
-    yield from steps_of_a_switch(now, then, default_registry())
+    joins = known is None or bool(known.alike[number])
+    yield from steps_of_a_switch(now, then, default_registry(), joins=joins)
     if known is None or not known.busiest[number, advice.today] > 1:
         return
     most, members, needed = known.busiest[number, to], "", known.needed[number, to]
@@ -141,6 +140,24 @@ def _steps(advice: Advice, number: int, to: int) -> Iterator[str]:
     yield (
         f"It was right if{members}, in scenarios like those with overload, the busiest member has"
         f" {percent(most)} of what it can handle at most{lag}."
+    )
+
+
+def _first(advice: Advice, known: Capacity, number: int, to: int) -> str:
+    """Return what comes first, the further members or the switch: that which leaves less load."""
+    size, members = int(known.needed[number, to]), known.members[number]
+    load = known.loads(number, advice.today).get(size, np.nan)
+    later = known.busiest[number, to]
+    if load > later:
+        return (
+            f"Switch before the further members start: with {size} members the busiest has {percent(load)}"
+            f" under {advice.baseline}, and with {members:.0f} {percent(later)} under"
+            f" {advice.strategies[to]}."
+        )
+    before = "" if np.isnan(load) else f"; with {size}, {percent(load)} under {advice.baseline}"
+    return (
+        "Start the further members before the switch: with those of today, the busiest has"
+        f" {percent(later)} under {advice.strategies[to]}{before}."
     )
 
 
@@ -157,7 +174,9 @@ def _strategies(
     advice: Advice, number: int, figures: Mapping[str, Figures2D], load: Figures2D | None
 ) -> Table:
     """Return a row for each figure and a column for each strategy, today's first."""
-    found = list(_of_load(load, advice.capacity, number)) if load is not None and advice.capacity else []
+    found = (
+        list(_of_load(advice, load, advice.capacity, number)) if load is not None and advice.capacity else []
+    )
     for metric, grid in figures.items():
         means = np.where(np.isnan(grid).any(axis=0), np.nan, grid.mean(axis=0))
         found.append(_Row(metric, means, -1 if higher_is_better(metric) else 1, as_text))
@@ -182,7 +201,7 @@ def _order(advice: Advice) -> list[int]:
     return [advice.today, *(n for n in range(len(advice.strategies)) if n != advice.today)]
 
 
-def _of_load(load: Figures2D, known: Capacity, number: int) -> Iterator[_Row]:
+def _of_load(advice: Advice, load: Figures2D, known: Capacity, number: int) -> Iterator[_Row]:
     """Yield what members have of what they can handle, and how many of them it takes."""
     yield _Row("busiest member", known.busiest[number], 1, percent)
     yield _Row("  in the mean", known.mean[number], 1, percent)
@@ -194,21 +213,18 @@ def _of_load(load: Figures2D, known: Capacity, number: int) -> Iterator[_Row]:
         over = np.where(np.isnan(load).any(axis=0), np.nan, (load > 1 + more).sum(axis=0))
         yield _Row(label, over, 1, as_text)
     now = known.members[number]
-    for share, members in ((1.0, known.needed[number]), (AT_EASE, known.at_ease[number])):
+    for share, fewest in ((1.0, known.needed[number]), (AT_EASE, known.at_ease[number])):
+        held = [known.holding(number, strategy, share) for strategy in range(len(fewest))]
+        members = np.where(np.isnan(held), fewest, held)
         label = f"members for {percent(share)}" + f", now {now:.0f}" * (not np.isnan(now))
-        yield _Row(label, members, 1, lambda value: _number(value, now))
+        yield _Row(label, members, 1, lambda value: "no number" if np.isinf(value) else as_text(value))
     if known.hot[number] > 0:
-        yield _Row("busiest without hot partitions", known.without_hot[number], 1, percent)
-    waits = [known.wait(number, strategy) for strategy in range(len(known.busiest[number]))]
+        cool = [known.without_hot(number, strategy) for strategy in range(len(advice.strategies))]
+        yield _Row("busiest without hot partitions", np.array(cool), 1, percent)
+    waits = [known.wait(number, strategy) for strategy in range(len(advice.strategies))]
     if any(waits):
         seconds = np.array([wait.seconds if wait else 0.0 for wait in waits])
         yield _Row("records wait up to", seconds, 1, as_time)
-
-
-def _number(value: float, now: float) -> str:
-    if np.isinf(value):
-        return "no number"
-    return as_text(value) + " or fewer" * bool(value == now > 1)
 
 
 def _by_members(advice: Advice, known: Capacity, number: int) -> Table:
@@ -220,7 +236,7 @@ def _by_members(advice: Advice, known: Capacity, number: int) -> Table:
     loads = [known.loads(number, n) for n in order]
     sizes = sorted(set().union(*loads))
     if len(sizes) > _MOST_SIZES:
-        least = [found[0] for n in order if (found := least_of(known, number, n))]
+        least = [found[0] for n in order if (found := least_of(advice, known, number, n))]
         near = [now, *known.needed[number], *known.at_ease[number], *least]
         sizes = [size for size in sizes if any(-1 <= size - each <= BESIDES for each in near)]
     shown = [

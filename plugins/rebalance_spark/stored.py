@@ -34,7 +34,7 @@ _SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
 _OWN = frozenset(column.name for column in SCORE_COLUMNS)
 _KEYS = ("scenario_id", "strategy", "status")
 _FACTS = ("scenario_hash", "run_id", "fidelity", "program_version", "plugin_versions")
-_BESIDE = ("start_assignor", "start_moves", "loads")
+_BESIDE = ("start_assignor", "start_moves", "loads", "busiest", "alike")
 _SEED = "seed"
 _MADE = ("program_version", "plugin_versions", "fidelity", "start_assignor")
 """What must be alike in scores of a scenario that are compared, beside its text."""

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from datetime import datetime
+from enum import Enum
 from typing import NamedTuple
 
 import numpy as np
@@ -15,16 +16,27 @@ _HOUR = 3_600.0
 _DAY = re.compile(r"\d{4}-?\d\d-?\d\d")
 
 
+class Ends(Enum):
+    """When no records wait any longer."""
+
+    TODAY = "today"
+    NEXT_DAY = "next day"
+    NEVER = "never"
+    UNKNOWN = "unknown"
+
+
 class Wait(NamedTuple):
     """How long records wait at most, in seconds, and in which of the scenarios.
 
-    ``until``: the first scenario after it at whose end none wait, or the last one if ``ends`` is false.
+    ``until``: the first scenario after it at whose end none wait, or the last one of all if there is none.
+    ``ends`` says when that is: on that day, on the next one if all were like it, never, or not known from
+    less than a day.
     """
 
     seconds: float
     at: int
     until: int
-    ends: bool
+    ends: Ends
 
 
 def longest_wait(ids: Sequence[str], load: Floats) -> Wait | None:
@@ -48,13 +60,26 @@ def longest_wait(ids: Sequence[str], load: Floats) -> Wait | None:
     steps = np.unique(np.diff(at[order]))
     if len(steps) != 1 or steps[0] > _HOUR:
         return None
-    waits: list[float] = []
-    for share in load[order].tolist():
-        waits.append(max(0.0, (waits[-1] if waits else 0.0) + (share - 1) * steps[0]))
-    most = int(np.argmax(waits))
-    free = (place for place in range(most, len(waits)) if not waits[place])
-    until = next(free, len(waits) - 1)
-    return Wait(waits[most], int(order[most]), int(order[until]), not waits[until])
+    excess = ((load[order] - 1) * steps[0]).tolist()
+    waits = _backlogs(excess, 0.0)
+    most, ends = int(np.argmax(waits)), Ends.TODAY
+    until = next((place for place in range(most, len(waits)) if not waits[place]), None)
+    if until is None and len(waits) * steps[0] == _HOUR * 24:
+        after = _backlogs(excess, waits[-1])
+        until = next((place for place, wait in enumerate(after) if not wait), None)
+        ends = Ends.NEVER if until is None else Ends.NEXT_DAY
+    elif until is None:
+        ends = Ends.UNKNOWN
+    last = len(waits) - 1 if until is None else until
+    return Wait(waits[most], int(order[most]), int(order[last]), ends)
+
+
+def _backlogs(excess: Sequence[float], before: float) -> list[float]:
+    """Return what waits at the end of each hour, in seconds of work. ``before`` waits at the start."""
+    found = [before]
+    for more in excess:
+        found.append(max(0.0, found[-1] + more))
+    return found[1:]
 
 
 def time_of(name: str) -> float | None:

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from rebalance_spark.report_tables import advice_table
-from rebalance_spark.rows import loads_as_text
+from rebalance_spark.rows import loads_as_text, members_as_text
 from rebalance_spark.sentences import notes, to_do, verdict
 from tests.rebalance_spark.score_files import HOUR, found, hourly, row
 
@@ -15,11 +15,10 @@ OF_GROUP = {
     "busiest_partitions": pa.string(),
 }
 OF_SCORE = ("utilization", "missing_members", "members_to_ease", "hot_partitions", "load_in_members")
-COOL = "utilization_without_hot"
 MORE = [
     HOUR,
     *(pa.field(name, kind) for name, kind in OF_GROUP.items()),
-    *(pa.field(name, pa.float64()) for name in (*OF_SCORE, COOL)),
+    *(pa.field(name, pa.float64()) for name in OF_SCORE),
 ]
 
 
@@ -34,14 +33,24 @@ def score(
     moves=5.0,
     balance=1.5,
     loads=None,
-    cool=None,
+    owning=None,
 ):
-    """A row of a group. ``figures`` are those of `OF_SCORE`, ``loads`` those by number of members more."""
+    """A row of a group. ``figures`` are those of `OF_SCORE`, ``loads`` those by number of members more.
+
+    ``owning`` are those of the owners of the busiest partitions.
+    """
     group = dict(zip(OF_GROUP, (members, partitions, share, f"orders 7={share}, orders 2=0.1"), strict=True))
-    of_members = {"loads": loads_as_text(loads) if loads else None, COOL: cool}
+    of_members = {
+        "loads": loads_as_text(loads) if loads else None,
+        "busiest": members_as_text(owning) if owning else None,
+    }
     return (
         row(name, strategy, moves, balance) | group | dict(zip(OF_SCORE, figures, strict=True)) | of_members
     )
+
+
+OWNING = [(1.5, {"orders 7": 1.2, "orders 2": 0.2}), (0.8, {"orders 1": 0.3}), (0.7, {})]
+"""The owner of a partition that is too much has 30 % besides; another one 80 %."""
 
 
 def lines(stored, *rows, hours=12):
@@ -61,8 +70,7 @@ def test_members_that_are_missing_are_said_with_the_strategy_that_takes_fewest(s
     )
     assert to_do(made) == [
         "few: 8 members in place of 4 (7 under other; 11 for 70 %); busiest member at 160 % (in hour=9/few;"
-        " 160 % in the mean), overloaded in 12 of 12 scenarios (records wait up to 7.2 h, not worked off by"
-        " hour=11)"
+        " 160 % in the mean), overloaded in 12 of 12 scenarios (records wait up to 7.2 h, still in hour=11)"
     ]
     assert verdict(made)[0] == (
         "1 of 1 groups has members with more than they can handle, which no strategy that was scored is known"
@@ -71,12 +79,12 @@ def test_members_that_are_missing_are_said_with_the_strategy_that_takes_fewest(s
 
 
 def test_a_partition_that_is_too_much_is_named(stored):
-    _, made = lines(stored, *both("hot", (1.5, None, None, 1, 6.0), cool=0.8))
+    _, made = lines(stored, *both("hot", (1.5, None, None, 1, 6.0), owning=OWNING))
     assert to_do(made) == [
-        "hot: other keys or 50 % faster processing: 1 of 12 partitions has more than a member can handle"
-        " (orders 7 at 120 %), without it the busiest member has 80 %; all partitions together have the load"
-        " of 6 members (now 4); busiest member at 150 % (in hour=9/hot; 150 % in the mean), overloaded in 12"
-        " of 12 scenarios (records wait up to 6 h, not worked off by hour=11)"
+        "hot: other keys, or members that handle 50 % more: 1 of 12 partitions has more than a member can"
+        " handle (orders 7 at 120 %), without it the busiest member has 80 %; all partitions together"
+        " have the load of 6 members (now 4); busiest member at 150 % (in hour=9/hot; 150 % in the mean),"
+        " overloaded in 12 of 12 scenarios (records wait up to 6 h, still in hour=11)"
     ]
 
 
@@ -106,7 +114,9 @@ def test_a_switch_that_leaves_overload_and_saves_no_member_is_not_advised(stored
         assert made.advice.switches == switches
     assert to_do(made)[0].startswith("g: 8 members in place of 4 (11 for 70 %);")
     _, made = lines(stored, score("g", "range", today), score("g", "other", (1.2, 4, 6, 0, 5.5)))
-    assert to_do(made)[0].endswith("with other it would be 120 %, but it takes no fewer members to end that")
+    assert to_do(made)[0].endswith(
+        "with other it would be 120 %, but ending the overload takes 8 members under both"
+    )
     _, made = lines(stored, score("g", "range", today, moves=9.0), score("g", "other", (1.2, 4, 6, 0, 5.5)))
     assert made.advice.switches == [("other", 1)]
 
@@ -149,13 +159,13 @@ def test_more_members_under_another_strategy_are_named_where_no_number_is_at_eas
             (1.2, 2, 5, 0, 5.5),
             "g: switch to other, and 6 members in place of 4 (8 under range; 9 for 70 %); busiest member"
             " at 120 % (in hour=9/g; 120 % in the mean), now 160 %, overloaded in 12 of 12 scenarios, now 12"
-            " (records wait up to 7.2 h, not worked off by hour=11)",
+            " (records wait up to 2.4 h, still in hour=11, now 7.2 h, still in hour=11)",
         ),
         (
             (1.3, 1, 3, 0, 3.5),
             (0.9, 0, 1, 0, 3.5),
             "g: switch to other, or 5 members in place of 4; busiest member at 90 %, now 130 %, overloaded in"
-            " 0 of 12 scenarios, now 12 (records wait up to 3.6 h, not worked off by hour=11)",
+            " 0 of 12 scenarios, now 12 (records wait up to 3.6 h, still in hour=11)",
         ),
     ],
 )
@@ -175,10 +185,32 @@ def test_numbers_of_members_near_todays_with_which_there_would_be_overload_are_s
 
 
 def test_the_load_of_one_member_less_than_it_takes_is_said(stored):
-    for members, said in ((7, "8 members in place of 4 (104 % with 7; 11 for 70 %);"), (4, None)):
-        loads = {0: 1.6, members - 4: 1.04, 4: 0.9}
-        _, made = lines(stored, *both("g", (1.6, 4, 7, 0, 5.5), loads=loads))
-        assert to_do(made)[0].startswith(f"g: {said or '8 members in place of 4 (11 for 70 %);'}")
+    loads = {0: 1.6, 1: 1.5, 2: 1.3, 3: 1.04, 4: 0.9, 5: 0.8, 6: 0.8, 7: 0.7, 8: 0.6, 9: 0.6}
+    _, made = lines(stored, *both("g", (1.6, 4, 7, 0, 5.5), loads=loads))
+    assert to_do(made)[0].startswith("g: 8 members in place of 4 (90 % with 8, 104 % with 7; 11 for 70 %);")
+    loads = {0: 1.6, 1: 0.9, 2: 0.9, 3: 0.8}
+    _, made = lines(stored, *both("g", (1.6, 1, 7, 0, 5.5), loads=loads))
+    assert to_do(made)[0].startswith("g: 5 members in place of 4 (90 % with 5; 11 for 70 %);")
+
+
+def test_so_many_members_are_enough_in_all_scenarios_and_with_two_more(stored):
+    """Each hour has enough with one member more, but the other one has too much with two more."""
+    even = {0: 1.6, **dict.fromkeys(range(1, 7), 0.9)}
+    rows = [
+        score(f"hour={hour}/g", name, (1.6, 1, 2, 0, 5.5), loads=even | ({3: 1.1} if hour % 2 else {}))
+        | {"hour": hour}
+        for hour in range(12)
+        for name in ("range", "other")
+    ]
+    assert found(stored(rows, more=MORE), baseline="range").advice.capacity.needed.tolist() == [[8, 8]]
+
+
+def test_of_strategies_that_relieve_one_that_does_so_by_luck_stops_partitions_less_in_vain(stored):
+    today = score("g", "range", (1.3, 1, 3, 0, 3.5), moves=9.0)
+    lucky = score("g", "lucky", (0.8, 0, 1, 0, 3.5), loads={0: 0.8, 1: 1.1, 2: 0.7}, moves=2.0)
+    other = score("g", "other", (0.9, 0, 1, 0, 3.5), loads={0: 0.9, 1: 0.9, 2: 0.9}, moves=5.0)
+    _, made = lines(stored, today, lucky, other)
+    assert made.advice.switches == [("other", 1)]
 
 
 def test_of_strategies_that_relieve_one_whose_load_is_small_by_luck_is_not_chosen(stored):
@@ -195,10 +227,10 @@ def test_where_no_number_is_enough_the_fewest_that_leave_little_more_than_any_ar
     hot = (1.5, None, None, 1, 6.0)
     for least, said in ((1.21, True), (1.27, False)):
         _, made = lines(stored, *both("hot", hot, loads={-1: 1.0, 0: 1.5, 1: 1.4, 2: least, 3: 1.2}))
-        assert ("; 6 members leave the busiest at 121 %" in to_do(made)[0]) == said
-        assert ("; 7 members leave the busiest at 120 %" in to_do(made)[0]) == (not said)
+        assert ("; 6 members under range leave the busiest at 121 %" in to_do(made)[0]) == said
+        assert ("; 7 members under range leave the busiest at 120 %" in to_do(made)[0]) == (not said)
     _, made = lines(stored, *both("hot", hot, loads={0: 1.5, 1: 1.4, 2: 1.3}))
-    assert "members leave" not in to_do(made)[0]
+    assert "leave the busiest" not in to_do(made)[0]
     _, made = lines(
         stored,
         score("pairs", "range", (1.5, None, None, 0, 3.0), loads={0: 1.5, 1: 1.1}),
@@ -208,14 +240,54 @@ def test_where_no_number_is_enough_the_fewest_that_leave_little_more_than_any_ar
 
 
 def test_a_number_of_members_has_the_greatest_load_of_the_scenarios(stored):
-    tried = {0: {0: 1.2, 1: 1.1, 2: 0.9}, 1: {0: 1.1, 2: 1.0, 3: 0.7}, 2: {-1: 0.6}}
+    tried = [{-1: 1.9, 0: 1.2, 1: 1.1, 2: 0.9}, {-1: 1.5, 0: 1.3, 1: 1.0, 2: 0.9, 9: 0.4}]
     rows = [
-        score(f"hour={hour}/x", name, (1.5, 1, 1, 0, 3.0), loads=tried[hour % 3]) | {"hour": hour}
+        score(f"hour={hour}/x", name, (1.5, 1, 1, 0, 3.0), loads=tried[hour % 2]) | {"hour": hour}
         for hour in range(12)
         for name in ("range", "other")
     ]
     capacity = found(stored(rows, more=MORE), baseline="range").advice.capacity
-    assert capacity.loads(0, 0) == {3: 0.6, 4: 1.2, 5: 1.1, 6: 1.0, 7: 0.9}
+    assert capacity.loads(0, 0) == {3: 1.9, 4: 1.3, 5: 1.1, 6: 0.9}
+    rows[0]["loads"] = None
+    assert found(stored(rows, more=MORE), baseline="range").advice.capacity.loads(0, 1) == {}
+
+
+def test_another_strategy_is_named_if_members_leave_less_under_it(stored):
+    hot = (1.5, None, None, 1, 6.0)
+    _, made = lines(
+        stored,
+        score("hot", "range", hot, loads={0: 1.5, 1: 1.24, 2: 1.24}),
+        score("hot", "other", hot, loads={0: 1.5, 1: 1.15, 2: 1.12}),
+    )
+    assert "; 5 members under other leave the busiest at 115 %" in to_do(made)[0]
+
+
+def test_a_partition_that_is_too_much_in_one_hour_is_left_out_of_all(stored):
+    calm = [(1.4, {"orders 7": 0.95, "orders 2": 0.2}), (0.6, {})]
+    rows = [
+        score(f"hour={hour}/x", name, (1.5, None, None, 1, 3.0), owning=calm if hour else OWNING)
+        | {"hour": hour}
+        for hour in range(12)
+        for name in ("range", "other")
+    ]
+    capacity = found(stored(rows, more=MORE), baseline="range").advice.capacity
+    assert capacity.without_hot(0, 0) == pytest.approx(0.8)
+
+
+def test_a_switch_from_range_asks_about_topics_that_may_be_joined(stored):
+    today, other = score("g", "range", (1.3, 1, 3, 0, 3.5)), score("g", "other", (0.84, 0, 1, 0, 3.5))
+    _, made = lines(stored, today | {"alike": "a, b"}, other | {"alike": "a, b"})
+    assert to_do(made)[0].endswith("; unless members join a and b, which have as many partitions")
+    _, made = lines(stored, today, other)
+    assert "join" not in to_do(made)[0]
+
+
+def test_a_line_has_the_value_by_which_the_report_is_asked(stored):
+    rows = hourly([*both("few", (1.6, 4, 7, 0, 5.5)), *both("hot", (1.5, None, None, 1, 6.0))], 12)
+    scored = stored(rows, more=MORE)
+    teams = ["blue" if name.endswith("few") else name for name in scored.scenarios]
+    made = found(scored, baseline="range", by=("team", teams))
+    assert [line.partition(":")[0] for line in to_do(made)] == ["few (team blue)", "hot"]
 
 
 def test_groups_that_switch_with_members_only_are_counted_among_those_that_switch(stored):
@@ -241,7 +313,7 @@ def test_a_busy_group_that_stays_says_why(stored):
     )
     assert to_do(made) == [
         "busy: stay; busiest member at 90 %; with other it would be 60 %, which is not known to be as good in"
-        " the rest (moved_partitions +3 from 5, worse in 100 % of the scenarios)"
+        " the rest (moved_partitions +3 from 5, worse by more than 5 % in 100 % of the scenarios)"
     ]
     assert verdict(made) == ["leave 1 of 1 groups as they are, with range"]
 
@@ -290,7 +362,7 @@ def test_a_workload_that_does_not_count_members_and_partitions_has_more_members_
     _, made = lines(stored, *rows)
     assert [line.partition(";")[0] for line in to_do(made)] == [
         "few: 4 more members (7 for 70 %)",
-        "hot: other keys or 50 % faster processing: 1 partition has more than a member can handle",
+        "hot: other keys, or members that handle 50 % more: 1 partition has more than a member can handle",
     ]
 
 
@@ -311,7 +383,7 @@ def test_scores_without_these_metrics_leave_open_what_is_missing(stored):
         each.update(dict.fromkeys(OF_SCORE[1:]))
     _, made = lines(stored, *rows)
     assert to_do(made) == [
-        "few: more members, or faster processing; busiest member at 160 % (in hour=9/few; 160 % in"
-        " the mean), overloaded in 12 of 12 scenarios (records wait up to 7.2 h, not worked off by hour=11)"
+        "few: more members, or members that handle more; busiest member at 160 % (in hour=9/few; 160 % in"
+        " the mean), overloaded in 12 of 12 scenarios (records wait up to 7.2 h, still in hour=11)"
     ]
     assert any("process_rate that was given" in line for line in notes(made))

@@ -84,9 +84,9 @@ def test_a_group_switches_to_be_relieved_of_overload_whatever_it_costs(stored):
     )
     assert to_do(made) == [
         "busy: switch to other; busiest member at 90 %, now 150 %, overloaded in 0 of 12 scenarios, now 8"
-        " (records wait up to 4 h, not worked off by hour=11)",
+        " (records wait up to 4 h, still in hour=11)",
         "calm: stay; busiest member at 90 %; with other it would be 50 %, which is not known to be as good in"
-        " the rest (moved_partitions +5 from 5, worse in 100 % of the scenarios)",
+        " the rest (moved_partitions +5 from 5, worse by more than 5 % in 100 % of the scenarios)",
     ]
     assert "whatever it costs in the rest" in made.advice.rules[1]
     asked = found(scored, baseline="today", deciding=["moved_partitions"])
@@ -103,8 +103,8 @@ def test_of_few_hours_of_overload_no_relief_is_known(stored):
     made = found(stored(loaded("busy", 5, today=1.5, other=0.9), more=LOADED), baseline="today")
     assert made.advice.switches == []
     assert to_do(made) == [
-        "busy: more members, or faster processing; busiest member at 150 % (in hour=4/busy; 92 % in the"
-        " mean), overloaded in 5 of 12 scenarios (records wait up to 2.5 h, worked off in hour=9);"
+        "busy: more members, or members that handle more; busiest member at 150 % (in hour=4/busy; 92 % in"
+        " the mean), overloaded in 5 of 12 scenarios (records wait up to 2.5 h, until hour=9);"
         " with other it would be 90 %, but so few overloaded scenarios do not show it"
     ]
 

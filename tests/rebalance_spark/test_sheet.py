@@ -6,7 +6,7 @@ from coordinator_core.errors import InputError
 from rebalance_spark.page import as_page
 from rebalance_spark.sheet import MORE_PARTITIONS, sheets_of
 from tests.rebalance_spark.score_files import found, hourly
-from tests.rebalance_spark.test_capacity import MORE, both, score
+from tests.rebalance_spark.test_capacity import MORE, OWNING, both, score
 
 OVER, FREE = (1.3, 1, 3, 0, 3.5), (0.9, 0, None, 0, 3.5)
 
@@ -25,7 +25,7 @@ def test_a_switch_has_its_reason_its_figures_and_its_steps(stored):
     made, _ = sheet(stored, score("g", "range", OVER), score("g", "sticky", FREE))
     assert made.sentences == [
         "g: switch to sticky, or 5 members in place of 4; busiest member at 90 %, now 130 %, overloaded in"
-        " 0 of 12 scenarios, now 12 (records wait up to 3.6 h, not worked off by hour=11)",
+        " 0 of 12 scenarios, now 12 (records wait up to 3.6 h, still in hour=11)",
         "sticky is known to take 20 % or more of the overload away, which decides.",
         "100 % of the scenarios with overload show it by themselves.",
     ]
@@ -35,7 +35,7 @@ def test_a_switch_has_its_reason_its_figures_and_its_steps(stored):
     rows = cells(figures)
     assert rows["busiest member"] == ["130 %", "90 %"]
     assert rows["overloaded scenarios"] == ["12", "0"]
-    assert rows["members for 100 %, now 4"] == ["5", "4 or fewer"]
+    assert rows["members for 100 %, now 4"] == ["5", "4"]
     assert rows["records wait up to"] == ["3.6 h", "0 min"]
     assert rows["members for 70 %, now 4"] == ["7", "no number"]
     assert rows["moved_partitions"] == ["5", "5"]
@@ -82,15 +82,15 @@ def test_the_load_by_number_of_members_is_a_table(stored):
 
 def test_of_many_numbers_of_members_those_near_what_it_takes_have_a_row(stored):
     loads = {more: 1.3 if more < 30 else 0.9 if more < 36 else 0.65 for more in range(-1, 46)}
-    made, _ = sheet(stored, *both("g", (1.3, 30, 36, 0, 30.5), loads=loads))
+    made, _ = sheet(stored, *both("g", (1.3, 30, 36, 0, 30.5), loads=loads, partitions=60))
     rows = [name.partition(" ")[0] for name in cells(made.tables[1])]
     assert rows == [*map(str, (3, 4, 5, 6, 33, 34, 35, 36, 39, 40, 41, 42))]
 
 
 def test_the_load_without_hot_partitions_has_a_row(stored):
-    made, _ = sheet(stored, *both("g", (1.5, None, None, 1, 6.0), cool=0.8))
+    made, _ = sheet(stored, *both("g", (1.5, None, None, 1, 6.0), owning=OWNING))
     assert cells(made.tables[0])["busiest without hot partitions"] == ["80 %", "80 %"]
-    made, _ = sheet(stored, *both("g", OVER, cool=0.8))
+    made, _ = sheet(stored, *both("g", OVER, owning=OWNING))
     assert "busiest without hot partitions" not in cells(made.tables[0])
 
 
@@ -145,9 +145,28 @@ def test_a_switch_that_is_enough_with_more_members_only_has_its_steps(stored):
     )
 
 
+def test_what_leaves_less_load_comes_first_the_members_or_the_switch(stored):
+    other = score("g", "sticky", (1.2, 2, 5, 0, 5.5), loads={0: 1.2, 1: 1.1, 2: 0.9, 3: 0.9, 4: 0.9})
+    for load, first in ((1.7, "Switch before the further"), (1.1, "Start the further members before the")):
+        today = score("g", "range", (1.6, 4, 7, 0, 5.5), loads={0: 1.6, 1: 1.6, 2: load, 3: 1.1, 4: 0.9})
+        made, _ = sheet(stored, today, other)
+        assert made.steps[0].startswith(first)
+        assert f"with 6 members the busiest has {100 * load:.0f} % under range" in made.steps[0] or (
+            f"; with 6, {100 * load:.0f} % under range" in made.steps[0]
+        )
+
+
+def test_the_caution_about_joins_is_for_groups_with_topics_of_as_many_partitions(stored):
+    pair = [score("g", "range", OVER), score("g", "sticky", FREE)]
+    made, _ = sheet(stored, *pair)
+    assert not any("joined" in step or "join topics" in step for step in made.steps)
+    made, _ = sheet(stored, *(each | {"alike": "a, b"} for each in pair))
+    assert any("members that join topics" in step for step in made.steps)
+
+
 def test_a_reason_that_the_line_has_is_not_given_again(stored):
     made, _ = sheet(stored, score("g", "range", OVER), score("g", "sticky", (1.2, 1, 3, 0, 3.5)))
     assert made.sentences[0].endswith(
-        "with sticky it would be 120 %, but it takes no fewer members to end that"
+        "with sticky it would be 120 %, but ending the overload takes 5 members under both"
     )
     assert made.sentences[1:] == []

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rebalance_spark.waits import as_time, keys_of_time, longest_wait, time_of
+from rebalance_spark.waits import Ends, as_time, keys_of_time, longest_wait, time_of
 
 loads = st.lists(st.sampled_from([0.2, 0.9, 1.0, 1.1, 1.5, 3.0]), min_size=2, max_size=24)
 
@@ -28,9 +28,17 @@ def test_records_wait_for_the_excess_of_the_hours_before_that_is_not_worked_off(
 
 def test_the_hour_at_whose_end_none_wait_is_the_first_after_the_longest_wait():
     found = longest_wait(*hours([0.5, 1.2, 1.3, 0.8, 0.6, 0.5, 1.1]))
-    assert (found.seconds, found.at, found.until, found.ends) == (pytest.approx(1_800), 2, 4, True)
+    assert (found.seconds, found.at, found.until, found.ends) == (pytest.approx(1_800), 2, 4, Ends.TODAY)
     found = longest_wait(*hours([1.2, 1.3, 0.9]))
-    assert (found.at, found.until, found.ends) == (1, 2, False)
+    assert (found.at, found.until, found.ends) == (1, 2, Ends.UNKNOWN)
+
+
+def test_what_is_left_at_the_end_of_a_day_waits_until_the_next_one_or_is_more_every_day():
+    found = longest_wait(*hours([0.5] * 20 + [1.5] * 4))
+    assert (found.seconds, found.until, found.ends) == (pytest.approx(7_200), 3, Ends.NEXT_DAY)
+    for load, ends in (([0.5] * 12 + [1.5] * 12, Ends.NEXT_DAY), ([0.5] * 11 + [1.5] * 13, Ends.NEVER)):
+        assert longest_wait(*hours(load)).ends is ends
+    assert longest_wait(*hours([0.5] * 11 + [1.5] * 12)).ends is Ends.UNKNOWN
 
 
 def test_hours_count_in_their_order_whatever_that_of_their_names():

@@ -24,11 +24,8 @@ AT_EASE = 0.7
 BESIDES = 2
 """Members that may come besides, so that a number is not enough by luck."""
 
-_LOW = 0.5
-"""The load of the busiest member below which no other number of members is tried."""
-
-HARDLY = 1.05
-"""A member has hardly more than its busiest partition up to so many times the load of that."""
+MOST_BUSY = 10
+"""Partitions of which it is told who owns them, the busiest ones."""
 
 _ONE_BY_ONE = 16
 """So many numbers of members are tried one after the other, and those that follow in steps of a tenth."""
@@ -61,18 +58,6 @@ def hot_partitions(history: History) -> float:
     return float(np.count_nonzero(rates_at_end(history, rest) > max(rates.values())))
 
 
-@metric("balance", "ratio", optional=True)
-def utilization_without_hot(history: History) -> float:
-    """The most records/s of a member over what it can handle, its `hot_partitions` left out, at the end."""
-    rest, rates = rest_at_end(history), history.process_rates
-    limits = [] if rest is None else _limits(history, rest)
-    if rest is None or not limits:
-        return nan
-    each = rates_at_end(history, rest)
-    loads = np.bincount(rest.owner + 1, np.where(each > max(rates.values()), 0.0, each), len(rest.loads) + 1)
-    return float((loads[1:][rest.members.clients] / limits).max())
-
-
 @metric("balance", "members", optional=True)
 def load_in_members(history: History) -> float:
     """The records/s of all partitions over what a member can handle, in the mean, at the end."""
@@ -93,13 +78,37 @@ def _limits(history: History, rest: Rest) -> list[float]:
 def loads_by_members(history: History) -> dict[int, float]:
     """Return the load of the busiest member at the end by the number of members more: 0 for those that run.
 
-    It is a share of what a member can handle. There is that of one member less, and of all numbers up to
-    those of `missing_members` and `members_to_ease`, or the first ones and those that are tried for them if
-    these are many. Where a partition alone is too much, they end where its owner has hardly more than it.
-    Nothing is returned if a member has no limit, the busiest one has less than half of it, or the assignor
-    fails.
+    It is a share of what a member can handle. There is that of one member less, of up to `_ONE_BY_ONE` more,
+    and of those that were tried for `missing_members` and `members_to_ease`. Nothing is returned if a member
+    has no limit, or the assignor fails.
     """
     return _sizes(history).loads()
+
+
+def busiest_members(history: History) -> list[tuple[float, dict[str, float]]]:
+    """Return the loads of the owners of the `MOST_BUSY` busiest partitions at the end, and of one other.
+
+    Each has the loads of those of these partitions that it owns, by name; the other is the busiest of those
+    that own none. All are shares of what the member can handle. Nothing is returned if a member has no limit.
+    """
+    rest = rest_at_end(history)
+    limits = [] if rest is None else _limits(history, rest)
+    if rest is None or not limits:
+        return []
+    rates, clients = rates_at_end(history, rest), rest.members.clients.tolist()
+    limit_of = dict(zip(clients, limits, strict=True))
+    loads = np.bincount(rest.owner + 1, rates, len(rest.loads) + 1)[1:].tolist()
+    owned: dict[int, dict[str, float]] = {}
+    busiest = np.argsort(-rates, kind="stable")[:MOST_BUSY].astype(np.int32)
+    owners = rest.owner[busiest].tolist()
+    for (topic, number), owner, rate in zip(
+        rest.index.partitions(busiest), owners, rates[busiest].tolist(), strict=True
+    ):
+        if owner in limit_of:
+            owned.setdefault(owner, {})[f"{topic} {number}"] = rate / limit_of[owner]
+    found = [(loads[client] / limit_of[client], parts) for client, parts in owned.items()]
+    others = [loads[client] / limit for client, limit in limit_of.items() if client not in owned]
+    return [*found, (max(others), {})] if others else found
 
 
 class _Sizes:
@@ -126,15 +135,10 @@ class _Sizes:
 
     def loads(self) -> dict[int, float]:
         """Return the loads of all numbers that were tried, and of those that are near."""
-        if self._rest is None or not self._limits or not self._now >= _LOW:
+        if self._rest is None or not self._limits:
             return {}
-        hottest = float(self._rates.max()) / max(self._limits)
         try:
-            for share in (AT_EASE, 1.0, hottest * HARDLY):
-                if share >= hottest:
-                    self._fewest(share)
-            most = max(BESIDES, min(_ONE_BY_ONE, max(self._loads, default=0)))
-            for more in range(0 if len(self._rest.members) == 1 else -1, most + 1):
+            for more in range(0 if len(self._rest.members) == 1 else -1, min(_ONE_BY_ONE, self._most) + 1):
                 self._busiest(more)
         except RebalanceLabError:
             return {}

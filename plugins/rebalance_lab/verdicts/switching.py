@@ -32,14 +32,19 @@ _TOGETHER = (
 def what_switches_take(now: str, to: Sequence[str]) -> str:
     """Return what it takes to switch groups from an assignor to others."""
     twice = _TWICE * any("cooperative" in name for name in to)
-    return f"{_RESTARTS}{twice}{f' {_TOGETHER}' * (_assignor(now) == 'range')}"
+    return f"{_RESTARTS}{twice}{f' {_TOGETHER}' * keeps_together(now)}"
 
 
-def steps_of_a_switch(now: str, to: str, registry: Registry) -> list[str]:
+def keeps_together(strategy: str) -> bool:
+    """Return whether a strategy gives the partitions of one number of several topics to one member."""
+    return _assignor(strategy) == "range"
+
+
+def steps_of_a_switch(now: str, to: str, registry: Registry, *, joins: bool = True) -> list[str]:
     """Return the steps of a switch and of the way back, and nothing for assignors that are not Kafka's.
 
-    A coordinator selects among the assignors that all members list the one that most of them prefer. Source
-    of the two restarts for a cooperative one: KIP-429.
+    ``joins``: whether members may join topics. A coordinator selects among the assignors that all members
+    list the one that most of them prefer. Source of the two restarts for a cooperative one: KIP-429.
     """
     old, new = _assignor(now), _assignor(to)
     if not {old, new} <= CLASSES.keys():
@@ -64,7 +69,7 @@ def steps_of_a_switch(now: str, to: str, registry: Registry) -> list[str]:
         first,
         f"2. When all members run with it, {later}.",
         back,
-        *([_TOGETHER] if old == "range" else []),
+        *([_TOGETHER] if joins and keeps_together(now) else []),
     ]
 
 

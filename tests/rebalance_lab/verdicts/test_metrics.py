@@ -52,7 +52,6 @@ CONTRACT = [
     "missing_members",
     "members_to_ease",
     "hot_partitions",
-    "utilization_without_hot",
     "load_in_members",
     "rounds",
     "messages",

@@ -13,12 +13,13 @@ from rebalance_lab.verdicts.balance import utilization
 from rebalance_lab.verdicts.scaling import (
     AT_EASE,
     BESIDES,
+    MOST_BUSY,
+    busiest_members,
     hot_partitions,
     load_in_members,
     loads_by_members,
     members_to_ease,
     missing_members,
-    utilization_without_hot,
 )
 
 
@@ -84,33 +85,32 @@ def test_one_member_less_has_the_partitions_of_all():
     assert loads_by_members(run("sticky", {"a": [450] * 6}, 3))[-1] == pytest.approx(1.35, rel=0.02)
 
 
-def test_loads_go_up_to_the_number_of_members_that_are_at_ease():
-    history = run("roundrobin", {"a": [400] * 8}, 2)
-    more = members_to_ease(history)
-    assert more == 6
-    assert [*loads_by_members(history)] == [*range(-1, 7)]
-
-
-def test_where_a_partition_is_too_much_loads_go_on_until_its_owner_has_hardly_more():
-    history = run("roundrobin", {"a": [1_300, *[100] * 7]}, 2)
-    found = loads_by_members(history)
-    assert isnan(missing_members(history))
-    assert min(found.values()) == pytest.approx(1.3, rel=0.02)
-    assert found[5] > 1.35 < found[3]
-
-
-def test_a_group_at_ease_has_no_loads_of_other_numbers():
-    assert loads_by_members(run("range", {"a": [240, 240]}, 1)) == {}
-    assert [*loads_by_members(run("range", {"a": [300, 300]}, 1))] == [0, 1, 2]
+def test_there_are_the_loads_of_one_member_less_to_sixteen_more_up_to_one_for_each_partition():
+    assert [*loads_by_members(run("roundrobin", {"a": [400] * 8}, 2))] == [*range(-1, 7)]
+    assert [*loads_by_members(run("roundrobin", {"a": [10] * 40}, 1))] == [*range(17)]
+    assert [*loads_by_members(run("range", {"a": [240, 240]}, 2))] == [-1, 0]
     assert loads_by_members(run("range", {"a": [5_000] * 4}, 2, process_rate=None)) == {}
 
 
-def test_the_load_without_hot_partitions_leaves_their_owner_its_others():
-    topics = {"a": [1_300, 100, 200, 100]}
-    assert utilization_without_hot(run("roundrobin", topics, 2)) == pytest.approx(0.2, rel=0.02)
-    assert utilization_without_hot(run("range", topics, 2)) == pytest.approx(0.3, rel=0.02)
-    assert utilization_without_hot(run("range", {"a": [300, 100]}, 2)) == pytest.approx(0.3, rel=0.02)
-    assert isnan(utilization_without_hot(run("range", topics, 2, process_rate=None)))
+@pytest.mark.parametrize("strategy", ["range", "roundrobin", "sticky"])
+def test_the_owners_of_the_busiest_partitions_have_their_loads(strategy):
+    topics = {"a": [900, *[10 * n for n in range(1, 13)]], "b": [5, 800]}
+    history = run(strategy, topics, 4)
+    found = busiest_members(history)
+    told = {name: load for _, parts in found for name, load in parts.items()}
+    rates = {f"{topic} {n}": rate for topic, each in topics.items() for n, rate in enumerate(each)}
+    busiest = sorted(rates, key=rates.get)[-MOST_BUSY:]
+    assert told == pytest.approx({name: rates[name] / 1_000 for name in busiest}, rel=0.02)
+    assert max(load for load, _ in found) == pytest.approx(utilization(history))
+    assert all(load >= sum(parts.values()) - 1e-9 for load, parts in found)
+
+
+def test_the_busiest_member_that_owns_none_of_the_busiest_partitions_is_there():
+    topics = {"a": [*[500] * 10, *[200, 210, 30, 40]]}
+    found = busiest_members(run("range", topics, 7))
+    assert [load for load, parts in found if not parts] == [pytest.approx(0.41, rel=0.02)]
+    assert sum(len(parts) for _, parts in found) == MOST_BUSY
+    assert busiest_members(run("range", topics, 7, process_rate=None)) == []
 
 
 def test_a_number_after_which_a_member_has_too_much_again_is_not_enough():
