@@ -30,7 +30,8 @@ STAY = "stay"
 class Action(NamedTuple):
     """What to do about the subject of a number.
 
-    ``do`` is what, ``then`` what follows, with what is now, and ``why`` says what is to be known besides.
+    ``do`` is what, ``then`` what follows, with what is now, ``why`` says why it is not another strategy, or
+    how sure it is, and ``besides`` what is to be known first.
     ``relief``: whether it takes more than a strategy. ``strategy``: the number of the one that it takes,
     which may be enough with more members only.
     """
@@ -40,12 +41,13 @@ class Action(NamedTuple):
     do: str
     then: str
     why: str
+    besides: str
     strategy: int
 
     @property
     def text(self) -> str:
         """The action in one line."""
-        return "; ".join(filter(None, (self.do, self.then, self.why)))
+        return "; ".join(filter(None, (self.do, self.then, self.why, self.besides)))
 
 
 def actions(advice: Advice) -> list[Action]:
@@ -73,14 +75,14 @@ def _action(advice: Advice, known: Capacity, overloaded: Numbers, number: int) -
     enough, members = needed[today], known.members[number]
     if switch and not relief and members < enough < np.inf:
         switch = f"{switch}, or {enough:.0f} members in place of {members:.0f}"
+    besides = (_joins(advice, known, number, to), _is_doubtful(advice, known, number, before))
     return Action(
         number,
         bool(relief),
         (" with " if to != chosen else ", and ").join(filter(None, (switch, relief))) or STAY,
         _then(advice, known, number, before, after),
-        doubt
-        or ("" if switch else _reason(advice, known, number, before))
-        or _joins(advice, known, number, to),
+        doubt or ("" if switch else _reason(advice, known, number, before)),
+        "; ".join(filter(None, besides)),
         to,
     )
 
@@ -104,7 +106,7 @@ def _then(advice: Advice, known: Capacity, number: int, before: int, after: int)
     often = f"{after} {of}, now {before}" if chosen != today else f"{before} {of}"
     waits = [known.wait(number, each) for each in dict.fromkeys((chosen, today))]
     texts = [_waiting(known, wait) for wait in waits if wait is not None]
-    listed = f" (records wait up to {', now '.join(texts)})" if texts else ""
+    listed = f" (records wait up to {'; now '.join(texts)})" if texts else ""
     return f"{busiest}, overloaded in {often}{listed}"
 
 
@@ -118,6 +120,14 @@ def _waiting(known: Capacity, wait: Wait) -> str:
         Ends.UNKNOWN: f"still in {name}",
     }
     return f"{as_time(wait.seconds)}, {until[wait.ends]}"
+
+
+def _is_doubtful(advice: Advice, known: Capacity, number: int, before: int) -> str:
+    """Return what to look at first where a member has too much in all scenarios, and more every day."""
+    wait = known.wait(number, advice.today)
+    if wait is None or wait.ends is not Ends.NEVER or before < advice.scenarios[number]:
+        return ""
+    return "look at its lag first: if that does not grow all day, members handle more than was given"
 
 
 def _joins(advice: Advice, known: Capacity, number: int, to: int) -> str:
@@ -135,17 +145,17 @@ def _near(known: Capacity, number: int, strategy: int) -> str:
     return listed_names([f"{percent(load)} with {n}" for n, load in near.items()])
 
 
-def least_of(advice: Advice, known: Capacity, number: int, strategy: int) -> tuple[int, float] | None:
+def least_of(known: Capacity, number: int, strategy: int, beside: int) -> tuple[int, float] | None:
     """Return the fewest further members with which the busiest has hardly more than with any number.
 
-    Its load then follows. None is returned where less than half of what is too much today goes, or if it is
-    not known.
+    Its load then follows. None is returned where less than half of what is too much with today's members
+    under the strategy ``beside`` goes, or if it is not known.
     """
     now, loads = known.members[number], known.loads(number, strategy)
     more = {n: load for n, load in loads.items() if n > now}
     least = min(more.values(), default=np.inf)
     found = next(((n, load) for n, load in more.items() if load <= _HARDLY * least), None)
-    excess = known.busiest[number, advice.today] - 1
+    excess = known.busiest[number, beside] - 1
     return found if found is not None and found[1] - 1 <= excess / 2 else None
 
 
@@ -186,7 +196,7 @@ def _fewest(advice: Advice, members: Floats, number: int) -> int:
 
 def _without(advice: Advice, known: Capacity, number: int) -> str:
     """Return what today's strategy takes."""
-    needed, least = known.needed[number, advice.today], least_of(advice, known, number, advice.today)
+    needed, least = known.needed[number, advice.today], least_of(known, number, advice.today, advice.today)
     if not isinf(needed):
         return f"{needed:.0f} under {advice.baseline}"
     best = f": {percent(least[1])} with {least[0]}" if least else ""
@@ -195,7 +205,7 @@ def _without(advice: Advice, known: Capacity, number: int) -> str:
 
 def _meanwhile(advice: Advice, known: Capacity, number: int, to: int) -> str:
     """Return how many members leave least of an overload, under ``to`` or the strategy that leaves least."""
-    found = {n: least_of(advice, known, number, n) for n in range(len(advice.strategies))}
+    found = {n: least_of(known, number, n, to) for n in range(len(advice.strategies))}
     loads = {n: least[1] for n, least in found.items() if least is not None}
     if not loads:
         return ""

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from rebalance_lab.verdicts.scaling import BESIDES
+from rebalance_lab.verdicts.scaling import BESIDES, ONE_BY_ONE
 from rebalance_spark.costs import by_strategy
 from rebalance_spark.gains import Floats, Numbers
 from rebalance_spark.groups import BUSIEST, SHARE
@@ -87,10 +87,12 @@ class Capacity(NamedTuple):
 
         ``share`` is that of what a member can handle. It is NaN if no such number is known.
         """
-        loads = self.loads(number, strategy)
+        loads, members = self.loads(number, strategy), self.members[number]
+        most = max(loads, default=0)
+        has_all = most < members + ONE_BY_ONE  # up to a member for each partition
         for size in loads:
-            near = [each for each in range(size, size + BESIDES + 1) if not each > self.partitions[number]]
-            if size >= self.members[number] and all(loads.get(each, inf) <= share for each in near):
+            near = range(size, min(size + BESIDES, most) + 1 if has_all else size + BESIDES + 1)
+            if size >= members and all(loads.get(each, inf) <= share for each in near):
                 return size
         return nan
 

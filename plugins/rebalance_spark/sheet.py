@@ -236,7 +236,7 @@ def _by_members(advice: Advice, known: Capacity, number: int) -> Table:
     loads = [known.loads(number, n) for n in order]
     sizes = sorted(set().union(*loads))
     if len(sizes) > _MOST_SIZES:
-        least = [found[0] for n in order if (found := least_of(advice, known, number, n))]
+        least = [found[0] for n in order if (found := least_of(known, number, n, n))]
         near = [now, *known.needed[number], *known.at_ease[number], *least]
         sizes = [size for size in sizes if any(-1 <= size - each <= BESIDES for each in near)]
     shown = [

@@ -1,5 +1,7 @@
 """What to do about groups with busy members: another strategy, members, partitions, or other keys."""
 
+from math import inf
+
 import pyarrow as pa
 import pytest
 
@@ -159,7 +161,7 @@ def test_more_members_under_another_strategy_are_named_where_no_number_is_at_eas
             (1.2, 2, 5, 0, 5.5),
             "g: switch to other, and 6 members in place of 4 (8 under range; 9 for 70 %); busiest member"
             " at 120 % (in hour=9/g; 120 % in the mean), now 160 %, overloaded in 12 of 12 scenarios, now 12"
-            " (records wait up to 2.4 h, still in hour=11, now 7.2 h, still in hour=11)",
+            " (records wait up to 2.4 h, still in hour=11; now 7.2 h, still in hour=11)",
         ),
         (
             (1.3, 1, 3, 0, 3.5),
@@ -195,7 +197,7 @@ def test_the_load_of_one_member_less_than_it_takes_is_said(stored):
 
 def test_so_many_members_are_enough_in_all_scenarios_and_with_two_more(stored):
     """Each hour has enough with one member more, but the other one has too much with two more."""
-    even = {0: 1.6, **dict.fromkeys(range(1, 7), 0.9)}
+    even = {0: 1.6, **dict.fromkeys(range(1, 17), 0.9)}
     rows = [
         score(f"hour={hour}/g", name, (1.6, 1, 2, 0, 5.5), loads=even | ({3: 1.1} if hour % 2 else {}))
         | {"hour": hour}
@@ -203,6 +205,29 @@ def test_so_many_members_are_enough_in_all_scenarios_and_with_two_more(stored):
         for name in ("range", "other")
     ]
     assert found(stored(rows, more=MORE), baseline="range").advice.capacity.needed.tolist() == [[8, 8]]
+
+
+def test_up_to_a_member_for_each_partition_none_is_enough_by_being_the_last(stored):
+    """With one member that left there is one more at the start than there are partitions."""
+    over = {more: 1.5 if more < 8 else 1.32 for more in range(-1, 10)}
+    _, made = lines(
+        stored,
+        score("g", "range", (1.5, None, None, 1, 5.5), loads=over),
+        score("g", "other", (1.5, 7, 9, 0, 5.5), loads=over | {8: 0.9, 9: 0.8}),
+    )
+    assert made.advice.capacity.needed.tolist() == [[12, inf]]
+
+
+def test_further_members_are_said_only_if_they_leave_less_than_the_switch(stored):
+    hot = (1.2, None, None, 1, 5.5)
+    for load, is_said in ((1.15, False), (1.08, True)):
+        _, made = lines(
+            stored,
+            score("g", "range", (2.0, None, None, 1, 5.5)),
+            score("g", "other", hot, loads={0: 1.2, 1: load, 2: load}),
+        )
+        assert to_do(made)[0].startswith("g: switch to other, and other keys")
+        assert ("leave the busiest" in to_do(made)[0]) == is_said
 
 
 def test_of_strategies_that_relieve_one_that_does_so_by_luck_stops_partitions_less_in_vain(stored):
@@ -280,6 +305,18 @@ def test_a_switch_from_range_asks_about_topics_that_may_be_joined(stored):
     assert to_do(made)[0].endswith("; unless members join a and b, which have as many partitions")
     _, made = lines(stored, today, other)
     assert "join" not in to_do(made)[0]
+
+
+def test_of_a_group_that_falls_behind_all_day_the_lag_is_looked_at_first(stored):
+    rows = both("g", (1.6, 4, 7, 0, 5.5))
+    said = "look at its lag first: if that does not grow all day, members handle more than was given"
+    for hours, is_said in ((24, True), (12, False)):
+        _, made = lines(stored, *rows, hours=hours)
+        assert to_do(made)[0].endswith(said) == is_said
+    calm = [each | {"utilization": 0.9} if each["hour"] == 3 else each for each in hourly(rows, 24)]
+    made = found(stored(calm, more=MORE), baseline="range")
+    assert "more every day" in to_do(made)[0]
+    assert said not in to_do(made)[0]
 
 
 def test_a_line_has_the_value_by_which_the_report_is_asked(stored):

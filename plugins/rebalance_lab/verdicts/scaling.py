@@ -27,7 +27,7 @@ BESIDES = 2
 MOST_BUSY = 10
 """Partitions of which it is told who owns them, the busiest ones."""
 
-_ONE_BY_ONE = 16
+ONE_BY_ONE = 16
 """So many numbers of members are tried one after the other, and those that follow in steps of a tenth."""
 
 
@@ -37,7 +37,7 @@ def missing_members(history: History) -> float:
 
     The assignor of the run computes the assignment of each number, from the owners at the end, up to a member
     for each partition. With one or two members besides, a member may have too much again: then the number is
-    not enough. NaN if no number is, or if a member has no limit. After `_ONE_BY_ONE` numbers
+    not enough. NaN if no number is, or if a member has no limit. After `ONE_BY_ONE` numbers
     that are not enough, it is up to a tenth greater than the fewest.
     """
     return _sizes(history).enough(1.0)
@@ -78,7 +78,7 @@ def _limits(history: History, rest: Rest) -> list[float]:
 def loads_by_members(history: History) -> dict[int, float]:
     """Return the load of the busiest member at the end by the number of members more: 0 for those that run.
 
-    It is a share of what a member can handle. There is that of one member less, of up to `_ONE_BY_ONE` more,
+    It is a share of what a member can handle. There is that of one member less, of up to `ONE_BY_ONE` more,
     and of those that were tried for `missing_members` and `members_to_ease`. Nothing is returned if a member
     has no limit, or the assignor fails.
     """
@@ -138,7 +138,7 @@ class _Sizes:
         if self._rest is None or not self._limits:
             return {}
         try:
-            for more in range(0 if len(self._rest.members) == 1 else -1, min(_ONE_BY_ONE, self._most) + 1):
+            for more in range(0 if len(self._rest.members) == 1 else -1, min(ONE_BY_ONE, self._most) + 1):
                 self._busiest(more)
         except RebalanceLabError:
             return {}
@@ -178,7 +178,7 @@ def _numbers(first: int, most: int) -> Iterator[int]:
     more = first
     while more <= most:
         yield more
-        more += 1 if more < first + _ONE_BY_ONE else max(1, more // 10)
+        more += 1 if more < first + ONE_BY_ONE else max(1, more // 10)
 
 
 def _group(rest: Rest, rates: FloatArray, limits: list[float], more: int) -> Problem:
