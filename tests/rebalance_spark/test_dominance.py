@@ -194,9 +194,7 @@ def test_loads_that_are_exchangeable_nearly_never_relieve(stored, level):
 def test_of_strategies_that_end_an_overload_the_one_with_the_least_load_is_chosen(stored):
     each = loaded("x", 12, today=1.3, full=0.95, free=0.8)
     more = [*LOADED, pa.field("weighted_imbalance", pa.float64())]
-    rows = [
-        {**r, "weighted_imbalance": r["utilization"], "rounds": 1 + (r["strategy"] == "free")} for r in each
-    ]
+    rows = [{**r, "weighted_imbalance": 1.5, "rounds": 1 + (r["strategy"] == "free")} for r in each]
     assert found(stored(rows, more=more), baseline="today").advice.switches == [("free", 1)]
 
 
