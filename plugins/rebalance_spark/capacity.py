@@ -88,8 +88,8 @@ class Capacity(NamedTuple):
         ``share`` is that of what a member can handle. It is NaN if no such number is known.
         """
         loads, members = self.loads(number, strategy), self.members[number]
-        most = max(loads, default=0)
-        has_all = most < members + ONE_BY_ONE  # up to a member for each partition
+        most, fewest = max(loads, default=0), self.started[self.rows[number]].min()
+        has_all = most < fewest + ONE_BY_ONE  # up to a member for each partition
         for size in loads:
             near = range(size, min(size + BESIDES, most) + 1 if has_all else size + BESIDES + 1)
             if size >= members and all(loads.get(each, inf) <= share for each in near):
@@ -163,6 +163,9 @@ def capacity_of(scored: Scored, busiest: Figures2D, ease: float, subjects: Subje
     rows, columns = np.nonzero(busiest == greatest[subjects.numbers])
     worst[subjects.numbers[rows], columns] = rows
     known = ~np.isnan(busiest)
+    by_subject = np.argsort(subjects.numbers, kind="stable")
+    of_each = np.split(by_subject, np.cumsum(np.bincount(subjects.numbers))[:-1])
+    topics = scored.texts(ALIKE)
     found = Capacity(
         greatest,
         worst,
@@ -181,8 +184,8 @@ def capacity_of(scored: Scored, busiest: Figures2D, ease: float, subjects: Subje
         members,
         scored.texts(LOADS),
         scored.texts(OWNERS),
-        np.split(np.argsort(subjects.numbers, kind="stable"), np.cumsum(np.bincount(subjects.numbers))[:-1]),
-        [topics.split(", ") if topics else [] for topics in _first_texts(scored.texts(ALIKE), subjects)],
+        of_each,
+        [next((text.split(", ") for text in topics[each[0]] if text), []) for each in of_each],
         {},
     )
     return found._replace(needed=_exact(found, found.needed, 1.0), at_ease=_exact(found, found.at_ease, ease))
@@ -222,14 +225,6 @@ def _most(figures: Figures2D, subjects: Subjects) -> Figures2D:
     """Return the greatest known figure of the scenarios of each subject, NaN without any."""
     found = np.full((len(subjects.names), figures.shape[1]), np.nan)
     np.fmax.at(found, subjects.numbers, figures)
-    return found
-
-
-def _first_texts(texts: npt.NDArray[np.object_], subjects: Subjects) -> list[str]:
-    """Return the first text of each subject, in the order of its scenarios and strategies, or ""."""
-    found = [""] * len(subjects.names)
-    for row, column in np.argwhere(texts != None)[::-1].tolist():  # noqa: E711 (element by element)
-        found[subjects.numbers[row]] = texts[row, column]
     return found
 
 

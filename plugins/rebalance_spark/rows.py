@@ -344,10 +344,11 @@ def alike_topics(scenario: Scenario) -> list[str]:
 
 def _texts(history: History) -> dict[str, str]:
     """Return the columns with loads of a run that has them."""
-    texts = {LOADS: loads_as_text(loads_by_members(history)), OWNERS: ""}
-    if members := busiest_members(history):
-        texts[OWNERS] = members_as_text(members)
-    return {name: text for name, text in texts.items() if text}
+    loads, owners = loads_by_members(history), busiest_members(history)
+    return {
+        **({LOADS: loads_as_text(loads)} if loads else {}),
+        **({OWNERS: members_as_text(owners)} if owners else {}),
+    }
 
 
 def members_as_text(members: Sequence[tuple[float, Mapping[str, float]]]) -> str:

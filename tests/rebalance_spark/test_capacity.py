@@ -1,6 +1,6 @@
 """What to do about groups with busy members: another strategy, members, partitions, or other keys."""
 
-from math import inf
+from math import inf, isnan
 
 import pyarrow as pa
 import pytest
@@ -228,6 +228,29 @@ def test_further_members_are_said_only_if_they_leave_less_than_the_switch(stored
         )
         assert to_do(made)[0].startswith("g: switch to other, and other keys")
         assert ("leave the busiest" in to_do(made)[0]) == is_said
+
+
+def test_hours_with_other_members_do_not_make_the_last_number_that_both_have_enough(stored):
+    def tried(members):
+        return {more: 1.5 if members + more < 20 else 0.9 for more in range(-1, 17)}
+
+    rows = [
+        score(
+            f"hour={hour}/g",
+            name,
+            (1.5, 10, 10, 0, 9.5),
+            members=members,
+            loads=tried(members),
+            partitions=60,
+        )
+        | {"hour": hour}
+        for hour in range(12)
+        for members in [10 if hour % 2 else 5]
+        for name in ("range", "other")
+    ]
+    capacity = found(stored(rows, more=MORE), baseline="range").advice.capacity
+    assert [*capacity.loads(0, 0)] == [*range(9, 22)]
+    assert isnan(capacity.holding(0, 0, 1.0))
 
 
 def test_of_strategies_that_relieve_one_that_does_so_by_luck_stops_partitions_less_in_vain(stored):
