@@ -230,14 +230,16 @@ def _of_load(advice: Advice, load: Figures2D, known: Capacity, number: int) -> I
 def _by_members(advice: Advice, known: Capacity, number: int) -> Table:
     """Return the load of the busiest member by the number of members, as far as it was computed.
 
-    Of very many numbers there are those near today's, and near those that each strategy takes.
+    The last number is two more than what all strategies take that take a number. Of very many there are those
+    near today's, and near those that each strategy takes.
     """
     order, now = _order(advice), known.members[number]
     loads = [known.loads(number, n) for n in order]
-    sizes = sorted(set().union(*loads))
+    endless = [n for n in order if not known.needed[number, n] < np.inf]
+    least = [found[0] for n in endless if (found := least_of(known, number, n, n))]
+    near = [n for n in (now, *known.needed[number], *known.at_ease[number], *least) if n < np.inf]
+    sizes = [size for size in sorted(set().union(*loads)) if size <= max(near, default=0) + BESIDES]
     if len(sizes) > _MOST_SIZES:
-        least = [found[0] for n in order if (found := least_of(known, number, n, n))]
-        near = [now, *known.needed[number], *known.at_ease[number], *least]
         sizes = [size for size in sizes if any(-1 <= size - each <= BESIDES for each in near)]
     shown = [
         [Cell(f"{size}{' (today)' * bool(size == now)}"), *(_load(each.get(size)) for each in loads)]

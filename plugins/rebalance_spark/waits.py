@@ -13,6 +13,9 @@ from rebalance_spark.gains import Floats
 
 _KEY = re.compile(r"([^/=]+)=([^/]*)(?:/|$)")
 _HOUR = 3_600.0
+_CALENDAR = ("year", "month", "week", "day", "minute")
+"""Keys with a part of a time. Where they differ, the time is not known."""
+
 _DAY = re.compile(r"\d{4}-?\d\d-?\d\d")
 
 
@@ -52,7 +55,8 @@ def longest_wait(ids: Sequence[str], load: Floats) -> Wait | None:
     if np.isnan(load).any() or not (load > 1).any():
         return None
     times = [time_of(name) for name in ids]
-    if None in times:
+    calendar = {pair for name in ids for pair in _KEY.findall(name) if pair[0] in _CALENDAR}
+    if None in times or len(calendar) > len({key for key, _ in calendar}):
         return None
     at = np.array(times, dtype=np.float64)
     order = np.lexsort((load, at))

@@ -80,6 +80,12 @@ def test_the_load_by_number_of_members_is_a_table(stored):
     assert [line[1].style for line in table.rows] == ["red", "red", "", ""]
 
 
+def test_numbers_of_members_end_two_after_what_all_strategies_take(stored):
+    loads = {more: 1.3 if more < 1 else 0.6 for more in range(-1, 9)}
+    made, _ = sheet(stored, *both("g", (1.3, 1, 1, 0, 3.5), loads=loads))
+    assert [*cells(made.tables[1])] == ["3", "4 (today)", "5", "6", "7"]
+
+
 def test_of_many_numbers_of_members_those_near_what_it_takes_have_a_row(stored):
     loads = {more: 1.3 if more < 30 else 0.9 if more < 36 else 0.65 for more in range(-1, 46)}
     made, _ = sheet(stored, *both("g", (1.3, 30, 36, 0, 30.5), loads=loads, partitions=60))

@@ -59,6 +59,7 @@ def test_of_the_draws_of_an_hour_the_busiest_counts():
         ["a", "b", "c"],
         ["team=1/g", "team=2/g", "team=3/g"],
         ["hour=1/g", "hour=2/g", "hour=4/g"],
+        ["day=1/hour=1/g", "day=1/hour=2/g", "day=2/hour=3/g"],
         ["date=2026-01-01/g", "date=2026-01-02/g", "date=2026-01-03/g"],
         ["hour=1/g", "hour=1/h", "hour=1/i"],
     ],
