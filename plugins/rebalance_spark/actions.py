@@ -31,7 +31,7 @@ class Action(NamedTuple):
     """What to do about the subject of a number.
 
     ``do`` is what, ``then`` what follows, with what is now, ``why`` says why it is not another strategy, or
-    how sure it is, and ``besides`` what is to be known first.
+    how sure it is, and ``besides`` under which condition. ``first`` is what is to be looked at before all.
     ``relief``: whether it takes more than a strategy. ``strategy``: the number of the one that it takes,
     which may be enough with more members only.
     """
@@ -42,12 +42,14 @@ class Action(NamedTuple):
     then: str
     why: str
     besides: str
+    first: str
     strategy: int
 
     @property
     def text(self) -> str:
         """The action in one line."""
-        return "; ".join(filter(None, (self.do, self.then, self.why, self.besides)))
+        told = "; ".join(filter(None, (self.do, self.then, self.why, self.besides)))
+        return f"{self.first} {told}" if self.first else told
 
 
 def actions(advice: Advice) -> list[Action]:
@@ -75,14 +77,14 @@ def _action(advice: Advice, known: Capacity, overloaded: Numbers, number: int) -
     enough, members = needed[today], known.members[number]
     if switch and not relief and members < enough < np.inf:
         switch = f"{switch}, or {enough:.0f} members in place of {members:.0f}"
-    besides = (_joins(advice, known, number, to), _is_doubtful(advice, known, number, before))
     return Action(
         number,
         bool(relief),
         (" with " if to != chosen else ", and ").join(filter(None, (switch, relief))) or STAY,
         _then(advice, known, number, before, after),
         doubt or ("" if switch else _reason(advice, known, number, before)),
-        "; ".join(filter(None, besides)),
+        _joins(advice, known, number, to),
+        _first(advice, known, number, before),
         to,
     )
 
@@ -104,14 +106,18 @@ def _then(advice: Advice, known: Capacity, number: int, before: int, after: int)
         return busiest
     of = f"of {counted(int(advice.scenarios[number]), 'scenario')}"
     often = f"{after} {of}, now {before}" if chosen != today else f"{before} {of}"
-    waits = [known.wait(number, each) for each in dict.fromkeys((chosen, today))]
-    texts = [_waiting(known, wait) for wait in waits if wait is not None]
-    listed = f" (records wait up to {'; now '.join(texts)})" if texts else ""
+    waits = {each: known.wait(number, each) for each in dict.fromkeys((chosen, today))}
+    texts = [
+        _waiting(known, wait, " today" * (each == today != chosen))
+        for each, wait in waits.items()
+        if wait is not None
+    ]
+    listed = f" (records wait up to {'; '.join(texts)})" if texts else ""
     return f"{busiest}, overloaded in {often}{listed}"
 
 
-def _waiting(known: Capacity, wait: Wait) -> str:
-    """Return how long records wait, and when none do any longer."""
+def _waiting(known: Capacity, wait: Wait, when: str) -> str:
+    """Return how long records wait, and when none do any longer. ``when`` follows the time."""
     name = keys_of_time(known.scenarios[wait.until])
     until = {
         Ends.TODAY: f"until {name}",
@@ -119,15 +125,15 @@ def _waiting(known: Capacity, wait: Wait) -> str:
         Ends.NEVER: "more every day",
         Ends.UNKNOWN: f"still in {name}",
     }
-    return f"{as_time(wait.seconds)}, {until[wait.ends]}"
+    return f"{as_time(wait.seconds)}{when}, {until[wait.ends]}"
 
 
-def _is_doubtful(advice: Advice, known: Capacity, number: int, before: int) -> str:
+def _first(advice: Advice, known: Capacity, number: int, before: int) -> str:
     """Return what to look at first where a member has too much in all scenarios, and more every day."""
     wait = known.wait(number, advice.today)
     if wait is None or wait.ends is not Ends.NEVER or before < advice.scenarios[number]:
         return ""
-    return "look at its lag first: if that does not grow all day, members handle more than was given"
+    return "measure its lag first: if that does not grow all day, members handle more than was given, else"
 
 
 def _joins(advice: Advice, known: Capacity, number: int, to: int) -> str:
@@ -187,9 +193,9 @@ def _relief(advice: Advice, known: Capacity, number: int, to: int) -> str:
     return f"{needed[to]:.0f}{now}{also}"
 
 
-def _fewest(advice: Advice, members: Floats, number: int) -> int:
-    """Return the strategy that takes the fewest members; of several, the one that stops or moves least."""
-    fewest = members == np.nanmin(members)
+def _fewest(advice: Advice, costs: Floats, number: int) -> int:
+    """Return the strategy with the least cost; of several, the one that stops or moves partitions least."""
+    fewest = costs == np.nanmin(costs)
     changes = advice.mean_changes[advice.metrics[0]][number]
     return int(np.argmin(np.where(fewest, np.nan_to_num(changes), np.inf)))
 
@@ -209,7 +215,7 @@ def _meanwhile(advice: Advice, known: Capacity, number: int, to: int) -> str:
     loads = {n: least[1] for n, least in found.items() if least is not None}
     if not loads:
         return ""
-    best = min(loads, key=lambda n: loads[n])
+    best = _fewest(advice, np.array([loads.get(n, inf) for n in found]), number)
     best = to if loads.get(to, inf) <= _HARDLY * loads[best] else best
     size, load = found[best] or (0, nan)
     return f"; {size} members under {advice.strategies[best]} leave the busiest at {percent(load)}"
@@ -260,7 +266,7 @@ def _reason(advice: Advice, known: Capacity, number: int, before: int) -> str:
     today, loads = advice.today, known.busiest[number]
     if loads[today] <= AT_EASE:
         return ""
-    best = int(np.nanargmin(loads)) if before else _nearest(advice, loads, number)
+    best = _fewest(advice, loads, number) if before else _nearest(advice, loads, number)
     if not loads[best] < (1 - advice.margin) * loads[today]:
         return "" if before else "with no strategy that was scored it would be less"
     found = f"with {advice.strategies[best]} it would be {percent(loads[best])}"
@@ -271,6 +277,9 @@ def _reason(advice: Advice, known: Capacity, number: int, before: int) -> str:
         if now <= then < np.inf:
             under = f" under it, {now:.0f} under {advice.baseline}" if now < then else " under both"
             return f"{found}, but ending the overload takes {then:.0f} members{under}"
+        rows = known.rows[number]
+        if isinf(now) and isinf(then) and (known.each[rows, best] > 1).sum() >= before:
+            return f"{found}, with overload in as many scenarios"
         if before < FEWEST_PAIRS:
             return f"{found}, but so few overloaded scenarios do not show it"
         return f"{found}, which is not known to take {percent(RELIEF)} of what is too much away"

@@ -67,13 +67,17 @@ RELIEF_RULE = (
     " rest. Balance counts for it only under such strategies. Of several, it is the one that leaves the"
     " least, then one that leaves none with one or two more members either, then the one with the best median"
     " of {first}, and then the one with the least load of the busiest member, each by more than {margin:g} %."
-    " Where some is left, it must take fewer members than today's to end."
+    " Where more than {little:g} % is left, it must take fewer members than today's to end, or be left in"
+    " fewer scenarios if no number is enough."
 )
 
 EASE = (
     "Balance counts only in scenarios in which the busiest member has more than {ease:g} % of what it can"
     " handle: below that, a switch is not worth it."
 )
+
+LITTLE = 0.2
+"""So little of an overload may be left by a switch that saves no member."""
 
 SWITCH, STAY, UNKNOWN = "switch", "stay", "no figures"
 """Reasons: another strategy is known to be better; none is; that of today has no figures for the group."""
@@ -213,7 +217,7 @@ class Advice:
             )
         parts = [RULE.format(better=better, rate=100 * self.rate, margin=margin, **words)]
         if self.overloaded is not None and self.overloaded[0].any():
-            parts.append(RELIEF_RULE.format(relief=100 * RELIEF, margin=margin, **words))
+            parts.append(RELIEF_RULE.format(relief=100 * RELIEF, little=100 * LITTLE, margin=margin, **words))
         if self.overloaded is not None and self.capacity is not None and BY_RATE in self.metrics:
             parts.append(EASE.format(ease=100 * AT_EASE))
         return parts
@@ -355,15 +359,20 @@ def _overloaded(overload: Figures2D, today: int, chosen: Numbers, numbers: Numbe
 
 
 def _saving_nobody(costs: Costs, tests: Tests, rate: float, members: Figures2D) -> Bools:
-    """Return which switches leave some overload that takes as many members to end as it does today.
+    """Return which switches leave much of an overload that takes as many members to end as it does today.
 
-    Those that are better in another metric than balance have a reason besides.
+    Where no number is enough, it is those that leave some in as many scenarios. Those that are better in
+    another metric than balance have a reason besides.
     """
     assert costs.overload is not None
     now = members[:, [costs.today]]
     rest = [tests.better[n] <= rate for n, m in enumerate(costs.deciding) if m != BY_RATE]
-    leaves = totals(costs.overload, costs.subjects) > 0
-    return np.asarray(leaves & np.isfinite(now) & (members >= now) & ~np.any(rest, axis=0))
+    overload = totals(costs.overload, costs.subjects)
+    leaves = overload > LITTLE * overload[:, [costs.today]]
+    often = totals((costs.overload > 0).astype(np.float64), costs.subjects)
+    never = np.isinf(now) & np.isinf(members) & (often >= often[:, [costs.today]])
+    saves_none = (np.isfinite(now) & (members >= now)) | never
+    return np.asarray(leaves & saves_none & ~np.any(rest, axis=0))
 
 
 def _better_in(tests: Tests, is_relief: Bools, chosen: Numbers, costs: Costs, rate: float) -> list[list[str]]:

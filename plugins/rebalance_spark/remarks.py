@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from rebalance_lab.verdicts.words import agreeing
+from rebalance_lab.verdicts.words import agreeing, listed_names
 from rebalance_spark.advising import first_draws
 from rebalance_spark.capacity import MEMBERS
 from rebalance_spark.costs import BY_COUNT, BY_RATE
@@ -14,7 +14,7 @@ from rebalance_spark.parts import GROUP, Subjects
 from rebalance_spark.starts import about_starts
 from rebalance_spark.stored import NO_ROW, Scored
 
-_EXAMPLES = 3
+_EXAMPLES, _MOST_FULL = 3, 12
 NO_RATES = f"No scenario has rates: the balance is by partitions, {BY_COUNT} in place of {BY_RATE}."
 
 
@@ -105,7 +105,8 @@ def _idle(scored: Scored, subjects: Subjects, baseline: str) -> list[str]:
     found = np.flatnonzero(np.bincount(subjects.numbers, full, len(subjects.names)) > 0)
     if not len(found):
         return []
-    which = f"{len(found):,} of {subjects.counted} ({_examples(subjects.names, found)})"
+    listed = listed_names([subjects.names[number] for number in found.tolist()], _MOST_FULL)
+    which = f"{len(found):,} of {subjects.counted} ({listed})"
     return [
         f"{which} {agreeing('has', len(found))} as many members as the largest topic has partitions: further"
         " members own nothing under range, and a table of owners does not have them (a row without topic and"

@@ -103,12 +103,9 @@ def _why(advice: Advice, number: int, action: Action | None) -> Iterator[str]:
         return
     if chosen == advice.baseline:
         over = advice.overloaded is not None and advice.overloaded[0][number]
-        less = f"take {percent(RELIEF)} or more of the overload away, and fewer members to end it"
-        what = (
-            f"{less}, or to be better in the rest"
-            if over
-            else "be better in what decides and as good in the rest"
-        )
+        what = "be better in what decides and as good in the rest"
+        if over:
+            what = f"take {percent(RELIEF)} or more of the overload away and fewer members to end it"
         yield f"It stays with {chosen}: no other strategy is known to {what}."
         return
     if better == [OVERLOAD]:
@@ -135,7 +132,7 @@ def _steps(advice: Advice, number: int, to: int) -> Iterator[str]:
         return
     most, members, needed = known.busiest[number, to], "", known.needed[number, to]
     if most > 1 and needed < np.inf:
-        most, members = 1.0, f" with {needed:.0f} members"
+        most, members = known.loads(number, to).get(int(needed), 1.0), f" with {needed:.0f} members"
     lag = ", and the lag of no member grows in them" * bool(most <= 1)
     yield (
         f"It was right if{members}, in scenarios like those with overload, the busiest member has"

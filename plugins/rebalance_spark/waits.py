@@ -72,6 +72,8 @@ def longest_wait(ids: Sequence[str], load: Floats) -> Wait | None:
         after = _backlogs(excess, waits[-1])
         until = next((place for place, wait in enumerate(after) if not wait), None)
         ends = Ends.NEVER if until is None else Ends.NEXT_DAY
+        if until is not None and max(after[:until], default=0.0) > waits[most]:
+            waits, most = after, int(np.argmax(after[:until]))
     elif until is None:
         ends = Ends.UNKNOWN
     last = len(waits) - 1 if until is None else until

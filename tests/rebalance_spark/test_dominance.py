@@ -84,7 +84,7 @@ def test_a_group_switches_to_be_relieved_of_overload_whatever_it_costs(stored):
     )
     assert to_do(made) == [
         "busy: switch to other; busiest member at 90 %, now 150 %, overloaded in 0 of 12 scenarios, now 8"
-        " (records wait up to 4 h, still in hour=11)",
+        " (records wait up to 4 h today, still in hour=11)",
         "calm: stay; busiest member at 90 %; with other it would be 50 %, which is not known to be as good in"
         " the rest (moved_partitions +5 from 5, worse by more than 5 % in 100 % of the scenarios)",
     ]

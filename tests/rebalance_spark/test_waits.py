@@ -36,6 +36,8 @@ def test_the_hour_at_whose_end_none_wait_is_the_first_after_the_longest_wait():
 def test_what_is_left_at_the_end_of_a_day_waits_until_the_next_one_or_is_more_every_day():
     found = longest_wait(*hours([0.5] * 20 + [1.5] * 4))
     assert (found.seconds, found.until, found.ends) == (pytest.approx(7_200), 3, Ends.NEXT_DAY)
+    found = longest_wait(*hours([1.1, *[0.5] * 19, *[1.5] * 4]))
+    assert (found.seconds, found.at, found.ends) == (pytest.approx(2.1 * 3_600), 0, Ends.NEXT_DAY)
     for load, ends in (([0.5] * 12 + [1.5] * 12, Ends.NEXT_DAY), ([0.5] * 11 + [1.5] * 13, Ends.NEVER)):
         assert longest_wait(*hours(load)).ends is ends
     assert longest_wait(*hours([0.5] * 11 + [1.5] * 12)).ends is Ends.UNKNOWN
