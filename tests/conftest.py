@@ -59,20 +59,20 @@ def pytest_configure() -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--eighth", type=int, choices=range(1, 9), help="run only this eighth of the tests")
+    parser.addoption("--tenth", type=int, choices=range(1, 11), help="run only this tenth of the tests")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark the tests that use the browser or the Spark session, and put the longest files first.
 
-    The eighth of a test depends on its name alone, so that it stays in it when others come and go.
+    The tenth of a test depends on its name alone, so that it stays in it when others come and go.
     """
-    eighth = config.getoption("--eighth")
-    if eighth is not None:
-        others = [item for item in items if crc32(item.nodeid.encode()) % 8 + 1 != eighth]
+    tenth = config.getoption("--tenth")
+    if tenth is not None:
+        others = [item for item in items if crc32(item.nodeid.encode()) % 10 + 1 != tenth]
         config.hook.pytest_deselected(items=others)
-        items[:] = [item for item in items if crc32(item.nodeid.encode()) % 8 + 1 == eighth]
+        items[:] = [item for item in items if crc32(item.nodeid.encode()) % 10 + 1 == tenth]
     for item in items:
         for name in MARKED_BY_FIXTURE:
             if name in getattr(item, "fixturenames", ()):
