@@ -65,7 +65,7 @@ RELIEF_RULE = (
     "A {subject} of which a member has more than it can handle switches to a strategy that is known to take"
     " {relief:g} % or more of that away, in the mean and in the worst scenario, whatever it costs in the"
     " rest. Balance counts for it only under such strategies. Of several, it is the one that leaves the"
-    " least, then one that leaves none with one or two more members either, then the one with the best median"
+    " least, then one that leaves none with one or two more members, too, then the one with the best median"
     " of {first}, and then the one with the least load of the busiest member, each by more than {margin:g} %."
     " Where more than {little:g} % is left, it must take fewer members than today's to end, or be left in"
     " fewer scenarios if no number is enough."

@@ -18,7 +18,7 @@ from rebalance_spark.stored import NO_ROW, Figures2D, Scored
 Bools: TypeAlias = npt.NDArray[np.bool_]
 BY_COUNT, BY_RATE = "imbalance", "weighted_imbalance"
 
-OVERLOAD, LUCK, LOAD = "overload", "luck", "load"
+OVERLOAD, NEAR_OVERLOAD, LOAD = "overload", "near overload", "load"
 """By how much the busiest member has more than it can handle, as a share of that; whether it has with few
 members more, too; and the load of it."""
 
@@ -116,16 +116,16 @@ def middles_of(costs: Costs) -> dict[str, Figures2D]:
         return {m: by_strategy(grid, lambda cost: medians(cost, numbers, size)) for m, grid in grids.items()}
 
     loads = _loads_of(costs)
-    first = {metric: loads[metric] for metric in (OVERLOAD, LUCK) if metric in loads}
+    first = {metric: loads[metric] for metric in (OVERLOAD, NEAR_OVERLOAD) if metric in loads}
     rest = {m: grid for m, grid in costs.grids.items() if m not in costs.decides}
     return {**first, **middles(costs.decides), **loads, **middles(rest)}
 
 
 def _loads_of(costs: Costs) -> dict[str, Figures2D]:
-    """Return the overload, the luck and the load of each subject (subjects x strategies), if known.
+    """Return the overload, the near overload and the load of each subject (subjects x strategies), if known.
 
-    The load is the greatest one, with few more members as well if that is known, and luck is 1 where that is
-    too much. Both are 0 of subjects without overload today.
+    The load is the greatest one, with few more members as well if that is known, and the near overload is 1
+    where that load is too much. Both are 0 of subjects without overload today.
     """
     if costs.overload is None or costs.load is None:
         return {}
@@ -135,7 +135,7 @@ def _loads_of(costs: Costs) -> dict[str, Figures2D]:
     if costs.near is not None:
         greatest = np.fmax(greatest, costs.near)
     load = np.where(overload[:, [costs.today]] > 0, greatest, 0.0)
-    return {OVERLOAD: overload, LUCK: (load > 1).astype(np.float64), LOAD: load}
+    return {OVERLOAD: overload, NEAR_OVERLOAD: (load > 1).astype(np.float64), LOAD: load}
 
 
 def totals(overload: Figures2D, subjects: Subjects) -> Figures2D:
