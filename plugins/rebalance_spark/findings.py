@@ -170,8 +170,9 @@ def balance_of(scored: Scored) -> str:
 def deciding_of(scored: Scored, baseline: str, balance: str) -> list[str]:
     """Return the metrics that decide by default, of those that today's strategy has: stops and balance.
 
-    Where stops are not measured, moves decide in their place. What a move costs besides, such as the time to
-    restore state, is a part of the stopped time of a scenario that has it.
+    Where stops are not measured, moves decide in their place, unless it is known in all scenarios what
+    members can handle: then balance decides alone. What a move costs besides, such as the time to restore
+    state, is a part of the stopped time of a scenario that has it.
 
     Raises:
         InputError: if it has no scores, or none of these metrics.
@@ -181,12 +182,20 @@ def deciding_of(scored: Scored, baseline: str, balance: str) -> list[str]:
     candidates = [name for name in (STOPS, MOVES, balance) if name]
     known = [name for name in candidates if name in names]
     found = [name for name in known if not np.isnan(scored.figures(name)[:, today]).all()]
-    if STOPS in found and MOVES in found and len(found) > 1:
+    if MOVES in found and len(found) > 1 and (STOPS in found or _has_limits(scored, names, today)):
         found.remove(MOVES)
     if not found:
         nothing = f"no figures of {listed_names(candidates)} under {baseline}"
         raise InputError("--baseline", nothing, "--decide METRIC, which the scores have")
     return found
+
+
+def _has_limits(scored: Scored, names: Sequence[str], today: int) -> bool:
+    """Return whether it is known what members can handle, in all scenarios that today's strategy completed."""
+    if UTILIZATION not in names:
+        return False
+    is_known = ~np.isnan(scored.figures(UTILIZATION)[:, today])
+    return bool(is_known.any() and is_known[scored.ok[:, today]].all())
 
 
 def higher_is_better(name: str) -> bool:

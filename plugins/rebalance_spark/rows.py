@@ -241,7 +241,7 @@ class Scorer:
             broken: dict[str, PluginError] = {}
             run = history_of(each, self.registry, self._metrics) if isinstance(each, Trace) else each
             figures = measure(run, self.registry, planned=planned, only=self.job.metrics, failed=broken)
-            texts = _texts(run) if isinstance(run, History) and MISSING in figures else {}
+            texts = _texts(run) if MISSING in figures else {}
             found.append((figures, broken, texts))
         spent = started.since(len(found))
         return [_Measured(*one, spent) for one in found]
@@ -342,7 +342,7 @@ def alike_topics(scenario: Scenario) -> list[str]:
     return sorted(name for name, count in counts.items() if count in several)
 
 
-def _texts(history: History) -> dict[str, str]:
+def _texts(history: History | Ledger) -> dict[str, str]:
     """Return the columns with loads of a run that has them."""
     loads, owners = loads_by_members(history), busiest_members(history)
     return {

@@ -36,6 +36,11 @@ _NO_STOPS = (
     " without --fidelity plan to compare it."
 )
 
+_NO_STOPS_BUT_LOAD = (
+    "Plan fidelity measures loads, which decide here, and not how long partitions stop: that may hold back"
+    " switches of groups without overload (score without --fidelity plan)."
+)
+
 _EACH_ALONE = (
     f"Each decision rests on one scenario, and takes {FEWEST_PAIRS}: score more hours (--keys) or --draws, or"
     " decide --per COLUMN"
@@ -199,7 +204,7 @@ def notes(findings: Findings) -> list[str]:
     if not np.isnan(advice.agree[advice.is_switching]).all():
         found += _agreement(advice)
     if Fidelity.PLAN in findings.fidelities:
-        found.append(_NO_STOPS)
+        found.append(_NO_STOPS if advice.capacity is None else _NO_STOPS_BUT_LOAD)
     if Fidelity.PROTOCOL in findings.fidelities:
         found.append(f"{_events(findings.events)}{'' if findings.has_limits else _AT_ONCE}".strip())
         real = worth_in_all((parted(name)[0] for name in findings.strategies), default_registry())

@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.model import NO_OWNER, TopicIndex, TopicPartition
 from coordinator_core.protocol import events as ev
-from coordinator_core.registry.registry import Registry
+from coordinator_core.registry.registry import Registry, default_registry
 from rebalance_lab.traces.family import family_of
 from rebalance_lab.traces.ledger import Ledger, Resting, Settled, Span, last_owners, moves, numbered
 from rebalance_lab.traces.rests import IntArray, Members, Rest, Traffic
@@ -154,8 +155,14 @@ class History:
             Traffic(index, self.rates),
             self.racks,
             self.started.racks or {},
+            self.process_rates,
+            self._new_assignor,
             lambda: spans,
         )
+
+    def _new_assignor(self) -> Assignor:
+        registry = self.registry or default_registry()
+        return registry.build(registry.strategy(self.started.strategy))
 
     def _settled(self, index: TopicIndex, spans: IntArray) -> Iterator[Rest]:
         """Yield the assignments in which the group rested for some time, or rests at the end."""

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.model import NO_OWNER, Int32Array, TopicIndex, TopicPartition
 from rebalance_lab.traces.rests import IntArray, Members, Rest, Traffic
 
@@ -65,6 +66,8 @@ class Ledger:
     - ``settled``: the assignments in which the group rested, in order; one that lasted no time is left out.
     - ``traffic``: the records/s of the partitions; ``racks`` are those of clients that have one, ``replicas``
       those of the partitions of topics.
+    - ``process_rates``: the records/s that each consumer can handle, polls included, if it has a limit.
+    - ``new_assignor`` makes the assignor of the run once more, as after a start.
     - ``written`` returns `spans`. Plans of many groups are hardly ever asked for them.
     """
 
@@ -79,6 +82,8 @@ class Ledger:
     traffic: Traffic
     racks: Mapping[str, str]
     replicas: Mapping[str, Sequence[Sequence[str]]]
+    process_rates: Mapping[str, float]
+    new_assignor: Callable[[], Assignor]
     written: Callable[[], IntArray]
 
     @cached_property

@@ -112,13 +112,13 @@ def weighted_optimality_gap(history: History) -> float:
     return gap if gap > ROUNDING else 0.0
 
 
-def rest_at_end(history: History) -> Rest | None:
+def rest_at_end(history: History | Ledger) -> Rest | None:
     """Return the assignment in force at the end, or None if the group has no members then."""
     rest = history.rests.last
     return rest if rest is not None and len(rest.members) else None
 
 
-def rates_at_end(history: History, rest: Rest) -> FloatArray:
+def rates_at_end(history: History | Ledger, rest: Rest) -> FloatArray:
     """Return the mean records/s of the partitions in the time in which an assignment was in force."""
     return history.rests.traffic.mean(rest.from_ms, rest.until_ms)
 
@@ -134,10 +134,10 @@ def _max_over_mean(loads: list[float]) -> float:
     return max(loads) / mean if mean > 0 else nan
 
 
-@metric("balance", "ratio", optional=True)
-def utilization(history: History) -> float:
+@metric("balance", "ratio", planned=True, optional=True)
+def utilization(history: History | Ledger) -> float:
     """The most records/s of a member over what it can handle, at the end."""
-    rest, rates = rest_at_end(history), history.process_rates
+    rest, rates = rest_at_end(history), history.rests.process_rates
     if rest is None:
         return nan
     loads = _rate_loads(rest, rates_at_end(history, rest))

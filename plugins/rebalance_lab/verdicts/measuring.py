@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable
 from math import nan
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from coordinator_core.errors import PluginError
 from coordinator_core.registry.hookspecs import MetricSpec
@@ -12,6 +12,7 @@ from rebalance_lab.traces.ledger import Ledger
 from rebalance_lab.traces.trace import Trace
 
 Compute: TypeAlias = Callable[[History], float]
+_C = TypeVar("_C", bound=Compute)
 
 STOPS = "stops"
 """The group of metrics that need the stopped time."""
@@ -22,10 +23,10 @@ DEFINED: list[MetricSpec] = []
 
 def metric(
     group: str, unit: str, *, headline: bool = False, planned: bool = False, optional: bool = False
-) -> Callable[[Compute], Compute]:
+) -> Callable[[_C], _C]:
     """Define a metric by its function, which has its name and, in the first paragraph, its definition."""
 
-    def define(compute: Compute) -> Compute:
+    def define(compute: _C) -> _C:
         doc = " ".join((compute.__doc__ or "").partition("\n\n")[0].split())
         DEFINED.append(
             MetricSpec(

@@ -12,8 +12,8 @@ from coordinator_core.assigning.computing import settled
 from coordinator_core.assigning.problem import Problem, build_problem
 from coordinator_core.errors import RebalanceLabError
 from coordinator_core.model import Cluster, GroupSubscription, Partitions, Subscription, TopicInfo
-from coordinator_core.registry.registry import default_registry
 from rebalance_lab.traces.history import History
+from rebalance_lab.traces.ledger import Ledger
 from rebalance_lab.traces.rests import FloatArray, Rest
 from rebalance_lab.verdicts.balance import rates_at_end, rest_at_end, utilization
 from rebalance_lab.verdicts.measuring import metric
@@ -31,8 +31,8 @@ ONE_BY_ONE = 16
 """So many numbers of members are tried one after the other, and those that follow in steps of a tenth."""
 
 
-@metric("balance", "members", optional=True)
-def missing_members(history: History) -> float:
+@metric("balance", "members", planned=True, optional=True)
+def missing_members(history: History | Ledger) -> float:
     """The fewest members more with which (and two besides) none gets more than it can handle, at the end.
 
     The assignor of the run computes the assignment of each number, from the owners at the end, up to a member
@@ -43,23 +43,23 @@ def missing_members(history: History) -> float:
     return _sizes(history).enough(1.0)
 
 
-@metric("balance", "members", optional=True)
-def members_to_ease(history: History) -> float:
+@metric("balance", "members", planned=True, optional=True)
+def members_to_ease(history: History | Ledger) -> float:
     """The fewest members more with which (and two besides) none gets more than 70 % of it, at the end."""
     return _sizes(history).enough(AT_EASE)
 
 
-@metric("balance", "partitions", optional=True)
-def hot_partitions(history: History) -> float:
+@metric("balance", "partitions", planned=True, optional=True)
+def hot_partitions(history: History | Ledger) -> float:
     """The number of partitions with more records/s than any member can handle, at the end."""
-    rest, rates = rest_at_end(history), history.process_rates
+    rest, rates = rest_at_end(history), history.rests.process_rates
     if rest is None or not rates:
         return nan
     return float(np.count_nonzero(rates_at_end(history, rest) > max(rates.values())))
 
 
-@metric("balance", "members", optional=True)
-def load_in_members(history: History) -> float:
+@metric("balance", "members", planned=True, optional=True)
+def load_in_members(history: History | Ledger) -> float:
     """The records/s of all partitions over what a member can handle, in the mean, at the end."""
     rest = rest_at_end(history)
     limits = [] if rest is None else _limits(history, rest)
@@ -68,14 +68,14 @@ def load_in_members(history: History) -> float:
     return float(rates_at_end(history, rest).sum()) / fmean(limits)
 
 
-def _limits(history: History, rest: Rest) -> list[float]:
+def _limits(history: History | Ledger, rest: Rest) -> list[float]:
     """Return what each member can handle, or nothing if one has no limit."""
     names = (history.rests.clients[number] for number in rest.members.clients.tolist())
-    limits = [history.process_rates.get(name, 0.0) for name in names]
+    limits = [history.rests.process_rates.get(name, 0.0) for name in names]
     return limits if all(limits) else []
 
 
-def loads_by_members(history: History) -> dict[int, float]:
+def loads_by_members(history: History | Ledger) -> dict[int, float]:
     """Return the load of the busiest member at the end by the number of members more: 0 for those that run.
 
     It is a share of what a member can handle. There is that of one member less, of up to `ONE_BY_ONE` more,
@@ -85,7 +85,7 @@ def loads_by_members(history: History) -> dict[int, float]:
     return _sizes(history).loads()
 
 
-def busiest_members(history: History) -> list[tuple[float, dict[str, float]]]:
+def busiest_members(history: History | Ledger) -> list[tuple[float, dict[str, float]]]:
     """Return the loads of the owners of the `MOST_BUSY` busiest partitions at the end, and of one other.
 
     Each has the loads of those of these partitions that it owns, by name; the other is the busiest of those
@@ -114,7 +114,7 @@ def busiest_members(history: History) -> list[tuple[float, dict[str, float]]]:
 class _Sizes:
     """The assignment at the end of a run with other numbers of members, each computed once."""
 
-    def __init__(self, history: History) -> None:
+    def __init__(self, history: History | Ledger) -> None:
         self._history = history
         self._rest, self._now = rest_at_end(history), utilization(history)
         self._loads: dict[int, float] = {}
@@ -164,12 +164,11 @@ class _Sizes:
 
     @cached_property
     def _assignor(self) -> Assignor:
-        registry = self._history.registry or default_registry()
-        return registry.build(registry.strategy(self._history.started.strategy))
+        return self._history.rests.new_assignor()
 
 
 @lru_cache(maxsize=1)  # the metrics of a run follow one another
-def _sizes(history: History) -> _Sizes:
+def _sizes(history: History | Ledger) -> _Sizes:
     return _Sizes(history)
 
 

@@ -15,6 +15,7 @@ from rebalance_lab.simulation.planning.plan import plan
 from rebalance_lab.simulation.planning.planned_rests import planned_ledgers
 from rebalance_lab.traces.history import History
 from rebalance_lab.verdicts.measuring import measure
+from rebalance_lab.verdicts.scaling import busiest_members, loads_by_members
 from tests.examples import scaled
 
 REGISTRY = default_registry()
@@ -51,6 +52,8 @@ def same(some, others):
     for one, other in zip(some, others, strict=True):
         assert spans(one) == spans(other)
         assert figures(one) == pytest.approx(figures(other), rel=0, abs=0, nan_ok=True)
+        assert loads_by_members(one) == loads_by_members(other)
+        assert busiest_members(one) == busiest_members(other)
     return True
 
 
@@ -119,6 +122,8 @@ def described(draw, name):
         del member["rack"]
     if draw(st.booleans()):
         member["instance_id"] = f"i-{name}"
+    if draw(st.integers(0, 2)):
+        member |= {"process_rate": draw(st.sampled_from([90, 300])), "batch_overhead": "50ms"}
     if draw(st.integers(0, 4)) == 0:
         return member | {"topics_pattern": "t|v.*"}
     return member | {"topics": draw(LISTS)}

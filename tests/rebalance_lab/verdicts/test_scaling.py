@@ -7,6 +7,7 @@ import pytest
 
 from coordinator_core.registry.registry import default_registry
 from rebalance_lab.scenarios.scenario import parse_scenario
+from rebalance_lab.simulation.planning.plan import plan
 from rebalance_lab.simulation.run import simulate
 from rebalance_lab.traces.history import History
 from rebalance_lab.verdicts.balance import utilization
@@ -23,7 +24,7 @@ from rebalance_lab.verdicts.scaling import (
 )
 
 
-def run(strategy, topics, members, events=(), **fields):
+def run(strategy, topics, members, events=(), how=simulate, **fields):
     """The history of a run in which each member handles 1,000 records/s."""
     document = {
         "name": "g",
@@ -36,7 +37,7 @@ def run(strategy, topics, members, events=(), **fields):
     }
     registry = default_registry()
     scenario = parse_scenario(document, where="g", registry=registry)
-    return History(simulate(scenario, registry.strategy(strategy), registry), registry)
+    return History(how(scenario, registry.strategy(strategy), registry), registry)
 
 
 def drawn(seed):
@@ -78,6 +79,18 @@ def test_loads_by_number_of_members_are_those_of_runs_with_so_many(strategy, see
     assert {0, 1, 2} <= found.keys()
     for more, load in found.items():
         assert load == pytest.approx(utilization(run(strategy, topics, 1 + more)))
+
+
+@pytest.mark.parametrize("strategy", ["range", "roundrobin", "sticky", "cooperative-sticky"])
+def test_loads_of_a_plan_are_those_of_its_run(strategy):
+    events = [{"at": "1m", "leave": "m-1"}]
+    histories = [run(strategy, drawn(5), 4, events, how, batch_overhead="50ms") for how in (simulate, plan)]
+    (run_loads, run_owners), (loads, owners) = (
+        (loads_by_members(each), sorted(busiest_members(each), key=str)) for each in histories
+    )
+    assert loads == pytest.approx(run_loads)
+    assert [parts for _, parts in owners] == [pytest.approx(parts) for _, parts in run_owners]
+    assert utilization(histories[0]) == pytest.approx(utilization(histories[1])) != 0
 
 
 def test_one_member_less_has_the_partitions_of_all():

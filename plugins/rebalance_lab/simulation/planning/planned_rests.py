@@ -166,6 +166,7 @@ class _CountedOwners:
 
     def __init__(self, run: PlannedRun[Any], shared: _Shared, strategies: Sequence[Counting]) -> None:
         self._run, self._shared, self._index = run, shared, shared.index
+        self._registry = run.registry
         self._clients: dict[str, int] = {}
         self._racks: dict[str, str] = {}
         self._size = 0
@@ -186,6 +187,16 @@ class _CountedOwners:
                 steps[line.event.topic].append((line.at_ms, line.event.rates))
         return Traffic(self._index, steps)
 
+    def _process_rates(self) -> dict[str, float]:
+        """Return what the last process of each client can handle."""
+        rates: dict[str, float | None] = {}
+        for line in self._run.events:
+            if isinstance(line.event, ev.MemberStarted):
+                rates[line.event.client] = line.event.process_rate
+            elif isinstance(line.event, ev.ApplicationStarted):
+                rates[line.event.client] = line.event.records_per_second or rates.get(line.event.client)
+        return {client: rate for client, rate in rates.items() if rate}
+
     def _ledger(self, lane: _Lane, traffic: Traffic) -> Ledger:
         now_ms = self._run.clock.now_ms
         lane.unsettle(now_ms)
@@ -201,6 +212,8 @@ class _CountedOwners:
             traffic,
             self._racks,
             self._run.scenario.racks,
+            self._process_rates(),
+            lambda: self._registry.build(lane.strategy.strategy),
             lambda: spans_of([(0, self._index.nobody), *lane.owners, (now_ms, self._index.nobody)]),
         )
 
