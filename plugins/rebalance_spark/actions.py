@@ -1,5 +1,6 @@
 """What to do about each group: a switch, members, partitions; what follows, and why a busy one stays."""
 
+from collections.abc import Sequence
 from math import ceil, inf, isinf, isnan, nan
 from typing import NamedTuple
 
@@ -9,15 +10,18 @@ from rebalance_lab.verdicts.rule import FEWEST_PAIRS
 from rebalance_lab.verdicts.scaling import AT_EASE, BESIDES
 from rebalance_lab.verdicts.switching import keeps_together
 from rebalance_lab.verdicts.tables import as_text, percent, with_sign
-from rebalance_lab.verdicts.words import agreeing, counted, listed_names
+from rebalance_lab.verdicts.words import counted, listed_names
 from rebalance_spark.advising import Advice
 from rebalance_spark.capacity import Capacity
 from rebalance_spark.dominance import RELIEF
 from rebalance_spark.gains import Floats, Numbers
-from rebalance_spark.waits import Ends, Wait, as_time, keys_of_time
+from rebalance_spark.waits import Ends, as_time
 
 _HARDLY = 1.05
 """A load is hardly more than another one up to so many times that."""
+
+_MOST_HOT = 3
+"""Partitions that are too much for a member, and are named."""
 
 _UNSURE = 0.5
 """A decision is unsure if so few of its scenarios give the same by themselves."""
@@ -31,9 +35,9 @@ class Action(NamedTuple):
     """What to do about the subject of a number.
 
     ``do`` is what, ``then`` what follows, with what is now, ``why`` says why it is not another strategy, or
-    how sure it is, and ``besides`` under which condition. ``first`` is what is to be looked at before all.
-    ``relief``: whether it takes more than a strategy. ``strategy``: the number of the one that it takes,
-    which may be enough with more members only.
+    how sure it is, and ``besides`` under which condition. ``first`` is what is to be looked at before all,
+    and ``more`` are sentences about what it takes. ``relief``: whether it takes more than a strategy.
+    ``strategy``: the number of the one that it takes, and ``members`` how many with it, 0 if as many as now.
     """
 
     number: int
@@ -43,7 +47,9 @@ class Action(NamedTuple):
     why: str
     besides: str
     first: str
+    more: Sequence[str]
     strategy: int
+    members: int
 
     @property
     def text(self) -> str:
@@ -72,68 +78,61 @@ def _action(advice: Advice, known: Capacity, overloaded: Numbers, number: int) -
     with_it = _fewest(advice, needed, number) if after and isinf(needed[chosen]) else chosen
     to = chosen if isinf(needed[with_it]) else with_it
     switch = f"switch to {advice.strategies[to]}" if to != today else ""
-    relief = _relief(advice, known, number, to) if after else ""
-    doubt = _doubt(advice, number) if switch and not before else ""
     enough, members = needed[today], known.members[number]
-    if switch and not relief and members < enough < np.inf:
+    either = bool(switch) and members < enough < inf and not (after and needed[to] < enough)
+    if either:
         switch = f"{switch}, or {enough:.0f} members in place of {members:.0f}"
+    relief = _relief(advice, known, number, to) if after and not either else ""
+    doubt = _doubt(advice, number) if switch and not before else ""
+    size = int(needed[to]) if relief and needed[to] < np.inf else 0
     return Action(
         number,
-        bool(relief),
+        bool(after),
         (" with " if to != chosen else ", and ").join(filter(None, (switch, relief))) or STAY,
-        _then(advice, known, number, before, after),
+        _then(advice, known, number, to, size, before, after),
         doubt or ("" if switch else _reason(advice, known, number, before)),
         _joins(advice, known, number, to),
         _first(advice, known, number, before),
+        _more(known, number, to) if relief else (),
         to,
+        size,
     )
 
 
-def _then(advice: Advice, known: Capacity, number: int, before: int, after: int) -> str:
-    """Return the load of the busiest member, and how often it has too much, now and with what is chosen.
+def _then(advice: Advice, known: Capacity, number: int, to: int, size: int, before: int, after: int) -> str:
+    """Return the load of the busiest member, and how often it has too much, now and with what is done.
 
-    Where that is never, those numbers of members near today's follow with which it would be too much.
+    ``size`` is the number of members that are enough under the strategy ``to``, 0 without. Where a switch
+    alone is enough, those numbers of members near today's follow with which it would be too much.
     """
     chosen, today = int(advice.chosen[number]), advice.today
-    now, then = (percent(known.busiest[number, each]) for each in (today, chosen))
-    if after:
-        mean, worst = percent(known.mean[number, chosen]), known.scenarios[known.worst[number, chosen]]
-        then = f"{then} (in {worst}; {mean} in the mean)"
-    elif near := _near(known, number, chosen):
-        then = f"{then} ({near})"
-    busiest = f"busiest member at {then}" + f", now {now}" * (chosen != today)
+    now, load = known.busiest[number, today], known.busiest[number, chosen]
+    if size:
+        load, after = known.loads(number, to).get(size, nan), 0
+    changes = f", now {percent(now)}" * (bool(size) or chosen != today)
+    near = "" if after or size else _near(known, number, chosen)
+    busiest = f"busiest member at {'most 100 %' if isnan(load) else percent(load)}{near}{changes}"
     if not before and not after:
         return busiest
     of = f"of {counted(int(advice.scenarios[number]), 'scenario')}"
-    often = f"{after} {of}, now {before}" if chosen != today else f"{before} {of}"
-    waits = {each: known.wait(number, each) for each in dict.fromkeys((chosen, today))}
-    texts = [
-        _waiting(known, wait, " today" * (each == today != chosen))
-        for each, wait in waits.items()
-        if wait is not None
-    ]
-    listed = f" (records wait up to {'; '.join(texts)})" if texts else ""
-    return f"{busiest}, overloaded in {often}{listed}"
-
-
-def _waiting(known: Capacity, wait: Wait, when: str) -> str:
-    """Return how long records wait, and when none do any longer. ``when`` follows the time."""
-    name = keys_of_time(known.scenarios[wait.until])
-    until = {
-        Ends.TODAY: f"until {name}",
-        Ends.NEXT_DAY: f"until {name} of the next day",
-        Ends.NEVER: "more every day",
-        Ends.UNKNOWN: f"still in {name}",
-    }
-    return f"{as_time(wait.seconds)}{when}, {until[wait.ends]}"
+    often = f"{after} {of}, now {before}" if changes else f"{before} {of}"
+    wait = known.wait(number, today)
+    if wait is None:
+        return f"{busiest}, overloaded in {often}"
+    grows = ", more every day" * (wait.ends is Ends.NEVER)
+    waits = f"records wait up to {as_time(wait.seconds)}{' today' * bool(changes)}{grows}"
+    return f"{busiest}, overloaded in {often} ({waits})"
 
 
 def _first(advice: Advice, known: Capacity, number: int, before: int) -> str:
-    """Return what to look at first where a member has too much in all scenarios, and more every day."""
+    """Return what to look at first where a member has too much in all scenarios, and more every day.
+
+    If the lag does not grow all day, members handle more than was given.
+    """
     wait = known.wait(number, advice.today)
     if wait is None or wait.ends is not Ends.NEVER or before < advice.scenarios[number]:
         return ""
-    return "measure its lag first: if that does not grow all day, members handle more than was given, else"
+    return "if its lag grows all day,"
 
 
 def _joins(advice: Advice, known: Capacity, number: int, to: int) -> str:
@@ -148,7 +147,8 @@ def _near(known: Capacity, number: int, strategy: int) -> str:
     """Return the loads that are too much with one member less than now, or with up to two more."""
     now, loads = known.members[number], known.loads(number, strategy)
     near = {n: load for n, load in loads.items() if now - 1 <= n <= now + BESIDES and round(load, 2) > 1}
-    return listed_names([f"{percent(load)} with {n}" for n, load in near.items()])
+    listed = listed_names([f"{percent(load)} with {n}" for n, load in near.items()])
+    return f" ({listed})" if near else ""
 
 
 def least_of(known: Capacity, number: int, strategy: int, beside: int) -> tuple[int, float] | None:
@@ -167,28 +167,15 @@ def least_of(known: Capacity, number: int, strategy: int, beside: int) -> tuple[
 
 def _relief(advice: Advice, known: Capacity, number: int, to: int) -> str:
     """Return what relieves a subject that has too much under what is chosen, beside the strategy ``to``."""
-    needed, ease = known.needed[number], known.at_ease[number]
-    members = known.members[number]
+    needed, members = known.needed[number], known.members[number]
     if isinf(needed[to]) or isnan(needed[to]):
         return _beyond(advice, known, number, to)
-    loads, enough = known.loads(number, to), int(needed[to])
-    sizes = [enough, enough - 1] if enough - 1 > members else [enough]
-    near = [f"{percent(loads[size])} with {size}" for size in sizes if size in loads]
-    beside = [", ".join(near)] if near else []
-    fewest = _fewest(advice, needed, number)
+    fewest, beside = _fewest(advice, needed, number), []
     if needed[fewest] < needed[to]:
         beside.append(f"{needed[fewest]:.0f} under {advice.strategies[fewest]}")
     if advice.today not in (fewest, to):
         beside.append(_without(advice, known, number))
-    if ease[to] < np.inf:
-        beside.append(f"{ease[to]:.0f} for {percent(AT_EASE)}")
-    elif isinf(ease[to]):
-        alone, easiest = known.hottest[number], _fewest(advice, ease, number)
-        why = f", as a partition alone has {percent(alone)}" * bool(alone > AT_EASE)
-        if ease[easiest] < np.inf:
-            why = f", {ease[easiest]:.0f} under {advice.strategies[easiest]}"
-        beside.append(f"no number for {percent(AT_EASE)}{why}")
-    also = f" ({'; '.join(beside)})" if beside else ""
+    also = f" ({', '.join(beside)})" if beside else ""
     now = " more members" if isnan(members) else f" members in place of {members:.0f}"
     return f"{needed[to]:.0f}{now}{also}"
 
@@ -218,40 +205,40 @@ def _meanwhile(advice: Advice, known: Capacity, number: int, to: int) -> str:
     best = _fewest(advice, np.array([loads.get(n, inf) for n in found]), number)
     best = to if loads.get(to, inf) <= _HARDLY * loads[best] else best
     size, load = found[best] or (0, nan)
-    return f"; {size} members under {advice.strategies[best]} leave the busiest at {percent(load)}"
+    return f"; until then {size} members under {advice.strategies[best]} leave {percent(load)}"
 
 
 def _beyond(advice: Advice, known: Capacity, number: int, to: int) -> str:
     """Return what it takes where no number of members is enough, or that it is not known."""
     until = _meanwhile(advice, known, number, to)
     faster = f"members that handle {percent(known.busiest[number, to] - 1)} more"
-    hot, hottest, load, partitions = (
-        each[number] for each in (known.hot, known.hottest, known.load, known.partitions)
-    )
+    load, partitions = known.load[number], known.partitions[number]
     if load > partitions:
-        fewest, ease = ceil(load), ceil(load / AT_EASE)
-        return (
-            f"at least {fewest:,} partitions and as many members, now {partitions:.0f} and"
-            f" {known.members[number]:.0f} ({ease:,} for {percent(AT_EASE)}; more where keys are uneven), or"
-            f" {faster}{until}"
-        )
-    if hot > 0:
-        named = [(name, load) for name, load in known.busy_partitions[number] if load > 1]
-        named = named or ([] if isnan(hottest) else [("the busiest", hottest)])
-        listed = ", ".join(f"{name} at {percent(load)}" for name, load in named[: int(hot)])
-        which = f" ({listed})" if listed else ""
-        of = "" if isnan(partitions) else f" of {partitions:.0f}"
-        members = known.members[number]
-        now = "" if isnan(members) else f" (now {members:.0f})"
-        noun = "partition" if hot == 1 and not of else "partitions"
-        cool = known.without_hot(number, to)
-        rest = f", without {'it' if hot == 1 else 'them'} the busiest member has {percent(cool)}"
-        return (
-            f"other keys, or {faster}: {hot:.0f}{of} {noun} {agreeing('has', int(hot))} more than a member"
-            f" can handle{which}{rest * (not isnan(cool))}; all partitions together have the load of"
-            f" {as_text(float(load))} members{now}{until}"
-        )
+        now = f"now {partitions:.0f} and {known.members[number]:.0f}"
+        return f"at least {ceil(load):,} partitions and as many members, {now}, or {faster}{until}"
+    if known.hot[number] > 0:
+        listed = [f"{name} ({percent(max(loads))})" for name, loads in known.hottest(number, to).items()]
+        which = f" for {listed_names(listed, _MOST_HOT)}" if listed else ""
+        return f"other keys{which}, or {faster}{until}"
     return "more members, or members that handle more"
+
+
+def _more(known: Capacity, number: int, to: int) -> list[str]:
+    """Return what else there is to know of the members and partitions that it takes."""
+    load, partitions, members = (each[number] for each in (known.load, known.partitions, known.members))
+    found = []
+    if not isnan(load):
+        now = "" if isnan(members) else f", now {members:.0f}"
+        found.append(f"All partitions together have the load of {as_text(float(load))} members{now}.")
+    if load > partitions:
+        found.append(f"For {percent(AT_EASE)}, it takes {ceil(load / AT_EASE):,} partitions.")
+        found.append("It takes more partitions where keys are uneven.")
+    alone = max(map(max, known.loads_of_partitions(number, to).values()), default=0.0)
+    if isinf(known.at_ease[number, to]) and known.needed[number, to] < inf and alone > AT_EASE:
+        found.append(
+            f"No number of members is enough for {percent(AT_EASE)}: a partition alone has {percent(alone)}."
+        )
+    return found
 
 
 def _doubt(advice: Advice, number: int) -> str:

@@ -1,6 +1,5 @@
 """What the members of each group can handle: their greatest load, and how many of them it takes."""
 
-import re
 from collections.abc import Sequence
 from math import inf, isnan, nan
 from typing import Any, NamedTuple
@@ -11,7 +10,6 @@ import numpy.typing as npt
 from rebalance_lab.verdicts.scaling import BESIDES, ONE_BY_ONE
 from rebalance_spark.costs import by_strategy
 from rebalance_spark.gains import Floats, Numbers
-from rebalance_spark.groups import BUSIEST, SHARE
 from rebalance_spark.parts import Subjects
 from rebalance_spark.rows import ALIKE, LOADS, OWNERS, loads_in, members_in
 from rebalance_spark.stored import Figures2D, Scored
@@ -20,9 +18,6 @@ from rebalance_spark.waits import Wait, longest_wait
 MEMBERS, PARTITIONS = "members", "partitions"
 MISSING, TO_EASE, HOT, LOAD = "missing_members", "members_to_ease", "hot_partitions", "load_in_members"
 """The metrics of which the scenario counts that needs most."""
-
-_NAMED = re.compile(r"(.+?)=([0-9.]+(?:E-\d+)?)(?:, |$)")
-"""A partition and its share, as `groups` writes them."""
 
 
 class Capacity(NamedTuple):
@@ -33,10 +28,9 @@ class Capacity(NamedTuple):
     that of all scenarios; ``busy``: in how many of them it is above ease. ``needed``, ``at_ease``
     float64[S, K]: how many members it takes at the start so that none has more than it can handle at the
     end, or is not at ease; inf if no number is enough, and how many more where ``members``, the most of a
-    scenario, is not known. ``hot``: the most partitions that have more than a member can handle;
-    ``hottest`` the load of the busiest one, and ``load`` that of all, both in members; ``busy_partitions``
-    has the names and loads of the busiest ones at that time. ``partitions``: the most of a scenario. All are
-    NaN where they are not known. ``each`` float64[N, K]: the load of the busiest member in each scenario;
+    scenario, is not known. ``hot``: the most partitions that have more than a member can handle; ``load``:
+    that of all partitions, in members. ``partitions``: the most of a scenario. All are NaN where they are not
+    known. ``each`` float64[N, K]: the load of the busiest member in each scenario;
     ``started`` float64[N]: its members at the start; ``tried`` and ``owning`` object[N, K]: the loads by
     number of members, and those of owners of the busiest partitions, as in the scores; ``rows``: the numbers
     of the scenarios of each subject; ``alike``: the topics of each that have as many partitions as another
@@ -52,10 +46,8 @@ class Capacity(NamedTuple):
     at_ease: Figures2D
     members: Floats
     hot: Floats
-    hottest: Floats
     load: Floats
     partitions: Floats
-    busy_partitions: Sequence[Sequence[tuple[str, float]]]
     each: Figures2D
     started: Floats
     tried: npt.NDArray[np.object_]
@@ -101,15 +93,35 @@ class Capacity(NamedTuple):
 
         It is NaN if the scores do not have it.
         """
-        owning = [members_in(text) if text else [] for text in self.owning[self.rows[number], strategy]]
+        owning = self._owning(number, strategy)
         if not all(owning):
             return nan
-        hot = {name for owners in owning for _, parts in owners for name, load in parts.items() if load > 1}
+        hot = self.hottest(number, strategy)
         return max(
             load - sum(part for name, part in parts.items() if name in hot)
             for owners in owning
             for load, parts in owners
         )
+
+    def loads_of_partitions(self, number: int, strategy: int) -> dict[str, list[float]]:
+        """Return the loads of the busiest partitions in the scenarios in which they are, the busiest first.
+
+        They are shares of what their owners can handle.
+        """
+        found: dict[str, list[float]] = {}
+        for owners in self._owning(number, strategy):
+            for _, parts in owners:
+                for name, load in parts.items():
+                    found.setdefault(name, []).append(load)
+        return dict(sorted(found.items(), key=lambda each: (-max(each[1]), each[0])))
+
+    def hottest(self, number: int, strategy: int) -> dict[str, list[float]]:
+        """Return those of the busiest partitions that are too much for a member in some scenario."""
+        loads = self.loads_of_partitions(number, strategy)
+        return {name: each for name, each in loads.items() if max(each) > 1}
+
+    def _owning(self, number: int, strategy: int) -> list[list[tuple[float, dict[str, float]]]]:
+        return [members_in(text) if text else [] for text in self.owning[self.rows[number], strategy]]
 
     def wait(self, number: int, strategy: int) -> Wait | None:
         """Return how long records wait at most at the busiest member, as `longest_wait`, by scenarios."""
@@ -147,16 +159,10 @@ def capacity_of(scored: Scored, busiest: Figures2D, ease: float, subjects: Subje
             more = np.where(np.isnan(more) & (busiest > share), np.inf, more)
         needed.append(_most(np.nan_to_num(members)[:, None] + more, subjects))
     hot, load = (np.fmax.reduce(_figures(scored, metric), axis=1) for metric in (HOT, LOAD))
-    hottest = load * _column(scored, SHARE)
-    each = [members, hot, hottest, load, _column(scored, PARTITIONS)]
-    most = _most(np.stack(each, axis=1), subjects).T
-    busy: list[Sequence[tuple[str, float]]] = [()] * len(subjects.names)
-    by_scenario = busy_partitions(scored)
-    for row in np.flatnonzero(hottest == most[2][subjects.numbers]).tolist():
-        busy[subjects.numbers[row]] = by_scenario[row]
+    most = _most(np.stack([members, hot, load, _column(scored, PARTITIONS)], axis=1), subjects).T
 
     def sums(figures: npt.NDArray[Any]) -> Figures2D:
-        return by_strategy(figures, lambda rows: np.bincount(subjects.numbers, rows, len(busy)))
+        return by_strategy(figures, lambda rows: np.bincount(subjects.numbers, rows, len(subjects.names)))
 
     greatest = _most(busiest, subjects)
     worst = np.zeros(greatest.shape, dtype=np.int64)
@@ -178,8 +184,6 @@ def capacity_of(scored: Scored, busiest: Figures2D, ease: float, subjects: Subje
         most[1],
         most[2],
         most[3],
-        most[4],
-        busy,
         busiest,
         members,
         scored.texts(LOADS),
@@ -201,17 +205,6 @@ def _exact(known: Capacity, members: Figures2D, share: float) -> Figures2D:
     for number, strategy in np.argwhere((known.busiest > share) & ~np.isnan(members)).tolist():
         held = known.holding(number, strategy, share)
         found[number, strategy] = members[number, strategy] if isnan(held) else held
-    return found
-
-
-def busy_partitions(scored: Scored) -> list[list[tuple[str, float]]]:
-    """Return the names of the busiest partitions in each scenario, and their loads in members."""
-    texts = scored.values(BUSIEST) if BUSIEST in scored.others else [None] * len(scored.scenarios)
-    loads = np.fmax.reduce(_figures(scored, LOAD), axis=1).tolist()
-    found = []
-    for text, load in zip(texts, loads, strict=True):
-        parts = _NAMED.findall(text or "")
-        found.append([(name, float(share) * load) for name, share in parts])
     return found
 
 

@@ -182,7 +182,7 @@ def deciding_of(scored: Scored, baseline: str, balance: str) -> list[str]:
     candidates = [name for name in (STOPS, MOVES, balance) if name]
     known = [name for name in candidates if name in names]
     found = [name for name in known if not np.isnan(scored.figures(name)[:, today]).all()]
-    if MOVES in found and len(found) > 1 and (STOPS in found or _has_limits(scored, names, today)):
+    if MOVES in found and len(found) > 1 and (STOPS in found or _has_limits(scored, found, today)):
         found.remove(MOVES)
     if not found:
         nothing = f"no figures of {listed_names(candidates)} under {baseline}"
@@ -190,9 +190,9 @@ def deciding_of(scored: Scored, baseline: str, balance: str) -> list[str]:
     return found
 
 
-def _has_limits(scored: Scored, names: Sequence[str], today: int) -> bool:
-    """Return whether it is known what members can handle, in all scenarios that today's strategy completed."""
-    if UTILIZATION not in names:
+def _has_limits(scored: Scored, deciding: Sequence[str], today: int) -> bool:
+    """Return whether rates decide, and it is known in all scenarios what members can handle."""
+    if BY_RATE not in deciding or not any(metric.name == UTILIZATION for metric in scored.metrics):
         return False
     is_known = ~np.isnan(scored.figures(UTILIZATION)[:, today])
     return bool(is_known.any() and is_known[scored.ok[:, today]].all())

@@ -38,12 +38,8 @@ KINDS = {
 DIFFERING = "differing"
 """The column with the names of kept columns that differ in a group, and are null for this reason."""
 
-LARGEST, BUSIEST, SHARE = "largest_topic", "busiest_partitions", "largest_share"
-"""The number of partitions of the largest topic; the busiest partitions (``orders 2=0.31, orders 5=0.2``)
-with their shares in all records, and the share of the first."""
-
-_MOST_BUSY = 20
-"""Partitions that are named."""
+LARGEST = "largest_topic"
+"""The column with the number of partitions of the largest topic."""
 
 DRAW = "draw"
 """The key that tells the draws of a group apart."""
@@ -299,7 +295,7 @@ def _repairs() -> list["Column"]:
 
 
 def _topics(once: "DataFrame", by: Sequence[str], rates: bool, lags: bool) -> "DataFrame":
-    """Return the topics of each group as ``_topics``, their sizes, and the busiest partition."""
+    """Return the topics of each group as ``_topics``, and their sizes."""
     from pyspark.sql import functions as sf
 
     rates_of = sf.map_from_entries(sf.collect_list(sf.struct("_partition", "_rate")))
@@ -308,47 +304,16 @@ def _topics(once: "DataFrame", by: Sequence[str], rates: bool, lags: bool) -> "D
         (sf.max("_partition") + 1).alias("partitions"),
         rates_of.alias("_rates"),
         lags_of.alias("_lags"),
-        sf.max("_rate").alias("_top"),
-        _first(sf.collect_list(sf.struct((-sf.col("_rate")).alias("_less"), "_topic", "_partition"))).alias(
-            "_busiest"
-        ),
-        sf.sum("_rate").alias("_total"),
     )
     fields = [sf.col("partitions")]
     fields += [_per_partition("_rates", "double").alias("rates")] if rates else []
     fields += [_per_partition("_lags", "bigint").alias("backlog")] if lags else []
     pairs = sf.array_sort(sf.collect_list(sf.struct("_topic", sf.struct(*fields).alias("_fields"))))
-    return (
-        each.groupBy(*by)
-        .agg(
-            sf.map_from_entries(pairs).alias("_topics"),
-            sf.sum("partitions").alias("_count"),
-            sf.max("partitions").alias("_largest"),
-            _first(sf.flatten(sf.collect_list("_busiest"))).alias("_busiest"),
-            sf.sum("_total").alias("_total"),
-            sf.try_divide(sf.max("_top"), sf.sum("_total")).alias("_share"),
-        )
-        .withColumn("_busiest", _named())
+    return each.groupBy(*by).agg(
+        sf.map_from_entries(pairs).alias("_topics"),
+        sf.sum("partitions").alias("_count"),
+        sf.max("partitions").alias("_largest"),
     )
-
-
-def _first(partitions: "Column") -> "Column":
-    """Return the busiest of an array of partitions, which have the negatives of their rates first."""
-    from pyspark.sql import functions as sf
-
-    return sf.slice(sf.array_sort(partitions), 1, _MOST_BUSY)
-
-
-def _named() -> "Column":
-    """Return the names and shares of the busiest partitions as text, null without rates."""
-    from pyspark.sql import functions as sf
-
-    def text(each: "Column") -> "Column":
-        share = sf.round(-each["_less"] / sf.col("_total"), 4)
-        return sf.concat_ws("=", sf.concat_ws(" ", each["_topic"], each["_partition"]), share)
-
-    some = sf.filter("_busiest", lambda each: each["_less"] < 0)
-    return sf.when(sf.col("_total") > 0, sf.concat_ws(", ", sf.transform(some, text)))
 
 
 def _per_partition(name: str, kind: str) -> "Column":
@@ -436,8 +401,6 @@ def _columns(
         sf.nullif(sf.concat_ws(", ", *counts), sf.lit("")).alias(REPAIRED_KINDS),
         sf.col(DIFFERING),
         sf.coalesce("_largest", sf.lit(0)).cast("int").alias(LARGEST),
-        sf.col("_busiest").alias(BUSIEST),
-        sf.col("_share").cast("float").alias(SHARE),
         *(sf.col(f"_key{number}").alias(_short(key)) for number, key in enumerate(keys)),
         *(sf.col(f"_several_{name}").cast("string").alias(name) for name in several),
         *([sf.col(DRAW)] if drawn else []),

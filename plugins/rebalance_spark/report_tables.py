@@ -295,7 +295,11 @@ def _of_load(advice: Advice) -> dict[str, Any]:
     for name, numbers in (("members_needed", known.needed), ("members_at_ease", known.at_ease)):
         needed = numbers[rows, advice.chosen]
         found[name] = np.where((needed > known.members) & (needed < np.inf), needed, np.nan)
-    found["hot_partitions"], found["hottest_partition_load"] = known.hot, known.hottest
+    found["hot_partitions"], alone = (
+        known.hot,
+        [known.loads_of_partitions(n, advice.today) for n in rows.tolist()],
+    )
+    found["hottest_partition_load"] = [max(map(max, each.values()), default=None) for each in alone]
     waits = [known.wait(number, advice.today) for number in rows.tolist()]
     found["records_wait_seconds"] = [wait.seconds if wait else None for wait in waits]
     return {name: pa.array(values, from_pandas=True) for name, values in found.items()}

@@ -49,6 +49,10 @@ EXAMINED = 1 / 32
 MISSING, LOADS, OWNERS = "missing_members", "loads", "busiest"
 """The metric with which there are columns with loads, and these: by number of members, and of members."""
 
+SIZES = (MISSING, "members_to_ease", "hot_partitions", "load_in_members")
+"""The metrics of other numbers of members. Plans have them of groups that run at the start: of a group that
+is drawn at random, they would cost ten times as much as the plan."""
+
 ALIKE = "alike"
 """The column with topics that members may join."""
 
@@ -218,7 +222,7 @@ class Scorer:
         try:
             if measured is None:
                 (measured,) = run_within(
-                    self.job.timeout, lambda: self._measured([self._trace(scenario, name)], started)
+                    self.job.timeout, lambda: self._measured(scenario, [self._trace(scenario, name)], started)
                 )
         except (Exception, SystemExit) as error:
             return {
@@ -233,14 +237,18 @@ class Scorer:
             row[ALIKE] = ", ".join(alike)
         return row | {metric: value for metric, value in measured.figures.items() if not isnan(value)}
 
-    def _measured(self, runs: Iterable[Trace | Ledger], started: Spent) -> list[_Measured]:
+    def _measured(
+        self, scenario: Scenario, runs: Iterable[Trace | Ledger], started: Spent
+    ) -> list[_Measured]:
         """Return the metrics of runs, each with an equal share of the time since they were started."""
         planned = self.job.fidelity is Fidelity.PLAN
+        left_out = SIZES if planned and not scenario.running else ()
+        only = [metric.name for metric in self._metrics if metric.name not in left_out]
         found = []
         for each in runs:
             broken: dict[str, PluginError] = {}
             run = history_of(each, self.registry, self._metrics) if isinstance(each, Trace) else each
-            figures = measure(run, self.registry, planned=planned, only=self.job.metrics, failed=broken)
+            figures = measure(run, self.registry, planned=planned, only=only, failed=broken)
             texts = _texts(run) if MISSING in figures else {}
             found.append((figures, broken, texts))
         spent = started.since(len(found))
@@ -273,7 +281,7 @@ class Scorer:
         started = Spent.now()
         scenario = self._configured(scenario, next(iter(group)))
         ledgers = planned_ledgers(scenario, list(group.values()), self.registry, self._results)
-        measured |= zip(group, self._measured(ledgers, started), strict=True)
+        measured |= zip(group, self._measured(scenario, ledgers, started), strict=True)
 
     def trace(self, scenario_id: str, text: str, name: str) -> Trace:
         """Return the trace of a scenario under a strategy.

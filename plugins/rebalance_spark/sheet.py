@@ -14,7 +14,7 @@ from rebalance_lab.verdicts.tables import BEST, Cell, Table, as_text, percent
 from rebalance_lab.verdicts.words import counted, listed_names
 from rebalance_spark.actions import STAY, Action, least_of
 from rebalance_spark.advising import SWITCH, Advice
-from rebalance_spark.capacity import Capacity, busy_partitions
+from rebalance_spark.capacity import Capacity
 from rebalance_spark.costs import OVERLOAD
 from rebalance_spark.dominance import RELIEF
 from rebalance_spark.findings import UTILIZATION, Findings, higher_is_better
@@ -22,7 +22,7 @@ from rebalance_spark.gains import Floats
 from rebalance_spark.sentences import named
 from rebalance_spark.stored import Figures2D, Scored
 from rebalance_spark.sweeps import parted
-from rebalance_spark.waits import as_time
+from rebalance_spark.waits import Ends, Wait, as_time, keys_of_time
 
 _SPREAD = 0.1
 """By how much more or less members may handle than was given."""
@@ -60,7 +60,6 @@ def sheets_of(scored: Scored, findings: Findings, names: Sequence[str]) -> dict[
     if advice.capacity is not None:
         metrics.append(UTILIZATION)
     figures = {metric: scored.figures(metric) for metric in metrics}
-    partitions = busy_partitions(scored)
     found = {}
     for name in names:
         if name not in subjects.names:
@@ -74,14 +73,18 @@ def sheets_of(scored: Scored, findings: Findings, names: Sequence[str]) -> dict[
             ids = [scored.scenarios[row] for row in rows]
             tables.append(_by_members(advice, advice.capacity, number))
             tables.append(_scenarios(advice, number, ids, load))
-            tables.append(_partitions([partitions[row] for row in rows]))
+            tables.append(_partitions(advice.capacity.hottest(number, advice.today)))
         action = next((each for each in findings.actions if each.number == number), None)
         does = action.text if action else SWITCH if advice.is_switching[number] else STAY
-        to = action.strategy if action else int(advice.chosen[number])
+        to, size = (action.strategy, action.members) if action else (int(advice.chosen[number]), 0)
         found[name] = Sheet(
-            [f"{named(findings, number)}: {does}", *_why(advice, number, action)],
+            [
+                f"{named(findings, number)}: {does}",
+                *(action.more if action else ()),
+                *_why(advice, number, action),
+            ],
             [table for table in tables if table.rows],
-            [*_steps(advice, number, to)],
+            [*_steps(advice, number, to, size)],
         )
     return found
 
@@ -116,23 +119,26 @@ def _why(advice: Advice, number: int, action: Action | None) -> Iterator[str]:
     yield f"{percent(advice.agree[number])} of {of} show it by themselves."
 
 
-def _steps(advice: Advice, number: int, to: int) -> Iterator[str]:
-    """Yield how to switch to a strategy, and how to know that it was right."""
+def _steps(advice: Advice, number: int, to: int, size: int) -> Iterator[str]:
+    """Yield how to switch to a strategy, and how to know that it was right.
+
+    ``size`` is the number of members that it takes besides, 0 if it takes those of today.
+    """
     known = advice.capacity
     if known is not None and known.load[number] > known.partitions[number]:
         yield MORE_PARTITIONS
     if to == advice.today:
         return
-    if known is not None and known.busiest[number, to] > 1 and known.needed[number, to] < np.inf:
-        yield _first(advice, known, number, to)
+    if known is not None and size:
+        yield _first(advice, known, number, to, size)
     now, then = (parted(advice.strategies[n])[0] for n in (advice.today, to))
     joins = known is None or bool(known.alike[number])
     yield from steps_of_a_switch(now, then, default_registry(), joins=joins)
     if known is None or not known.busiest[number, advice.today] > 1:
         return
-    most, members, needed = known.busiest[number, to], "", known.needed[number, to]
-    if most > 1 and needed < np.inf:
-        most, members = known.loads(number, to).get(int(needed), 1.0), f" with {needed:.0f} members"
+    most, members = known.busiest[number, to], ""
+    if size:
+        most, members = known.loads(number, to).get(size, 1.0), f" with {size} members"
     lag = ", and the lag of no member grows in them" * bool(most <= 1)
     yield (
         f"It was right if{members}, in scenarios like those with overload, the busiest member has"
@@ -140,11 +146,10 @@ def _steps(advice: Advice, number: int, to: int) -> Iterator[str]:
     )
 
 
-def _first(advice: Advice, known: Capacity, number: int, to: int) -> str:
+def _first(advice: Advice, known: Capacity, number: int, to: int, size: int) -> str:
     """Return what comes first, the further members or the switch: that which leaves less load."""
-    size, members = int(known.needed[number, to]), known.members[number]
+    members, later = known.members[number], known.busiest[number, to]
     load = known.loads(number, advice.today).get(size, np.nan)
-    later = known.busiest[number, to]
     if load > later:
         return (
             f"Switch before the further members start: with {size} members the busiest has {percent(load)}"
@@ -222,6 +227,19 @@ def _of_load(advice: Advice, load: Figures2D, known: Capacity, number: int) -> I
     if any(waits):
         seconds = np.array([wait.seconds if wait else 0.0 for wait in waits])
         yield _Row("records wait up to", seconds, 1, as_time)
+        ends = [_until(known, wait) if wait else "" for wait in waits]
+        yield _Row("  until", np.arange(len(ends), dtype=np.float64), 0, lambda strategy: ends[int(strategy)])
+
+
+def _until(known: Capacity, wait: Wait) -> str:
+    """Return when no record waits any longer."""
+    name = keys_of_time(known.scenarios[wait.until])
+    return {
+        Ends.TODAY: name,
+        Ends.NEXT_DAY: f"{name}, next day",
+        Ends.NEVER: "more every day",
+        Ends.UNKNOWN: f"after {name}",
+    }[wait.ends]
 
 
 def _by_members(advice: Advice, known: Capacity, number: int) -> Table:
@@ -264,13 +282,10 @@ def _scenarios(advice: Advice, number: int, ids: Sequence[str], load: Figures2D)
     return Table(["scenario", *heads], shown, title=f"overloaded: the busiest member{first}")
 
 
-def _partitions(by_scenario: Sequence[Sequence[tuple[str, float]]]) -> Table:
+def _partitions(hottest: Mapping[str, Sequence[float]]) -> Table:
     """Return the partitions that alone have more than a member can handle, among the busiest ones."""
-    found: dict[str, list[float]] = {}
-    for partitions in by_scenario:
-        for name, load in partitions:
-            if load > 1:
-                found.setdefault(name, []).append(load)
-    hottest = sorted(found.items(), key=lambda each: (-max(each[1]), each[0]))
-    shown = [[Cell(name), Cell(percent(max(loads))), Cell(f"{len(loads):,}")] for name, loads in hottest]
+    shown = [
+        [Cell(name), Cell(percent(max(loads))), Cell(f"{sum(load > 1 for load in loads):,}")]
+        for name, loads in hottest.items()
+    ]
     return Table(["partition", "load", "scenarios"], shown, title="partitions that are too much for a member")

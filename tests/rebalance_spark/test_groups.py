@@ -189,8 +189,7 @@ def test_columns_may_be_nested_and_events_be_given(spark):
     document = json.loads(row.scenario)
     assert [member["owned"] for member in document["members"]] == [{"orders": [0]}, {"orders": [1]}]
     assert document["events"] == [restart]
-    names = {"scenario_id", "scenario", "repairs", "repaired", "differing"}
-    names |= {"largest_topic", "busiest_partitions", "largest_share"}
+    names = {"scenario_id", "scenario", "repairs", "repaired", "differing", "largest_topic"}
     assert row.asDict().keys() == names
 
 
@@ -205,24 +204,9 @@ def test_files_with_a_row_per_partition_are_a_workload(spark, table, tmp_path):
     rows.write.parquet(str(tmp_path / "hours" / "hour=7"))
     (found,) = read_workloads(spark, str(tmp_path / "hours"), keys=["hour"]).collect()
     carried = {"hour": 7, "team": "red", "pod": "7", "repairs": 1, "repaired": "amounts=1", "differing": None}
-    carried |= {"largest_topic": 3, "busiest_partitions": "orders 0=1.0", "largest_share": 1.0}
+    carried["largest_topic"] = 3
     assert found.scenario_id == "hour=7/pay"
     assert {name: value for name, value in found.asDict().items() if name not in COLUMNS} == carried
-
-
-def test_the_busiest_partitions_are_named_with_their_shares(spark):
-    rates = [1.0, 5.0, 0.0, 3.0, 2.0, 7.0, 2.0]
-    rows = [("pay", "a", "orders", place, rate) for place, rate in enumerate(rates)]
-    columns = "group string, member string, topic string, partition int, rate double"
-    frame = spark.createDataFrame([*rows, ("pay", "b", "bills", 0, 6.0)], columns)
-    (found,) = groups_to_workload(frame, rate="rate").collect()
-    assert found.busiest_partitions == (
-        "orders 5=0.2692, bills 0=0.2308, orders 1=0.1923, orders 3=0.1154, orders 4=0.0769, orders 6=0.0769,"
-        " orders 0=0.0385"
-    )
-    assert found.largest_share == pytest.approx(7 / 26)
-    (unrated,) = groups_to_workload(frame).collect()
-    assert (unrated.busiest_partitions, unrated.largest_share) == (None, None)
 
 
 APPLIED = {

@@ -117,7 +117,8 @@ def test_a_row_has_the_loads_of_other_numbers_of_members_as_text():
     assert 0 in found
     assert "loads" not in row_of("range", plugins=())
     assert "loads" not in row_of("range", limited, plugins=(), metrics=("rounds",))
-    assert "loads" not in row_of("range", limited, plugins=(), fidelity=Fidelity.PLAN)
+    planned = loads_in(row_of("range", limited, plugins=(), fidelity=Fidelity.PLAN)["loads"])
+    assert planned == pytest.approx(loads)
 
 
 def test_loads_are_read_as_they_are_written():

@@ -25,7 +25,7 @@ def test_a_switch_has_its_reason_its_figures_and_its_steps(stored):
     made, _ = sheet(stored, score("g", "range", OVER), score("g", "sticky", FREE))
     assert made.sentences == [
         "g: switch to sticky, or 5 members in place of 4; busiest member at 90 %, now 130 %, overloaded in"
-        " 0 of 12 scenarios, now 12 (records wait up to 3.6 h today, still in hour=11)",
+        " 0 of 12 scenarios, now 12 (records wait up to 3.6 h today)",
         "sticky is known to take 20 % or more of the overload away, which decides.",
         "100 % of the scenarios with overload show it by themselves.",
     ]
@@ -37,6 +37,7 @@ def test_a_switch_has_its_reason_its_figures_and_its_steps(stored):
     assert rows["overloaded scenarios"] == ["12", "0"]
     assert rows["members for 100 %, now 4"] == ["5", "4"]
     assert rows["records wait up to"] == ["3.6 h", "0 min"]
+    assert rows["  until"] == ["after hour=11", ""]
     assert rows["members for 70 %, now 4"] == ["7", "no number"]
     assert rows["moved_partitions"] == ["5", "5"]
     assert rows["  worse by more than 5 % in"] == ["-", "0 %"]
@@ -57,7 +58,7 @@ def test_overload_is_counted_for_members_that_handle_a_tenth_less_or_more(stored
 
 
 def test_partitions_that_are_too_much_are_named_with_their_loads(stored):
-    made, _ = sheet(stored, *both("g", (1.5, None, None, 1, 6.0)))
+    made, _ = sheet(stored, *both("g", (1.5, None, None, 1, 6.0), owning=OWNING))
     assert cells(made.tables[-1]) == {"orders 7": ["120 %", "12"]}
     assert made.steps == []
 
@@ -132,6 +133,30 @@ def test_the_page_opens_the_sheet_of_a_group_below_its_line(stored):
 def test_more_partitions_have_their_price(stored):
     made, _ = sheet(stored, *both("g", (1.5, None, None, 4, 7.2), partitions=6))
     assert made.steps == [MORE_PARTITIONS]
+    assert made.sentences[1:4] == [
+        "All partitions together have the load of 7.2 members, now 4.",
+        "For 70 %, it takes 11 partitions.",
+        "It takes more partitions where keys are uneven.",
+    ]
+
+
+def test_a_partition_alone_that_leaves_no_member_at_ease_is_said(stored):
+    warm = [(0.95, {"orders 7": 0.8}), (0.7, {})]
+    made, _ = sheet(
+        stored,
+        score("g", "range", (1.6, 4, None, 0, 5.5), owning=warm),
+        score("g", "other", (1.6, 4, 7, 0, 5.5)),
+    )
+    assert made.sentences[2] == "No number of members is enough for 70 %: a partition alone has 80 %."
+
+
+def test_a_switch_beside_members_that_are_enough_without_it_has_no_further_members(stored):
+    made, _ = sheet(
+        stored, score("g", "range", (1.6, 4, 7, 0, 5.5)), score("g", "sticky", (1.1, 4, 7, 0, 5.5))
+    )
+    assert made.sentences[0].startswith("g: switch to sticky, or 8 members in place of 4;")
+    assert "StickyAssignor" in made.steps[0]
+    assert made.steps[-1].endswith("the busiest member has 110 % of what it can handle at most.")
 
 
 def test_a_switch_that_is_enough_with_more_members_only_has_its_steps(stored):
@@ -139,7 +164,10 @@ def test_a_switch_that_is_enough_with_more_members_only_has_its_steps(stored):
         stored, score("g", "range", (1.5, None, None, 0, 3.0)), score("g", "sticky", (1.45, 1, 3, 0, 3.0))
     )
     assert made.sentences[0].startswith("g: switch to sticky with 5 members in place of 4")
-    assert made.sentences[1:] == ["sticky ends the overload with more members only."]
+    assert made.sentences[1:] == [
+        "All partitions together have the load of 3 members, now 4.",
+        "sticky ends the overload with more members only.",
+    ]
     assert made.steps[0] == (
         "Start the further members before the switch: with those of today, the busiest has 145 % under"
         " sticky."
@@ -175,4 +203,4 @@ def test_a_reason_that_the_line_has_is_not_given_again(stored):
     assert made.sentences[0].endswith(
         "with sticky it would be 120 %, but ending the overload takes 5 members under both"
     )
-    assert made.sentences[1:] == []
+    assert made.sentences[1:] == ["All partitions together have the load of 3.5 members, now 4."]
