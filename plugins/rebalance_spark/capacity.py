@@ -24,21 +24,19 @@ class Capacity(NamedTuple):
     """What the members of each of S subjects can handle, in the scenario where it matters most.
 
     ``busiest`` float64[S, K]: the greatest load of a member under each of K strategies, as a share of what it
-    can handle; ``worst`` int64[S, K]: the number of the scenario in which it is, of ``scenarios``; ``mean``:
-    that of all scenarios; ``busy``: in how many of them it is above ease. ``needed``, ``at_ease``
-    float64[S, K]: how many members it takes at the start so that none has more than it can handle at the
-    end, or is not at ease; inf if no number is enough, and how many more where ``members``, the most of a
-    scenario, is not known. ``hot``: the most partitions that have more than a member can handle; ``load``:
-    that of all partitions, in members. ``partitions``: the most of a scenario. All are NaN where they are not
-    known. ``each`` float64[N, K]: the load of the busiest member in each scenario;
-    ``started`` float64[N]: its members at the start; ``tried`` and ``owning`` object[N, K]: the loads by
-    number of members, and those of owners of the busiest partitions, as in the scores; ``rows``: the numbers
-    of the scenarios of each subject; ``alike``: the topics of each that have as many partitions as another
-    one. ``seen`` has what `loads` returned.
+    can handle, of ``scenarios``; ``mean``: that of all scenarios; ``busy``: in how many of them it is above
+    ease. ``needed``, ``at_ease`` float64[S, K]: how many members it takes at the start so that none has more
+    than it can handle at the end, or is not at ease; inf if no number is enough, and how many more where
+    ``members``, the most of a scenario, is not known. ``hot``: the most partitions that have more than a
+    member can handle; ``load``: that of all partitions, in members. ``partitions``: the most of a scenario.
+    All are NaN where they are not known. ``each`` float64[N, K]: the load of the busiest member in each
+    scenario; ``started`` float64[N]: its members at the start; ``tried`` and ``owning`` object[N, K]: the
+    loads by number of members, and those of owners of the busiest partitions, as in the scores; ``rows``: the
+    numbers of the scenarios of each subject; ``alike``: the topics of each that have as many partitions as
+    another one. ``seen`` has what `loads` returned.
     """
 
     busiest: Figures2D
-    worst: Numbers
     scenarios: Sequence[str]
     mean: Figures2D
     busy: Figures2D
@@ -164,17 +162,12 @@ def capacity_of(scored: Scored, busiest: Figures2D, ease: float, subjects: Subje
     def sums(figures: npt.NDArray[Any]) -> Figures2D:
         return by_strategy(figures, lambda rows: np.bincount(subjects.numbers, rows, len(subjects.names)))
 
-    greatest = _most(busiest, subjects)
-    worst = np.zeros(greatest.shape, dtype=np.int64)
-    rows, columns = np.nonzero(busiest == greatest[subjects.numbers])
-    worst[subjects.numbers[rows], columns] = rows
     known = ~np.isnan(busiest)
     by_subject = np.argsort(subjects.numbers, kind="stable")
     of_each = np.split(by_subject, np.cumsum(np.bincount(subjects.numbers))[:-1])
     topics = scored.texts(ALIKE)
     found = Capacity(
-        greatest,
-        worst,
+        _most(busiest, subjects),
         scored.scenarios,
         sums(np.nan_to_num(busiest)) / np.maximum(sums(known), 1),
         sums(busiest > ease),

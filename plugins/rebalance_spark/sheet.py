@@ -138,7 +138,8 @@ def _steps(advice: Advice, number: int, to: int, size: int) -> Iterator[str]:
         return
     most, members = known.busiest[number, to], ""
     if size:
-        most, members = known.loads(number, to).get(size, 1.0), f" with {size} members"
+        more = " more" * bool(np.isnan(known.members[number]))
+        most, members = known.loads(number, to).get(size, 1.0), f" with {size}{more} members"
     lag = ", and the lag of no member grows in them" * bool(most <= 1)
     yield (
         f"It was right if{members}, in scenarios like those with overload, the busiest member has"
