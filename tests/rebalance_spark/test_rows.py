@@ -117,8 +117,23 @@ def test_a_row_has_the_loads_of_other_numbers_of_members_as_text():
     assert 0 in found
     assert "loads" not in row_of("range", plugins=())
     assert "loads" not in row_of("range", limited, plugins=(), metrics=("rounds",))
-    planned = loads_in(row_of("range", limited, plugins=(), fidelity=Fidelity.PLAN)["loads"])
-    assert planned == pytest.approx(loads)
+
+
+def test_a_plan_has_the_loads_of_a_group_that_runs():
+    document = json.loads(SMALL_TEXT)
+    for member in document["members"]:
+        member["process_rate"] = 30
+    text = json.dumps(document)
+    drawn = row_of("range", text, plugins=(), fidelity=Fidelity.PLAN)
+    assert "loads" not in drawn
+    assert "missing_members" not in drawn
+    assert drawn["utilization"] == pytest.approx(row_of("range", text, plugins=())["utilization"], rel=1e-3)
+    for member, numbers in zip(document["members"], ([0, 1], [2, 3]), strict=True):
+        member["owned"] = {"orders": numbers}
+    text = json.dumps(document)
+    run, planned = (row_of("range", text, plugins=(), fidelity=each) for each in Fidelity)
+    assert loads_in(planned["loads"]) == pytest.approx(loads_in(run["loads"]), rel=1e-3)
+    assert planned["missing_members"] == run["missing_members"] > 0
 
 
 def test_loads_are_read_as_they_are_written():

@@ -4,6 +4,7 @@ import pytest
 
 from coordinator_core.errors import InputError
 from rebalance_spark.page import as_page
+from rebalance_spark.rows import members_as_text
 from rebalance_spark.sheet import MORE_PARTITIONS, sheets_of
 from tests.rebalance_spark.score_files import found, hourly
 from tests.rebalance_spark.test_capacity import MORE, OWNING, both, score
@@ -58,8 +59,11 @@ def test_overload_is_counted_for_members_that_handle_a_tenth_less_or_more(stored
 
 
 def test_partitions_that_are_too_much_are_named_with_their_loads(stored):
-    made, _ = sheet(stored, *both("g", (1.5, None, None, 1, 6.0), owning=OWNING))
-    assert cells(made.tables[-1]) == {"orders 7": ["120 %", "12"]}
+    rows = hourly(both("g", (1.5, None, None, 1, 6.0), owning=OWNING), 12)
+    calm = members_as_text([(0.9, {"orders 7": 0.9})])
+    scored = stored([each | {"busiest": calm} if each["hour"] == 3 else each for each in rows], more=MORE)
+    made = sheets_of(scored, found(scored, baseline="range"), ["g"])["g"]
+    assert cells(made.tables[-1]) == {"orders 7": ["120 %", "11"]}
     assert made.steps == []
 
 
