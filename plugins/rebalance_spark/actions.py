@@ -11,7 +11,7 @@ from rebalance_lab.verdicts.scaling import AT_EASE, BESIDES
 from rebalance_lab.verdicts.switching import keeps_together
 from rebalance_lab.verdicts.tables import as_text, percent, with_sign
 from rebalance_lab.verdicts.words import counted, listed_names
-from rebalance_spark.advising import Advice
+from rebalance_spark.advising import LITTLE, Advice
 from rebalance_spark.capacity import Capacity
 from rebalance_spark.dominance import RELIEF
 from rebalance_spark.gains import Floats, Numbers
@@ -79,7 +79,7 @@ def _action(advice: Advice, known: Capacity, overloaded: Numbers, number: int) -
     to = chosen if isinf(needed[with_it]) else with_it
     switch = f"switch to {advice.strategies[to]}" if to != today else ""
     enough, members = needed[today], known.members[number]
-    either = bool(switch) and members < enough < inf and not (after and needed[to] < enough)
+    either = bool(switch) and members < enough < inf and not (after and needed[to] <= (1 - LITTLE) * enough)
     if either:
         switch = f"{switch}, or {enough:.0f} members in place of {members:.0f}"
     relief = _relief(advice, known, number, to) if after and not either else ""
@@ -261,8 +261,8 @@ def _reason(advice: Advice, known: Capacity, number: int, before: int) -> str:
         if loads[best] - 1 > (1 - RELIEF) * (loads[today] - 1):
             return f"{found}, which takes less than {percent(RELIEF)} of what is too much away"
         now, then = known.needed[number, [today, best]]
-        if now <= then < np.inf:
-            under = f" under it, {now:.0f} under {advice.baseline}" if now < then else " under both"
+        if (1 - LITTLE) * now < then < np.inf:
+            under = " under both" if now == then else f" under it, {now:.0f} under {advice.baseline}"
             return f"{found}, but ending the overload takes {then:.0f} members{under}"
         rows = known.rows[number]
         if isinf(now) and isinf(then) and (known.each[rows, best] > 1).sum() >= before:

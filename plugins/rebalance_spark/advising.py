@@ -67,8 +67,8 @@ RELIEF_RULE = (
     " rest. Balance counts for it only under such strategies. Of several, it is the one that leaves the"
     " least, then one that leaves none with one or two more members, too, then the one with the best median"
     " of {first}, and then the one with the least load of the busiest member, each by more than {margin:g} %."
-    " Where more than {little:g} % is left, it must take fewer members than today's to end, or be left in"
-    " fewer scenarios if no number is enough."
+    " Where more than {little:g} % is left, it must take {little:g} % fewer members to end than today, or be"
+    " left in fewer scenarios if no number is enough."
 )
 
 EASE = (
@@ -77,7 +77,7 @@ EASE = (
 )
 
 LITTLE = 0.2
-"""So little of an overload may be left by a switch that saves no member."""
+"""So little of an overload may be left by a switch that does not save such a share of the members."""
 
 SWITCH, STAY, UNKNOWN = "switch", "stay", "no figures"
 """Reasons: another strategy is known to be better; none is; that of today has no figures for the group."""
@@ -359,7 +359,7 @@ def _overloaded(overload: Figures2D, today: int, chosen: Numbers, numbers: Numbe
 
 
 def _saving_nobody(costs: Costs, tests: Tests, rate: float, members: Figures2D) -> Bools:
-    """Return which switches leave much of an overload that takes as many members to end as it does today.
+    """Return which switches leave much of an overload that takes hardly fewer members to end than today.
 
     Where no number is enough, it is those that leave some in as many scenarios. Those that are better in
     another metric than balance have a reason besides.
@@ -371,7 +371,7 @@ def _saving_nobody(costs: Costs, tests: Tests, rate: float, members: Figures2D) 
     leaves = overload > LITTLE * overload[:, [costs.today]]
     often = totals((costs.overload > 0).astype(np.float64), costs.subjects)
     never = np.isinf(now) & np.isinf(members) & (often >= often[:, [costs.today]])
-    saves_none = (np.isfinite(now) & (members >= now)) | never
+    saves_none = (np.isfinite(now) & (members > (1 - LITTLE) * now)) | never
     return np.asarray(leaves & saves_none & ~np.any(rest, axis=0))
 
 

@@ -13,7 +13,7 @@ from rebalance_lab.verdicts.switching import steps_of_a_switch
 from rebalance_lab.verdicts.tables import BEST, Cell, Table, as_text, percent
 from rebalance_lab.verdicts.words import counted, listed_names
 from rebalance_spark.actions import STAY, Action, least_of
-from rebalance_spark.advising import SWITCH, Advice
+from rebalance_spark.advising import LITTLE, SWITCH, Advice
 from rebalance_spark.capacity import Capacity
 from rebalance_spark.costs import OVERLOAD
 from rebalance_spark.dominance import RELIEF
@@ -108,7 +108,9 @@ def _why(advice: Advice, number: int, action: Action | None) -> Iterator[str]:
         over = advice.overloaded is not None and advice.overloaded[0][number]
         what = "be better in what decides and as good in the rest"
         if over:
-            what = f"take {percent(RELIEF)} or more of the overload away and fewer members to end it"
+            what = (
+                f"take {percent(RELIEF)} or more of the overload, and {percent(LITTLE)} of the members, away"
+            )
         yield f"It stays with {chosen}: no other strategy is known to {what}."
         return
     if better == [OVERLOAD]:

@@ -100,9 +100,9 @@ def test_where_no_number_is_enough_under_a_strategy_another_one_is_named(stored)
     )
 
 
-def test_a_switch_that_leaves_overload_and_saves_no_member_is_not_advised(stored):
+def test_a_switch_that_leaves_overload_and_saves_hardly_a_member_is_not_advised(stored):
     today = (1.6, 4, 7, 0, 5.5)
-    for needed, switches in ((3, [("other", 1)]), (4, []), (None, [])):
+    for needed, switches in ((2, [("other", 1)]), (3, []), (4, []), (None, [])):
         other = (1.2, needed, 6, 0, 5.5)
         _, made = lines(stored, score("g", "range", today), score("g", "other", other))
         assert made.advice.switches == switches
@@ -111,6 +111,8 @@ def test_a_switch_that_leaves_overload_and_saves_no_member_is_not_advised(stored
     assert to_do(made)[0].endswith(
         "with other it would be 120 %, but ending the overload takes 8 members under both"
     )
+    _, made = lines(stored, score("g", "range", today), score("g", "other", (1.2, 3, 6, 0, 5.5)))
+    assert to_do(made)[0].endswith("takes 7 members under it, 8 under range")
     _, made = lines(stored, score("g", "range", today, moves=9.0), score("g", "other", (1.2, 4, 6, 0, 5.5)))
     assert made.advice.switches == [("other", 1)]
 
