@@ -27,6 +27,9 @@ _UNSURE = 0.5
 """A decision is unsure if so few of its scenarios give the same by themselves."""
 
 
+AFTER_THESE = " after these events"
+"""What is said of a load that depends on what happened to the group before."""
+
 STAY = "stay"
 """What to do if there is nothing to do."""
 
@@ -81,7 +84,9 @@ def _action(advice: Advice, known: Capacity, overloaded: Numbers, number: int) -
     enough, members = needed[today], known.members[number]
     either = bool(switch) and members < enough < inf and not (after and needed[to] <= (1 - LITTLE) * enough)
     if either:
-        switch = f"{switch}, or {enough:.0f} members in place of {members:.0f}"
+        load = known.loads(number, today).get(int(enough))
+        leaves = "" if load is None else f" ({percent(load)})"
+        switch = f"{switch}, or {enough:.0f} members in place of {members:.0f}{leaves}"
     relief = _relief(advice, known, number, to) if after and not either else ""
     doubt = _doubt(advice, number) if switch and not before else ""
     size = int(needed[to]) if relief and needed[to] < np.inf else 0
@@ -111,7 +116,10 @@ def _then(advice: Advice, known: Capacity, number: int, to: int, size: int, befo
         load, after = known.loads(number, to).get(size, nan), 0
     changes = f", now {percent(now)}" * (bool(size) or chosen != today)
     near = "" if after or size else _near(known, number, chosen)
-    busiest = f"busiest member at {'most 100 %' if isnan(load) else percent(load)}{near}{changes}"
+    after_these = AFTER_THESE * bool(to != today and known.by_history[to])
+    busiest = (
+        f"busiest member at {'most 100 %' if isnan(load) else percent(load)}{after_these}{near}{changes}"
+    )
     if not before and not after:
         return busiest
     of = f"of {counted(int(advice.scenarios[number]), 'scenario')}"
@@ -172,19 +180,25 @@ def _relief(advice: Advice, known: Capacity, number: int, to: int) -> str:
         return _beyond(advice, known, number, to)
     fewest, beside = _fewest(advice, needed, number), []
     if needed[fewest] < needed[to]:
-        beside.append(f"{needed[fewest]:.0f} under {advice.strategies[fewest]}")
+        after_these = AFTER_THESE * bool(known.by_history[fewest])
+        beside.append(f"{needed[fewest]:.0f} under {advice.strategies[fewest]}{after_these}")
     if advice.today not in (fewest, to):
         beside.append(_without(advice, known, number))
+    if members < known.at_ease[number, to] < inf:
+        beside.append(f"{known.at_ease[number, to]:.0f} for {percent(AT_EASE)}")
     also = f" ({', '.join(beside)})" if beside else ""
     now = " more members" if isnan(members) else f" members in place of {members:.0f}"
     return f"{needed[to]:.0f}{now}{also}"
 
 
 def _fewest(advice: Advice, costs: Floats, number: int) -> int:
-    """Return the strategy with the least cost; of several, the one that stops or moves partitions least."""
+    """Return the strategy with the least cost; of several, one whose loads do not depend on history, and then
+    the one that is best in the first metric.
+    """
     fewest = costs == np.nanmin(costs)
-    changes = advice.mean_changes[advice.metrics[0]][number]
-    return int(np.argmin(np.where(fewest, np.nan_to_num(changes), np.inf)))
+    changes = np.nan_to_num(advice.mean_changes[advice.metrics[0]][number])
+    assert advice.capacity is not None
+    return int(np.lexsort((changes, advice.capacity.by_history, ~fewest))[0])
 
 
 def _without(advice: Advice, known: Capacity, number: int) -> str:
@@ -213,13 +227,14 @@ def _beyond(advice: Advice, known: Capacity, number: int, to: int) -> str:
     until = _meanwhile(advice, known, number, to)
     faster = f"members that handle {percent(known.busiest[number, to] - 1)} more"
     load, partitions = known.load[number], known.partitions[number]
+    hottest = {name: percent(max(loads)) for name, loads in known.hottest(number, to).items()}
     if load > partitions:
-        now = f"now {partitions:.0f} and {known.members[number]:.0f}"
+        alone = [f" ({name} alone has {most})" for name, most in hottest.items()][:1]
+        now = f"now {partitions:.0f} and {known.members[number]:.0f}{''.join(alone)}"
         return f"at least {ceil(load):,} partitions and as many members, {now}, or {faster}{until}"
     if known.hot[number] > 0:
-        listed = [f"{name} ({percent(max(loads))})" for name, loads in known.hottest(number, to).items()]
-        which = f" for {listed_names(listed, _MOST_HOT)}" if listed else ""
-        return f"other keys{which}, or {faster}{until}"
+        which = listed_names([f"{name} ({most})" for name, most in hottest.items()], _MOST_HOT)
+        return f"other keys{f' for {which}' * bool(which)}, or {faster}{until}"
     return "more members, or members that handle more"
 
 

@@ -66,7 +66,8 @@ RELIEF_RULE = (
     " {relief:g} % or more of that away, in the mean and in the worst scenario, whatever it costs in the"
     " rest. Balance counts for it only under such strategies. Of several, it is the one that leaves the"
     " least, then one that leaves none with one or two more members, too, then the one with the best median"
-    " of {first}, and then the one with the least load of the busiest member, each by more than {margin:g} %."
+    " of {first}, then one whose load does not depend on history, and then the one with the least load of the"
+    " busiest member, each by more than {margin:g} %."
     " Where more than {little:g} % is left, it must take {little:g} % fewer members to end than today, or be"
     " left in fewer scenarios if no number is enough."
 )

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from coordinator_core.errors import InputError
+from coordinator_core.reading.durations import parse_duration
 from coordinator_core.reading.suggestions import one_of
 from rebalance_lab.scenarios.application import Application
 from rebalance_lab.scenarios.fields import NewMemberFields
 from rebalance_lab.scenarios.files import load_scenario_text, read_document, read_text
+from rebalance_lab.scenarios.groups import SCENARIO_DURATION
 from rebalance_lab.scenarios.variants import expanded
 
 if TYPE_CHECKING:
@@ -111,4 +113,9 @@ def read_events(path: Path) -> list[dict[str, Any]]:
         raise InputError(
             str(path), "no list of events", "one, such as [{at: 2m, rolling_restart: {every: 20s, down: 5s}}]"
         )
+    last_ms = parse_duration(SCENARIO_DURATION, "")
+    for number, event in enumerate(found):
+        where = f"{path}: [{number}].at"
+        if isinstance(at := event.get("at"), str) and parse_duration(at, where) > last_ms:
+            raise InputError(where, repr(at), f"at most {SCENARIO_DURATION}, the length of each scenario")
     return found

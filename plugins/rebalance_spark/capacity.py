@@ -7,12 +7,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from coordinator_core.registry.registry import default_registry
 from rebalance_lab.verdicts.scaling import BESIDES, ONE_BY_ONE
-from rebalance_spark.costs import by_strategy
+from rebalance_lab.verdicts.switching import keeps_owners
+from rebalance_spark.costs import Bools, by_strategy
 from rebalance_spark.gains import Floats, Numbers
 from rebalance_spark.parts import Subjects
 from rebalance_spark.rows import ALIKE, LOADS, OWNERS, loads_in, members_in
 from rebalance_spark.stored import Figures2D, Scored
+from rebalance_spark.sweeps import parted
 from rebalance_spark.waits import Wait, longest_wait
 
 MEMBERS, PARTITIONS = "members", "partitions"
@@ -33,7 +36,8 @@ class Capacity(NamedTuple):
     scenario; ``started`` float64[N]: its members at the start; ``tried`` and ``owning`` object[N, K]: the
     loads by number of members, and those of owners of the busiest partitions, as in the scores; ``rows``: the
     numbers of the scenarios of each subject; ``alike``: the topics of each that have as many partitions as
-    another one. ``seen`` has what `loads` returned.
+    another one. ``by_history`` bool[K]: whether loads under a strategy depend on what happened to the group
+    before. ``seen`` has what `loads` returned.
     """
 
     busiest: Figures2D
@@ -52,6 +56,7 @@ class Capacity(NamedTuple):
     owning: npt.NDArray[np.object_]
     rows: Sequence[Numbers]
     alike: Sequence[Sequence[str]]
+    by_history: Bools
     seen: dict[tuple[int, int], dict[int, float]]
 
     def loads(self, number: int, strategy: int) -> dict[int, float]:
@@ -183,6 +188,7 @@ def capacity_of(scored: Scored, busiest: Figures2D, ease: float, subjects: Subje
         scored.texts(OWNERS),
         of_each,
         [next((text.split(", ") for text in topics[each[0]] if text), []) for each in of_each],
+        np.array([keeps_owners(parted(name)[0], default_registry()) for name in scored.strategies]),
         {},
     )
     return found._replace(needed=_exact(found, found.needed, 1.0), at_ease=_exact(found, found.at_ease, ease))

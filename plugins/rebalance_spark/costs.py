@@ -18,9 +18,9 @@ from rebalance_spark.stored import NO_ROW, Figures2D, Scored
 Bools: TypeAlias = npt.NDArray[np.bool_]
 BY_COUNT, BY_RATE = "imbalance", "weighted_imbalance"
 
-OVERLOAD, NEAR_OVERLOAD, LOAD = "overload", "near overload", "load"
+OVERLOAD, NEAR_OVERLOAD, BY_HISTORY, LOAD = "overload", "near overload", "by history", "load"
 """By how much the busiest member has more than it can handle, as a share of that; whether it has with few
-members more, too; and the load of it."""
+members more, too; whether its load depends on what happened to the group before; and that load."""
 
 
 class Costs(NamedTuple):
@@ -31,7 +31,8 @@ class Costs(NamedTuple):
     and so are those with more than they can handle under strategies that do not relieve them. ``load`` is
     that of the busiest member, as a share of what it can handle, if that is known, and ``overload`` what of
     it is more; ``relieves`` says which strategies take a share of it away (subjects x strategies). ``near``
-    is the greatest load with the members of today and few more (subjects x strategies), if it is known.
+    is the greatest load with the members of today and few more (subjects x strategies), if it is known, and
+    ``by_history`` says under which strategies it depends on what happened to the group before.
     """
 
     subjects: Subjects
@@ -46,6 +47,7 @@ class Costs(NamedTuple):
     overload: Figures2D | None
     relieves: Bools | None
     near: Figures2D | None
+    by_history: Bools | None
 
 
 def costs_of(
@@ -58,12 +60,14 @@ def costs_of(
     counts: Figures2D | None,
     load: Figures2D | None,
     near: Figures2D | None = None,
+    by_history: Bools | None = None,
 ) -> Costs:
     """Return the costs of scores. ``figures`` has the deciding metrics, and others whose change is shown.
 
     ``counts`` are the figures of `BY_COUNT`. They decide about subjects without rates if `BY_RATE` decides.
     ``load`` is that of the busiest member, as a share of what it can handle: a subject in which it is more
-    than that switches for the sake of it alone. ``near`` is that with few more members.
+    than that switches for the sake of it alone. ``near`` is that with few more members. ``by_history`` is as
+    in `Costs`.
 
     Of each subject the scenarios count in which today's strategy has the deciding figures, and only those
     that are scored under all strategies, if there are any. A strategy without figures in one of them is not
@@ -86,7 +90,8 @@ def costs_of(
     grids = {m: _complete(signs[m] * grid, today, rows, subjects) for m, grid in figures.items()}
     decides = {metric: grids[metric] for metric in deciding}
     if load is None:
-        return Costs(subjects, deciding, today, rows, counted, signs, grids, decides, None, None, None, None)
+        unknown = (None,) * 5
+        return Costs(subjects, deciding, today, rows, counted, signs, grids, decides, *unknown)
     load = _complete(load, today, rows, subjects)
     overload = np.maximum(load - 1.0, 0.0)
     relieves = relieving(overload, today, numbers, size)
@@ -99,7 +104,19 @@ def costs_of(
         same = np.where(np.isnan(balance), np.nan, eased[:, [today]])
         decides[BY_RATE] = np.where(matters, eased, same)
     return Costs(
-        subjects, deciding, today, rows, counted, signs, grids, decides, load, overload, relieves, near
+        subjects,
+        deciding,
+        today,
+        rows,
+        counted,
+        signs,
+        grids,
+        decides,
+        load,
+        overload,
+        relieves,
+        near,
+        by_history,
     )
 
 
@@ -107,8 +124,8 @@ def middles_of(costs: Costs) -> dict[str, Figures2D]:
     """Return what the strategies of each subject are compared by, in this order.
 
     That is the overload of all its scenarios if it is known, whether there is some with few members more, the
-    medians of the metrics that decide, the greatest load if there is overload today, and the medians of the
-    others.
+    medians of the metrics that decide, whether the load depends on history and what the greatest is if there
+    is overload today, and the medians of the others.
     """
     size, numbers = len(costs.subjects.names), costs.subjects.numbers
 
@@ -122,10 +139,10 @@ def middles_of(costs: Costs) -> dict[str, Figures2D]:
 
 
 def _loads_of(costs: Costs) -> dict[str, Figures2D]:
-    """Return the overload, the near overload and the load of each subject (subjects x strategies), if known.
+    """Return what is known of the load of each subject (subjects x strategies), by its names.
 
     The load is the greatest one, with few more members as well if that is known, and the near overload is 1
-    where that load is too much. Both are 0 of subjects without overload today.
+    where that load is too much. All but the overload are 0 of subjects without overload today.
     """
     if costs.overload is None or costs.load is None:
         return {}
@@ -134,8 +151,12 @@ def _loads_of(costs: Costs) -> dict[str, Figures2D]:
     np.fmax.at(greatest, costs.subjects.numbers, costs.load)
     if costs.near is not None:
         greatest = np.fmax(greatest, costs.near)
-    load = np.where(overload[:, [costs.today]] > 0, greatest, 0.0)
-    return {OVERLOAD: overload, NEAR_OVERLOAD: (load > 1).astype(np.float64), LOAD: load}
+    is_over = overload[:, [costs.today]] > 0
+    load, near = np.where(is_over, greatest, 0.0), (greatest > 1) & is_over
+    found = {OVERLOAD: overload, NEAR_OVERLOAD: near.astype(np.float64)}
+    if costs.by_history is not None:
+        found[BY_HISTORY] = (is_over & costs.by_history).astype(np.float64)
+    return {**found, LOAD: load}
 
 
 def totals(overload: Figures2D, subjects: Subjects) -> Figures2D:

@@ -178,6 +178,9 @@ def deciding_of(scored: Scored, baseline: str, balance: str) -> list[str]:
         InputError: if it has no scores, or none of these metrics.
     """
     today = place_of(baseline, scored)
+    if not scored.ok[:, today].any():
+        nothing = f"no scenario that {baseline} completed"
+        raise InputError("--baseline", nothing, "some; the column error of the scores says why they failed")
     names = [metric.name for metric in scored.metrics]
     candidates = [name for name in (STOPS, MOVES, balance) if name]
     known = [name for name in candidates if name in names]
@@ -450,6 +453,7 @@ def _advice(
             None if counts is None else of(counts),
             None if load is None else of(load),
             near,
+            None if known is None else known.by_history,
         )
         members = None if known is None else known.needed
         return advise(costs, scored.strategies, question.rate, question.margin, members)

@@ -60,6 +60,11 @@ _CAPACITY = (
     " are."
 )
 
+_HISTORY = (
+    "Loads under {} depend on what happened to a group before: after other events, or with other owners, they"
+    " are other ones."
+)
+
 _OF_ONE = "`rebalance-lab compare` says it of the scenario of one group."
 
 _SETTINGS = (
@@ -106,7 +111,8 @@ def verdict(findings: Findings) -> list[str]:
         count, listed = len(relieved), listed_names([advice.subjects.names[n] for n in relieved], _MOST_NAMED)
         lines.append(
             f"{count:,} of {total:,} {groups} {agreeing('has', count)} members with more than they can"
-            f" handle, which no strategy that was scored is known to end: {listed}{also}"
+            " handle, which no strategy that was scored is known to end with the members of today:"
+            f" {listed}{also}"
         )
     staying = int((~advice.is_switching).sum() - (~advice.is_switching[relieved]).sum())
     if staying:
@@ -263,9 +269,13 @@ def _overloaded(findings: Findings, advice: Advice) -> list[str]:
         f"The busiest member has more than it can handle in {today:,} of {findings.common:,} scenarios under"
         f" {advice.baseline}{more}."
     ]
-    if advice.subjects.are_scenarios:
+    if advice.subjects.are_scenarios or advice.capacity is None:
         return found
-    return [*found, _CAPACITY]
+    found.append(_CAPACITY)
+    by_history = zip(findings.strategies, advice.capacity.by_history, strict=True)
+    if names := [name for name, depends in by_history if depends and name != advice.baseline]:
+        found.append(_HISTORY.format(listed_names(names, len(names))))
+    return found
 
 
 def _listed(names: Sequence[str], rows: npt.NDArray[np.bool_]) -> str:

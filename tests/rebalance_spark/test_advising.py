@@ -161,6 +161,12 @@ def test_a_strategy_without_figures_to_decide_by_is_refused(stored):
     assert found(scored, baseline="a", deciding=["rounds"]).advice.metrics == ["rounds"]
 
 
+def test_a_strategy_that_completed_no_scenario_is_refused(stored):
+    scored = stored([row("x", "a"), row("x", "b", 1.0)])
+    with pytest.raises(InputError, match="--baseline: found no scenario that a completed, expected some;"):
+        found(scored, baseline="a")
+
+
 HOURS = {  # today and other: moves in twelve hours
     "better-nearly-always": ((5,) * 12, (*(1,) * 11, 6)),
     "worse-at-times": ((5,) * 12, (*(1,) * 6, *(25,) * 6)),

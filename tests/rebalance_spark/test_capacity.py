@@ -65,12 +65,12 @@ def test_members_that_are_missing_are_said_with_the_strategy_that_takes_fewest(s
         score("few", "other", (1.6, 3, 6, 0, 5.5)),
     )
     assert to_do(made) == [
-        "few: 8 members in place of 4 (7 under other); busiest member at most 100 %, now 160 %, overloaded in"
-        " 0 of 12 scenarios, now 12 (records wait up to 7.2 h today)"
+        "few: 8 members in place of 4 (7 under other, 11 for 70 %); busiest member at most 100 %, now 160 %,"
+        " overloaded in 0 of 12 scenarios, now 12 (records wait up to 7.2 h today)"
     ]
     assert verdict(made)[0] == (
         "1 of 1 groups has members with more than they can handle, which no strategy that was scored is known"
-        " to end: few"
+        " to end with the members of today: few"
     )
 
 
@@ -83,9 +83,10 @@ def test_a_partition_that_is_too_much_is_named(stored):
 
 
 def test_more_load_than_partitions_takes_more_of_both(stored):
-    _, made = lines(stored, *both("crowded", (1.5, None, None, 4, 7.2), partitions=6))
+    _, made = lines(stored, *both("crowded", (1.5, None, None, 4, 7.2), partitions=6, owning=OWNING))
     assert to_do(made)[0].startswith(
-        "crowded: at least 8 partitions and as many members, now 6 and 4, or members that handle 50 % more;"
+        "crowded: at least 8 partitions and as many members, now 6 and 4 (orders 7 alone has 120 %), or"
+        " members that handle 50 % more;"
     )
 
 
@@ -96,7 +97,7 @@ def test_where_no_number_is_enough_under_a_strategy_another_one_is_named(stored)
         score("pairs", "other", (1.5, 1, 3, 0, 3.0)),
     )
     assert to_do(made)[0].startswith(
-        "pairs: switch to other with 5 members in place of 4 (no number is enough under range);"
+        "pairs: switch to other with 5 members in place of 4 (no number is enough under range, 7 for 70 %);"
     )
 
 
@@ -106,7 +107,7 @@ def test_a_switch_that_leaves_overload_and_saves_hardly_a_member_is_not_advised(
         other = (1.2, needed, 6, 0, 5.5)
         _, made = lines(stored, score("g", "range", today), score("g", "other", other))
         assert made.advice.switches == switches
-    assert to_do(made)[0].startswith("g: 8 members in place of 4;")
+    assert to_do(made)[0].startswith("g: 8 members in place of 4 (11 for 70 %);")
     _, made = lines(stored, score("g", "range", today), score("g", "other", (1.2, 4, 6, 0, 5.5)))
     assert to_do(made)[0].endswith(
         "with other it would be 120 %, but ending the overload takes 8 members under both"
@@ -167,8 +168,9 @@ def test_of_strategies_that_take_as_few_members_the_one_that_moves_least_is_name
         (
             (1.6, 4, 7, 0, 5.5),
             (1.2, 2, 5, 0, 5.5),
-            "g: switch to other, and 6 members in place of 4 (8 under range); busiest member at most 100 %,"
-            " now 160 %, overloaded in 0 of 12 scenarios, now 12 (records wait up to 7.2 h today)",
+            "g: switch to other, and 6 members in place of 4 (8 under range, 9 for 70 %); busiest member at"
+            " most 100 %, now 160 %, overloaded in 0 of 12 scenarios, now 12"
+            " (records wait up to 7.2 h today)",
         ),
         (
             (1.3, 1, 3, 0, 3.5),
@@ -202,7 +204,7 @@ def test_numbers_of_members_near_todays_with_which_there_would_be_overload_are_s
 def test_the_load_with_the_members_that_it_takes_is_said(stored):
     loads = {0: 1.6, 1: 1.5, 2: 1.3, 3: 1.04, 4: 0.9, 5: 0.8, 6: 0.8, 7: 0.7, 8: 0.6, 9: 0.6}
     _, made = lines(stored, *both("g", (1.6, 4, 7, 0, 5.5), loads=loads))
-    assert to_do(made)[0].startswith("g: 8 members in place of 4; busiest member at 90 %, now 160 %,")
+    assert "; busiest member at 90 %, now 160 %, overloaded in 0 of 12 scenarios, now 12" in to_do(made)[0]
 
 
 def test_so_many_members_are_enough_in_all_scenarios_and_with_two_more(stored):
@@ -294,7 +296,34 @@ def test_where_no_number_is_enough_the_fewest_that_leave_little_more_than_any_ar
         score("pairs", "range", (1.5, None, None, 0, 3.0), loads={0: 1.5, 1: 1.1}),
         score("pairs", "other", (1.5, 1, 3, 0, 3.0)),
     )
-    assert "(no number is enough under range: 110 % with 5)" in to_do(made)[0]
+    assert "(no number is enough under range: 110 % with 5, 7 for 70 %)" in to_do(made)[0]
+
+
+def test_what_todays_strategy_leaves_with_more_members_is_said_beside_a_switch(stored):
+    loads = {0: 1.3, 1: 0.95, 2: 0.9, 3: 0.9}
+    _, made = lines(
+        stored,
+        score("g", "range", (1.3, 1, 3, 0, 3.5), loads=loads),
+        score("g", "other", (0.84, 0, 1, 0, 3.5)),
+    )
+    assert to_do(made)[0].startswith("g: switch to other, or 5 members in place of 4 (95 %);")
+
+
+def test_of_strategies_that_end_an_overload_one_whose_load_depends_on_history_is_not_chosen(stored):
+    today = score("g", "range", (1.3, 1, 3, 0, 3.5))
+    sticky = score("g", "sticky", (0.7, 0, 1, 0, 3.5))
+    free = score("g", "roundrobin", (0.9, 0, 1, 0, 3.5))
+    _, made = lines(stored, today, sticky, free)
+    assert made.advice.switches == [("roundrobin", 1)]
+    assert "after these events" not in to_do(made)[0]
+    assert any("Loads under sticky depend on what happened" in note for note in notes(made))
+    _, made = lines(stored, today, sticky)
+    assert "; busiest member at 70 % after these events, now 130 %" in to_do(made)[0]
+    few = score("g", "sticky", (1.25, 1, 2, 0, 3.5))
+    _, made = lines(stored, score("g", "range", (1.3, 2, 3, 0, 3.5)), few)
+    assert to_do(made)[0].startswith(
+        "g: 6 members in place of 4 (5 under sticky after these events, 7 for 70 %);"
+    )
 
 
 def test_a_number_of_members_has_the_greatest_load_of_the_scenarios(stored):
@@ -370,7 +399,7 @@ def test_groups_that_switch_with_members_only_are_counted_among_those_that_switc
     )
     assert verdict(made) == [
         "2 of 3 groups have members with more than they can handle, which no strategy that was scored is"
-        " known to end: few and pairs (1 of these switch, 1 do not)",
+        " known to end with the members of today: few and pairs (1 of these switch, 1 do not)",
         "leave 1 of 3 groups as they are, with range",
     ]
 

@@ -25,8 +25,8 @@ def cells(table):
 def test_a_switch_has_its_reason_its_figures_and_its_steps(stored):
     made, _ = sheet(stored, score("g", "range", OVER), score("g", "sticky", FREE))
     assert made.sentences == [
-        "g: switch to sticky, or 5 members in place of 4; busiest member at 90 %, now 130 %, overloaded in"
-        " 0 of 12 scenarios, now 12 (records wait up to 3.6 h today)",
+        "g: switch to sticky, or 5 members in place of 4; busiest member at 90 % after these events, now"
+        " 130 %, overloaded in 0 of 12 scenarios, now 12 (records wait up to 3.6 h today)",
         "sticky is known to take 20 % or more of the overload away, which decides.",
         "100 % of the scenarios with overload show it by themselves.",
     ]

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from coordinator_core.assigning.assignor import is_cooperative
+from coordinator_core.assigning.assignor import Capability, is_cooperative
+from coordinator_core.errors import RebalanceLabError
 from coordinator_core.registry.registry import Registry
 
 CLASSES = {
@@ -38,6 +39,17 @@ def what_switches_take(now: str, to: Sequence[str]) -> str:
 def keeps_together(strategy: str) -> bool:
     """Return whether a strategy gives the partitions of one number of several topics to one member."""
     return _assignor(strategy) == "range"
+
+
+def keeps_owners(strategy: str, registry: Registry) -> bool:
+    """Return whether an assignment depends on the owners before it, False of an unknown strategy.
+
+    The loads of such a group are those of its history.
+    """
+    try:
+        return Capability.STICKY in registry.build(registry.strategy(strategy)).capabilities
+    except RebalanceLabError:
+        return False
 
 
 def steps_of_a_switch(now: str, to: str, registry: Registry, *, joins: bool = True) -> list[str]:

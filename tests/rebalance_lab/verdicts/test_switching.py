@@ -1,7 +1,12 @@
 """What it takes to switch a group to another assignor."""
 
 from coordinator_core.registry.registry import default_registry
-from rebalance_lab.verdicts.switching import steps_of_a_switch, what_it_takes, what_switches_take
+from rebalance_lab.verdicts.switching import (
+    keeps_owners,
+    steps_of_a_switch,
+    what_it_takes,
+    what_switches_take,
+)
 
 
 def test_what_kafkas_own_clients_do_not_have_is_named_where_clients_assign():
@@ -33,3 +38,9 @@ def test_a_switch_to_a_cooperative_assignor_takes_two_restarts():
 
 def test_the_steps_of_other_assignors_are_not_known():
     assert steps_of_a_switch("range", "optimal", default_registry()) == []
+
+
+def test_an_assignment_that_depends_on_the_owners_before_it_is_known_by_its_assignor():
+    keeps = {"sticky": True, "cooperative-sticky+static": True, "range": False, "roundrobin+static": False}
+    assert {name: keeps_owners(name, default_registry()) for name in keeps} == keeps
+    assert not keeps_owners("nobody.py:Mine", default_registry())
