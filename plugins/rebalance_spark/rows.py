@@ -248,7 +248,7 @@ class Scorer:
         for each in runs:
             broken: dict[str, PluginError] = {}
             run = history_of(each, self.registry, self._metrics) if isinstance(each, Trace) else each
-            figures = measure(run, self.registry, planned=planned, only=only, failed=broken)
+            figures = measure(run, self.registry, planned=planned, only=only, failed=broken) if only else {}
             texts = _texts(run) if MISSING in figures else {}
             found.append((figures, broken, texts))
         spent = started.since(len(found))

@@ -127,6 +127,8 @@ def test_a_plan_has_the_loads_of_a_group_that_runs():
     drawn = row_of("range", text, plugins=(), fidelity=Fidelity.PLAN)
     assert "loads" not in drawn
     assert "missing_members" not in drawn
+    alone = row_of("range", text, plugins=(), fidelity=Fidelity.PLAN, metrics=("missing_members",))
+    assert "rounds" not in alone
     assert drawn["utilization"] == pytest.approx(row_of("range", text, plugins=())["utilization"], rel=1e-3)
     for member, numbers in zip(document["members"], ([0, 1], [2, 3]), strict=True):
         member["owned"] = {"orders": numbers}
