@@ -82,7 +82,7 @@ def _action(advice: Advice, known: Capacity, overloaded: Numbers, number: int) -
     to = chosen if isinf(needed[with_it]) else with_it
     switch = f"switch to {advice.strategies[to]}" if to != today else ""
     enough, members = needed[today], known.members[number]
-    either = bool(switch) and members < enough < inf and not (after and needed[to] <= (1 - LITTLE) * enough)
+    either = bool(switch) and members < enough < inf and not (after and needed[to] < enough)
     if either:
         load = known.loads(number, today).get(int(enough))
         leaves = "" if load is None else f" ({percent(load)})"
@@ -231,7 +231,8 @@ def _beyond(advice: Advice, known: Capacity, number: int, to: int) -> str:
     if load > partitions:
         alone = [f" ({name} alone has {most})" for name, most in hottest.items()][:1]
         now = f"now {partitions:.0f} and {known.members[number]:.0f}{''.join(alone)}"
-        return f"at least {ceil(load):,} partitions and as many members, {now}, or {faster}{until}"
+        fewest = f"at least {ceil(load):,} partitions, more where keys are uneven, and as many members"
+        return f"{fewest}, {now}, or {faster}{until}"
     if known.hot[number] > 0:
         which = listed_names([f"{name} ({most})" for name, most in hottest.items()], _MOST_HOT)
         return f"other keys{f' for {which}' * bool(which)}, or {faster}{until}"
@@ -247,7 +248,6 @@ def _more(known: Capacity, number: int, to: int) -> list[str]:
         found.append(f"All partitions together have the load of {as_text(float(load))} members{now}.")
     if load > partitions:
         found.append(f"For {percent(AT_EASE)}, it takes {ceil(load / AT_EASE):,} partitions.")
-        found.append("It takes more partitions where keys are uneven.")
     alone = max(map(max, known.loads_of_partitions(number, to).values()), default=0.0)
     if isinf(known.at_ease[number, to]) and known.needed[number, to] < inf and alone > AT_EASE:
         found.append(

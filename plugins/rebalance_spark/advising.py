@@ -68,8 +68,8 @@ RELIEF_RULE = (
     " least, then one that leaves none with one or two more members, too, then the one with the best median"
     " of {first}, then one whose load does not depend on history, and then the one with the least load of the"
     " busiest member, each by more than {margin:g} %."
-    " Where more than {little:g} % is left, it must take {little:g} % fewer members to end than today, or be"
-    " left in fewer scenarios if no number is enough."
+    " Where more than {little:g} % is left, or anything whose amount depends on history, it must take"
+    " {little:g} % fewer members to end than today, or be left in fewer scenarios if no number is enough."
 )
 
 EASE = (
@@ -78,7 +78,8 @@ EASE = (
 )
 
 LITTLE = 0.2
-"""So little of an overload may be left by a switch that does not save such a share of the members."""
+"""So little of an overload may be left by a switch that does not save such a share of the members. Where the
+load depends on history, nothing may be: after other events it would be more."""
 
 SWITCH, STAY, UNKNOWN = "switch", "stay", "no figures"
 """Reasons: another strategy is known to be better; none is; that of today has no figures for the group."""
@@ -307,7 +308,7 @@ def advise(
             strategies,
             {m: mean_changes[m] for m in measured},
             worse_in,
-            chosen == today,
+            (chosen == today) & ~_is_over(costs),
             rate,
         ),
         {m: mean_changes[m] for m in measured},
@@ -359,6 +360,13 @@ def _overloaded(overload: Figures2D, today: int, chosen: Numbers, numbers: Numbe
     return np.stack([np.bincount(numbers[column > 0], minlength=size) for column in columns])
 
 
+def _is_over(costs: Costs) -> Bools:
+    """Return which subjects have overload today, which alone decides about them."""
+    if costs.overload is None:
+        return np.zeros(len(costs.subjects.names), dtype=np.bool_)
+    return np.asarray(totals(costs.overload, costs.subjects)[:, costs.today] > 0)
+
+
 def _saving_nobody(costs: Costs, tests: Tests, rate: float, members: Figures2D) -> Bools:
     """Return which switches leave much of an overload that takes hardly fewer members to end than today.
 
@@ -369,7 +377,10 @@ def _saving_nobody(costs: Costs, tests: Tests, rate: float, members: Figures2D) 
     now = members[:, [costs.today]]
     rest = [tests.better[n] <= rate for n, m in enumerate(costs.deciding) if m != BY_RATE]
     overload = totals(costs.overload, costs.subjects)
-    leaves = overload > LITTLE * overload[:, [costs.today]]
+    little = np.full(overload.shape[1], LITTLE)
+    if costs.by_history is not None:
+        little[costs.by_history] = 0.0
+    leaves = overload > little * overload[:, [costs.today]]
     often = totals((costs.overload > 0).astype(np.float64), costs.subjects)
     never = np.isinf(now) & np.isinf(members) & (often >= often[:, [costs.today]])
     saves_none = (np.isfinite(now) & (members > (1 - LITTLE) * now)) | never

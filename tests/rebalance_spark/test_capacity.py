@@ -85,8 +85,8 @@ def test_a_partition_that_is_too_much_is_named(stored):
 def test_more_load_than_partitions_takes_more_of_both(stored):
     _, made = lines(stored, *both("crowded", (1.5, None, None, 4, 7.2), partitions=6, owning=OWNING))
     assert to_do(made)[0].startswith(
-        "crowded: at least 8 partitions and as many members, now 6 and 4 (orders 7 alone has 120 %), or"
-        " members that handle 50 % more;"
+        "crowded: at least 8 partitions, more where keys are uneven, and as many members, now 6 and 4"
+        " (orders 7 alone has 120 %), or members that handle 50 % more;"
     )
 
 
@@ -139,6 +139,24 @@ def test_a_switch_that_leaves_little_overload_need_not_save_a_member(stored, loa
     today, other = (1.6, 4, 7, 0, 5.5), (load, 4, 6, 0, 5.5)
     _, made = lines(stored, score("g", "range", today), score("g", "other", other))
     assert made.advice.switches == switches
+
+
+def test_a_switch_that_leaves_little_overload_after_these_events_saves_members(stored):
+    today, other = (1.6, 4, 7, 0, 5.5), (1.1, 4, 6, 0, 5.5)
+    _, made = lines(stored, score("g", "range", today), score("g", "sticky", other))
+    assert made.advice.switches == []
+    _, made = lines(stored, score("g", "range", today), score("g", "sticky", (1.1, 2, 6, 0, 5.5)))
+    assert made.advice.switches == [("sticky", 1)]
+
+
+def test_what_a_strategy_costs_does_not_hold_back_a_group_with_overload(stored):
+    """Its line says why it stays."""
+    rows = [
+        score("g", "range", (3.8, None, None, 0, 3.0), moves=9.0),
+        score("g", "other", (3.7, None, None, 0, 3.0), moves=5.0, balance=2.5),
+    ]
+    scored = stored(hourly(rows, 12), more=[*MORE, pa.field("weighted_imbalance", pa.float64())])
+    assert found(scored, baseline="range").advice.held == []
 
 
 def test_more_data_are_not_asked_for_where_a_switch_saves_no_member(stored):
