@@ -180,8 +180,7 @@ def _relief(advice: Advice, known: Capacity, number: int, to: int) -> str:
         return _beyond(advice, known, number, to)
     fewest, beside = _fewest(advice, needed, number), []
     if needed[fewest] < needed[to]:
-        after_these = AFTER_THESE * bool(known.by_history[fewest])
-        beside.append(f"{needed[fewest]:.0f} under {advice.strategies[fewest]}{after_these}")
+        beside.append(f"{needed[fewest]:.0f} {_under(advice, known, fewest)}")
     if advice.today not in (fewest, to):
         beside.append(_without(advice, known, number))
     if members < known.at_ease[number, to] < inf:
@@ -219,7 +218,12 @@ def _meanwhile(advice: Advice, known: Capacity, number: int, to: int) -> str:
     best = _fewest(advice, np.array([loads.get(n, inf) for n in found]), number)
     best = to if loads.get(to, inf) <= _HARDLY * loads[best] else best
     size, load = found[best] or (0, nan)
-    return f"; until then {size} members under {advice.strategies[best]} leave {percent(load)}"
+    return f"; until then {size} members {_under(advice, known, best)} leave {percent(load)}"
+
+
+def _under(advice: Advice, known: Capacity, strategy: int) -> str:
+    """Return the words for a strategy that another number of members would have."""
+    return f"under {advice.strategies[strategy]}{AFTER_THESE * bool(known.by_history[strategy])}"
 
 
 def _beyond(advice: Advice, known: Capacity, number: int, to: int) -> str:

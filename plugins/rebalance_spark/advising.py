@@ -67,9 +67,9 @@ RELIEF_RULE = (
     " rest. Balance counts for it only under such strategies. Of several, it is the one that leaves the"
     " least, then one that leaves none with one or two more members, too, then the one with the best median"
     " of {first}, then one whose load does not depend on history, and then the one with the least load of the"
-    " busiest member, each by more than {margin:g} %."
-    " Where more than {little:g} % is left, or anything whose amount depends on history, it must take"
-    " {little:g} % fewer members to end than today, or be left in fewer scenarios if no number is enough."
+    " busiest member, each by more than {margin:g} %. Where more than {little:g} % is left, or anything under"
+    " a strategy whose load depends on history, it must take {little:g} % fewer members to end than today, or"
+    " be left in fewer scenarios if no number is enough."
 )
 
 EASE = (
@@ -281,6 +281,10 @@ def advise(
     is_relief = tests.relief[np.arange(size), chosen]
     scenarios = np.bincount(numbers[costs.rows], minlength=size)
     few = scenarios < FEWEST_PAIRS
+    overloaded, stays = None, chosen == today
+    if costs.overload is not None:
+        overloaded = _overloaded(costs.overload, today, chosen, numbers, size)
+        stays &= overloaded[0] == 0  # overload decides alone
     changes = _all_changes(costs, chosen)
     mean_changes = {
         m: _mean_changes(grids[m], costs.signs[m], today, numbers, size) for m in changes if m in grids
@@ -308,7 +312,7 @@ def advise(
             strategies,
             {m: mean_changes[m] for m in measured},
             worse_in,
-            (chosen == today) & ~_is_over(costs),
+            stays,
             rate,
         ),
         {m: mean_changes[m] for m in measured},
@@ -317,7 +321,7 @@ def advise(
         {m: _changes(grids[m], costs.signs[m], chosen, today, numbers, seen) for m in mean_changes},
         {m: costs.signs[m] * _means(grids[m][:, today], numbers, size) for m in measured},
         margin,
-        None if costs.overload is None else _overloaded(costs.overload, today, chosen, numbers, size),
+        overloaded,
         better_in=_better_in(tests, is_relief, chosen, costs, rate),
     )
 
@@ -358,13 +362,6 @@ def _overloaded(overload: Figures2D, today: int, chosen: Numbers, numbers: Numbe
     """Return in how many scenarios of each subject there is overload, today and under what is advised."""
     columns = (overload[:, today], overload[np.arange(len(numbers)), chosen[numbers]])
     return np.stack([np.bincount(numbers[column > 0], minlength=size) for column in columns])
-
-
-def _is_over(costs: Costs) -> Bools:
-    """Return which subjects have overload today, which alone decides about them."""
-    if costs.overload is None:
-        return np.zeros(len(costs.subjects.names), dtype=np.bool_)
-    return np.asarray(totals(costs.overload, costs.subjects)[:, costs.today] > 0)
 
 
 def _saving_nobody(costs: Costs, tests: Tests, rate: float, members: Figures2D) -> Bools:

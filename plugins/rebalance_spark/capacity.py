@@ -13,13 +13,13 @@ from rebalance_lab.verdicts.switching import keeps_owners
 from rebalance_spark.costs import Bools, by_strategy
 from rebalance_spark.gains import Floats, Numbers
 from rebalance_spark.parts import Subjects
-from rebalance_spark.rows import ALIKE, LOADS, OWNERS, loads_in, members_in
+from rebalance_spark.rows import ALIKE, LOADS, OWNERS, SIZES, loads_in, members_in
 from rebalance_spark.stored import Figures2D, Scored
 from rebalance_spark.sweeps import parted
 from rebalance_spark.waits import Wait, longest_wait
 
 MEMBERS, PARTITIONS = "members", "partitions"
-MISSING, TO_EASE, HOT, LOAD = "missing_members", "members_to_ease", "hot_partitions", "load_in_members"
+MISSING, TO_EASE, HOT, LOAD = SIZES
 """The metrics of which the scenario counts that needs most."""
 
 

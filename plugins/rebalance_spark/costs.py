@@ -43,11 +43,11 @@ class Costs(NamedTuple):
     signs: Mapping[str, float]
     grids: Mapping[str, Figures2D]
     decides: Mapping[str, Figures2D]
-    load: Figures2D | None
-    overload: Figures2D | None
-    relieves: Bools | None
-    near: Figures2D | None
-    by_history: Bools | None
+    load: Figures2D | None = None
+    overload: Figures2D | None = None
+    relieves: Bools | None = None
+    near: Figures2D | None = None
+    by_history: Bools | None = None
 
 
 def costs_of(
@@ -90,8 +90,7 @@ def costs_of(
     grids = {m: _complete(signs[m] * grid, today, rows, subjects) for m, grid in figures.items()}
     decides = {metric: grids[metric] for metric in deciding}
     if load is None:
-        unknown = (None,) * 5
-        return Costs(subjects, deciding, today, rows, counted, signs, grids, decides, *unknown)
+        return Costs(subjects, deciding, today, rows, counted, signs, grids, decides)
     load = _complete(load, today, rows, subjects)
     overload = np.maximum(load - 1.0, 0.0)
     relieves = relieving(overload, today, numbers, size)

@@ -108,9 +108,8 @@ def _why(advice: Advice, number: int, action: Action | None) -> Iterator[str]:
         over = advice.overloaded is not None and advice.overloaded[0][number]
         what = "be better in what decides and as good in the rest"
         if over:
-            what = (
-                f"take {percent(RELIEF)} or more of the overload, and {percent(LITTLE)} of the members, away"
-            )
+            fewer = f"{percent(LITTLE)} fewer members to end it"
+            what = f"take {percent(RELIEF)} or more of the overload away, and {fewer}"
         yield f"It stays with {chosen}: no other strategy is known to {what}."
         return
     if better == [OVERLOAD]:

@@ -337,6 +337,9 @@ def test_of_strategies_that_end_an_overload_one_whose_load_depends_on_history_is
     assert any("Loads under sticky depend on what happened" in note for note in notes(made))
     _, made = lines(stored, today, sticky)
     assert "; busiest member at 70 % after these events, now 130 %" in to_do(made)[0]
+    hot = (1.5, None, None, 1, 6.0)
+    _, made = lines(stored, score("g", "range", hot), score("g", "sticky", hot, loads={0: 1.5, 1: 1.1}))
+    assert "; until then 5 members under sticky after these events leave 110 %" in to_do(made)[0]
     few = score("g", "sticky", (1.25, 1, 2, 0, 3.5))
     _, made = lines(stored, score("g", "range", (1.3, 2, 3, 0, 3.5)), few)
     assert to_do(made)[0].startswith(
