@@ -162,10 +162,12 @@ def test_the_assignment_has_the_version_of_the_subscription(mixed, make_told):
     assert mixed.synced(mixed.old, answer.generation_id).assignment[:2] == b"\0\1"
 
 
-def test_requests_of_the_other_protocol_are_those_of_nobody(mixed):
-    assert mixed.tell(mixed.old, mixed.generation).error is UNKNOWN
-    assert mixed.arrive(mixed.old).error is UNKNOWN
-    assert mixed.tell(mixed.old, -1).error is UNKNOWN
+def test_a_heartbeat_of_the_consumer_protocol_makes_its_member_one_that_speaks_it(mixed):
+    assert mixed.tell(mixed.old, mixed.generation).error is NONE
+    assert mixed.group().members[mixed.old].classic is None
+
+
+def test_requests_of_the_classic_protocol_are_not_those_of_members_of_the_other(mixed):
     epoch = mixed.current("new").epoch
     assert mixed.beat("new", epoch) is UNKNOWN
     assert mixed.owns("new", epoch) is UNKNOWN
