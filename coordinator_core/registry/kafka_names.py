@@ -6,10 +6,8 @@ A consumer has assignors of its own (``partition.assignment.strategy``, classes)
 
 from collections.abc import Mapping
 
-_OF_CLIENTS, _OF_BROKERS = (
-    "org.apache.kafka.clients.consumer.",
-    "org.apache.kafka.coordinator.group.assignor.",
-)
+_OF_CLIENTS = "org.apache.kafka.clients.consumer."
+_OF_BROKERS = "org.apache.kafka.coordinator.group.assignor."
 
 _CLIENT_CLASSES = {
     "RangeAssignor": "range",

@@ -72,7 +72,7 @@ def tell_idle(scenario: Scenario, strategies: Sequence[str], settings: Iterable[
 
 
 def own_strategy(scenario: Scenario, default: Sequence[str]) -> list[str]:
-    """Return the strategies of a command that is given none: the scenario's own, if it has one, and others."""
+    """Return the strategies of a command that is given none: the scenario's own, if any, and others."""
     return list(dict.fromkeys([*filter(None, [scenario.words.strategy]), *default]))
 
 

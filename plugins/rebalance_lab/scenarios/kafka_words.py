@@ -38,6 +38,9 @@ class Words:
         return strategy_of(self.protocol, self.assignors) if self.given else ""
 
 
+NO_WORDS = Words()
+
+
 def without_words(config: Any, where: str) -> tuple[Words, Any]:
     """Return the words of a ``config``, and the config without them. ``where`` is its place.
 
@@ -45,7 +48,7 @@ def without_words(config: Any, where: str) -> tuple[Words, Any]:
         InputError: if a value is wrong, or Kafka's consumer refuses the settings together.
     """
     if not isinstance(config, Mapping) or not any(word in config for word in WORDS):
-        return Words(), config
+        return NO_WORDS, config
     given = tuple(word for word in WORDS if config.get(word) is not None)
     protocol = ""
     if PROTOCOL in given:
@@ -60,13 +63,9 @@ def without_words(config: Any, where: str) -> tuple[Words, Any]:
     if REMOTE in given:
         assignors = (_named(config[REMOTE], inside(where, REMOTE), CONSUMER),)
     if LISTED in given:
-        value = config[LISTED]
-        listed = (
-            value.split(",")
-            if isinstance(value, str)
-            else doc.sequence(value, inside(where, LISTED), "assignors")
-        )
-        assignors = tuple(_named(each, inside(where, LISTED), CLASSIC) for each in listed)
+        value, at = config[LISTED], inside(where, LISTED)
+        listed = value.split(",") if isinstance(value, str) else doc.sequence(value, at, "assignors")
+        assignors = tuple(_named(each, at, CLASSIC) for each in listed)
     rest = {name: value for name, value in config.items() if name not in WORDS}
     return Words(protocol, assignors, given), rest
 

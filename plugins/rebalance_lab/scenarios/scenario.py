@@ -34,7 +34,7 @@ from rebalance_lab.scenarios.fields import (
     SubscriptionFields,
     TopicFields,
 )
-from rebalance_lab.scenarios.kafka_words import LISTED, Words, without_words
+from rebalance_lab.scenarios.kafka_words import LISTED, NO_WORDS, Words, without_words
 from rebalance_lab.scenarios.overrides import NO_OVERRIDES, Overrides, Surroundings, parse_overrides
 from rebalance_lab.scenarios.ownership import Ownership, ownership_of
 from rebalance_lab.scenarios.rates import Rates, read_rates
@@ -117,7 +117,7 @@ class Scenario:
     brokers: int = 3
     description: str = ""
     measure_from_ms: int | None = None
-    words: Words = Words()
+    words: Words = NO_WORDS
 
     @property
     def running(self) -> tuple[Member, ...]:
@@ -171,7 +171,7 @@ def parse_scenario(
     duration_ms = int(fields.duration)
     topics = _topics(fields.topics, inside(root, "topics"), duration_ms, base_dir)
     words, given = without_words(fields.config, inside(root, "config"))
-    config = parse_config(given, inside(root, "config"), registry)
+    config = parse_config(given, inside(root, "config"), registry, kafka=fields.kafka)
     roster = Roster(
         {topic: t.partitions for topic, t in topics.items()},
         duration_ms,

@@ -23,7 +23,7 @@ from rebalance_lab.scenarios.fields import (
     ScenarioFields,
 )
 from rebalance_lab.scenarios.kafka_words import LISTED, PROTOCOL, REMOTE
-from rebalance_lab.scenarios.settings import MOST, OTHER_DEFAULTS, is_time
+from rebalance_lab.scenarios.settings import KAFKA, MOST, OTHER_DEFAULTS, is_time
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _SCHEMAS: Mapping[Any, Schema] = {
@@ -63,7 +63,7 @@ def settings_schema(kinds: Iterable[type[msgspec.Struct]]) -> Schema:
     known: dict[str, msgspec.structs.FieldInfo] = {}
     for kind in kinds:
         known |= settings_of(kind)
-    properties = {name: _schema_of(setting) for name, setting in sorted(known.items())}
+    properties = {name: _schema_of(setting) for name, setting in sorted(known.items()) if name != KAFKA}
     return {"type": ["object", "null"], "properties": properties, "additionalProperties": False}
 
 

@@ -66,8 +66,8 @@ def test_what_kafkas_consumer_refuses_is_refused():
 
 def test_an_assignor_of_others_is_told_with_the_strategy_to_give():
     assert error_of(listed("com.example.MyAssignor")).endswith(
-        "expected one of Kafka's (range, roundrobin, sticky, cooperative-sticky); an assignor of your own is a"
-        " strategy: -s file.py:Name, or `assignors` of members"
+        "expected one of Kafka's (range, roundrobin, sticky, cooperative-sticky); an assignor of your own is"
+        " a strategy: -s file.py:Name, or `assignors` of members"
     )
     assert "did you mean 'uniform'?" in error_of(
         {"group.protocol": "consumer", "group.remote.assignor": "unifrom"}
@@ -97,7 +97,7 @@ def test_the_words_of_a_member_are_its_protocol_and_assignors():
     assert found.config == {"max.poll.records": 5}
     found = own({"group.protocol": "consumer", "group.remote.assignor": f"{BROKERS}.RangeAssignor"})
     assert (found.protocol, found.assignors) == ("consumer", ("range-848",))
-    with pytest.raises(InputError, match="found assignors beside partition.assignment.strategy"):
+    with pytest.raises(InputError, match=r"found assignors beside partition\.assignment"):
         own(listed("StickyAssignor"), assignors=["range"])
 
 
