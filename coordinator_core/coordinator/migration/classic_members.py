@@ -239,5 +239,5 @@ def _leave(changes: Changes, identity: m.MemberIdentity) -> ErrorCode:
         member_id = changes.state.instances.get(instance_id, "")
     error = check_identity(changes.state, member_id, instance_id, classic=True)
     if not error:
-        changes.remove(member_id, identity.reason or "left", f"{member_id} left")
+        changes.remove({member_id: identity.reason or "left"}, f"{member_id} left")
     return error

@@ -141,7 +141,7 @@ def _leave(changes: Changes, request: Request) -> Response | ErrorCode:
         changes.follow.append(lambda step: step.cancel(TimerKind.REBALANCE, changes.group, member_id))
         changes.show(f"{member_id} left for a while")
     else:
-        changes.remove(member_id, "left", f"{member_id} left")
+        changes.remove({member_id: "left"}, f"{member_id} left")
     return Response(error=NONE, member_id=member_id, member_epoch=request.member_epoch)
 
 
