@@ -54,8 +54,8 @@ def test_a_group_without_members_changes_its_kind_under_every_policy(make_migrat
     assert bench.group().family == "classic"
 
 
-def test_only_groups_of_consumers_are_upgraded(bench, make_told):
-    bench.stable_group(1, kind="connect", metadata=make_told())
+def test_only_groups_of_consumers_are_upgraded(bench):
+    bench.classic_group((0, 1, 2, 3), kind="connect")
     assert bench.arrive("new").error is ErrorCode.GROUP_ID_NOT_FOUND
 
 
