@@ -9,7 +9,7 @@ from coordinator_core.coordinator.classic.group import Member as ClassicMember
 from coordinator_core.coordinator.migration.classic_members import speaking_classic
 from coordinator_core.coordinator.reconcile.changes import Changes
 from coordinator_core.coordinator.reconcile.group import FAMILY, Computing, ReconcileGroup, Task
-from coordinator_core.coordinator.reconcile.heartbeat import Request, invalid, reconcile, refused
+from coordinator_core.coordinator.reconcile.heartbeat import Request, handle, invalid, reconcile, refused
 from coordinator_core.coordinator.reconcile.settings import ReconcileSettings
 from coordinator_core.coordinator.reconcile.state import (
     CURRENT,
@@ -39,10 +39,16 @@ from coordinator_core.protocol.reconcile import JOINS
 def upgrade(
     computing: Computing, settings: ReconcileSettings, step: Step, request_id: int, request: Request
 ) -> None:
-    """Let a member of the consumer protocol join a classic group. The group is upgraded with its members."""
+    """Let a member of the consumer protocol join a classic group. The group is upgraded with its members.
+
+    An Empty group has a write on its way; it makes room for a new one all the same.
+    """
     error, message = invalid(computing, request)
     classic_group = step.find(request.group_id, ClassicGroup)
     assert classic_group is not None
+    if classic_group.is_empty and request.member_epoch == JOINS:
+        handle(computing, settings, step, request_id, request)
+        return
     if not error and not (request.member_epoch == JOINS and _may_upgrade(settings, classic_group)):
         error = ErrorCode.GROUP_ID_NOT_FOUND
     if error:

@@ -54,6 +54,16 @@ def test_a_group_without_members_changes_its_kind_under_every_policy(make_migrat
     assert bench.group().family == "classic"
 
 
+def test_an_empty_group_with_a_write_on_its_way_makes_room_for_a_new_one(bench):
+    bench.leave(*bench.classic_group((0, 1, 2, 3)))
+    bench.holding = True
+    bench.commit()
+    joining = bench.send_tell("new", 0, (), rebalance_timeout_ms=9, subscribed_topic_names=("t",))
+    bench.release()
+    assert (bench.replies[joining].error, bench.committed()) == (NONE, 5)
+    assert (bench.group().family, list(bench.group().members)) == ("reconcile", ["new"])
+
+
 def test_only_groups_of_consumers_are_upgraded(bench):
     bench.classic_group((0, 1, 2, 3), kind="connect")
     assert bench.arrive("new").error is ErrorCode.GROUP_ID_NOT_FOUND
