@@ -2,10 +2,12 @@
 
 import msgspec
 
+from coordinator_core.coordinator.kafka_versions import VersionedSettings
+
 MINUTE_MS = 60_000
 
 
-class CoordinatorConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CoordinatorConfig(VersionedSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Broker settings of the group coordinator; times in milliseconds unless the name says otherwise."""
 
     initial_rebalance_delay_ms: int = msgspec.field(default=3_000, name="group.initial.rebalance.delay.ms")

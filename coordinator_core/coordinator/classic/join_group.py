@@ -20,10 +20,9 @@ def handle(step: Step, request_id: int, request: JoinGroupRequest) -> None:
         return
     if group is None:
         before = step.shard.groups.get(request.group_id)
-        handed_out = step.shard.table.generations.get(request.group_id, 0)
-        group = ClassicGroup(request.group_id, handed_out)
-        group.generation = 0 if before is None else before.generation
-        step.found(group)
+        is_of_another_kind = before is not None and bool(before.family)
+        handed_out = 0 if is_of_another_kind else step.shard.table.generations.get(request.group_id, 0)
+        group = step.found(ClassicGroup(request.group_id, handed_out))
     if not group.has_room(request.member_id, step.config.max_size):
         group.turn_away(step, request_id, request.member_id)
         rebalance.complete_if_all_joined(step, group)

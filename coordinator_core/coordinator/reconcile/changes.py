@@ -4,7 +4,7 @@ The tasks that wait at one time write together. Requests and deadlines that come
 written wait until then, so that no task sees a state that may not become durable.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -93,10 +93,11 @@ class Changes:
 
         self.follow.append(forget)
 
-    def remove(self, member_id: str, reason: str, cause: str) -> None:
-        """Remove a member from the group. Its partitions are free."""
-        self.delete(member_id)
-        self.effects.report_removed(self.group.group_id, member_id, reason)
+    def remove(self, reasons: Mapping[str, str], cause: str) -> None:
+        """Remove members, given with the reasons, in one change of the group. Their partitions are free."""
+        for member_id, reason in reasons.items():
+            self.delete(member_id)
+            self.effects.report_removed(self.group.group_id, member_id, reason)
         if self.group.computing.downgrade(self):
             return
         if not self.state.members:

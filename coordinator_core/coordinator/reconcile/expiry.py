@@ -21,17 +21,17 @@ def on_timer(step: Step, group: ReconcileGroup, key: TimerKey) -> None:
 
     def session(changes: Changes) -> None:
         if member_id in changes.state.members:
-            changes.remove(member_id, "session expired", f"session of {member_id} expired")
+            changes.remove({member_id: "session expired"}, f"session of {member_id} expired")
 
     def rebalance(changes: Changes) -> None:
         current = changes.state.currents.get(member_id)
         if current is not None and current.state is MemberState.UNREVOKED:
             reason = "did not give up its partitions within the rebalance timeout"
-            changes.remove(member_id, reason, f"{member_id} {reason}")
+            changes.remove({member_id: reason}, f"{member_id} {reason}")
 
     def late(changes: Changes, reason: str) -> None:
         if member_id in changes.state.members:
-            changes.remove(member_id, reason, f"{member_id} {reason}")
+            changes.remove({member_id: reason}, f"{member_id} {reason}")
 
     if key.kind == TimerKind.RETRY:
         retry(step, group)

@@ -60,9 +60,7 @@ def handle(
         step.effects.reply(request_id, refused(request, error, message))
         return
     if group is None:
-        state = GroupState()
-        state.epoch = step.shard.table.generations.get(request.group_id, 0)
-        group = step.found(ReconcileGroup(request.group_id, computing, settings, state))
+        group = step.found(ReconcileGroup(request.group_id, computing, settings, GroupState()))
     reconcile(step, group, request_id, request)
 
 
@@ -129,7 +127,7 @@ def _leave(changes: Changes, request: Request) -> Response | ErrorCode:
     What it was to give up is free then: it works on nothing.
     """
     member_id, state = request.member_id, changes.state
-    error = check_identity(state, member_id, request.instance_id, classic=False)
+    error = check_identity(state, member_id, request.instance_id)
     if error:
         return error
     if request.member_epoch == LEAVES_FOR_A_WHILE:
@@ -141,7 +139,7 @@ def _leave(changes: Changes, request: Request) -> Response | ErrorCode:
         changes.follow.append(lambda step: step.cancel(TimerKind.REBALANCE, changes.group, member_id))
         changes.show(f"{member_id} left for a while")
     else:
-        changes.remove(member_id, "left", f"{member_id} left")
+        changes.remove({member_id: "left"}, f"{member_id} left")
     return Response(error=NONE, member_id=member_id, member_epoch=request.member_epoch)
 
 
@@ -151,7 +149,9 @@ def _leave(changes: Changes, request: Request) -> Response | ErrorCode:
 def _reconcile(changes: Changes, request: Request, client: tuple[str, str]) -> Response | ErrorCode:
     """Admit or update the member, compute the shares if the group has changed, and take the next step."""
     joins = request.member_epoch == JOINS
-    error = _admit(changes, request) if joins else _check(changes.state, request)
+    error = (
+        admit(changes, request.member_id, request.instance_id) if joins else _check(changes.state, request)
+    )
     if error:
         return error
     member_id, group, owned = request.member_id, changes.group, request.topic_partitions
@@ -185,7 +185,7 @@ def _check(state: GroupState, request: Request) -> ErrorCode:
     It may be the one before, if the response with the present one was lost: then the member reports
     partitions that it may own.
     """
-    error = check_identity(state, request.member_id, request.instance_id, classic=False)
+    error = check_identity(state, request.member_id, request.instance_id)
     if error:
         return error
     current = state.currents[request.member_id]
@@ -196,14 +196,6 @@ def _check(state: GroupState, request: Request) -> ErrorCode:
     if repeats and owned is not None and frozenset(owned) <= frozenset(current.assigned):
         return NONE
     return ErrorCode.FENCED_MEMBER_EPOCH
-
-
-def _admit(changes: Changes, request: Request) -> ErrorCode:
-    """Let the member in. The id of a member that speaks the classic protocol is no other's."""
-    member = changes.state.members.get(request.member_id)
-    if member is not None and member.classic is not None:
-        return ErrorCode.UNKNOWN_MEMBER_ID
-    return admit(changes, request.member_id, request.instance_id, classic=False)
 
 
 def _told(request: Request, client: tuple[str, str], known: Member | None) -> Member:

@@ -19,48 +19,46 @@ from coordinator_core.protocol.error_codes import NONE, ErrorCode
 from coordinator_core.protocol.reconcile import LEAVES_FOR_A_WHILE
 
 
-def check_identity(state: GroupState, member_id: str, instance_id: str | None, *, classic: bool) -> ErrorCode:
-    """Check that a request is of a member, by the protocol that the member speaks.
-
-    FENCED_INSTANCE_ID: another member has the instance id.
-    """
-    if instance_id is not None:
-        known = state.instances.get(instance_id)
-        if known is not None and known != member_id:
-            return ErrorCode.FENCED_INSTANCE_ID
-    member = state.members.get(member_id)
-    if member is None or (member.classic is not None) is not classic:
+def check_identity(state: GroupState, member_id: str, instance_id: str | None) -> ErrorCode:
+    """Check that a member has the id, and the instance id if the request names one."""
+    if instance_id is None:
+        return NONE if member_id in state.members else ErrorCode.UNKNOWN_MEMBER_ID
+    known = state.instances.get(instance_id)
+    if known is None:
         return ErrorCode.UNKNOWN_MEMBER_ID
-    return NONE
+    return NONE if known == member_id else ErrorCode.FENCED_INSTANCE_ID
 
 
-def admit(changes: Changes, member_id: str, instance_id: str | None, *, classic: bool) -> ErrorCode:
+def admit(changes: Changes, member_id: str, instance_id: str | None) -> ErrorCode:
     """Let a member in that is new, or that joins again. A static one may take the place of its old id.
 
-    Under the consumer protocol its old id must have left for a while; a process that speaks the classic
-    protocol, and a member that spoke it, does not say so.
+    If that speaks the consumer protocol, it must have left for a while.
     """
     state = changes.state
     known = None if instance_id is None else state.instances.get(instance_id)
     if known is not None and known != member_id:
         current, member = state.currents[known], state.members[known]
-        is_released = current.epoch == LEAVES_FOR_A_WHILE or classic or member.classic is not None
-        if not is_released:
+        if current.epoch != LEAVES_FOR_A_WHILE and member.classic is None:
             return ErrorCode.UNRELEASED_INSTANCE_ID
-        share = state.shares.get(known, ())
-        changes.delete(known)
-        changes.put(MEMBER, member_id, member)
-        changes.put(SHARE, member_id, share)
-        changes.put(CURRENT, member_id, _back(current))
-        changes.effects.report_replaced(changes.group.group_id, instance_id or "", known, member_id)
+        replace(changes, known, member_id)
     elif member_id in state.members:
         current = state.currents[member_id]
-        is_halfway = current.epoch == LEAVES_FOR_A_WHILE or current.state is MemberState.UNREVOKED
-        if is_halfway and not classic:
+        if current.epoch == LEAVES_FOR_A_WHILE or current.state is MemberState.UNREVOKED:
             changes.put(CURRENT, member_id, _back(current))
     elif len(state.members) >= changes.group.settings.max_size:
         return ErrorCode.GROUP_MAX_SIZE_REACHED
     return NONE
+
+
+def replace(changes: Changes, old_id: str, new_id: str) -> None:
+    """Put a static member in the place of its old id. It keeps its assignment, in epoch 0."""
+    state = changes.state
+    member, share, current = state.members[old_id], state.shares.get(old_id, ()), state.currents[old_id]
+    changes.delete(old_id)
+    changes.put(MEMBER, new_id, member)
+    changes.put(SHARE, new_id, share)
+    changes.put(CURRENT, new_id, _back(current))
+    changes.effects.report_replaced(changes.group.group_id, member.instance_id or "", old_id, new_id)
 
 
 def _back(current: Current) -> Current:

@@ -6,6 +6,7 @@ from dataclasses import replace
 import msgspec
 
 from coordinator_core.coordinator import classic
+from coordinator_core.coordinator.kafka_versions import VERSIONS
 from coordinator_core.coordinator.migration import between, downgrade
 from coordinator_core.coordinator.reconcile import reconcile_part
 from coordinator_core.coordinator.reconcile.group import Computing
@@ -21,12 +22,12 @@ def reconcile_bench(base):  # noqa: C901 - many short methods
     """
 
     class ReconcileBench(base):
-        def __init__(self, *, max_size=100, migration=None, **given):
+        def __init__(self, *, max_size=100, migration=None, kafka=VERSIONS[-1], **given):
             self.topics, self.computed, self.hidden = {"t": 4, "u": 2}, [], {}
             computing = Computing(
                 ("runs", "other"), self.existing, self.matching, self.assign, self.may_describe
             )
-            settings = ReconcileSettings(max_size=max_size)
+            settings = ReconcileSettings(max_size=max_size, kafka=kafka)
             parts = (reconcile_part(computing, settings),)
             if migration is not None:
                 computing = msgspec.structs.replace(computing, downgrade=downgrade)
