@@ -1,6 +1,6 @@
 """CooperativeSticky: the result of Sticky in two rounds; only partitions that move stop (KIP-429).
 
-A partition that moves is left out until its owner has revoked it.
+A partition that moves is left out until its owner has revoked it, by the rules of Apache Kafka 4.4.
 """
 
 from operator import attrgetter

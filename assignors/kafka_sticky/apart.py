@@ -10,7 +10,6 @@ from functools import partial
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from assignors.circles import TopicMembers
 from assignors.kafka_sticky.answer import Answer

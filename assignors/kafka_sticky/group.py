@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from assignors.java_hash import hash_order
 from coordinator_core.assigning.problem import BoolArray, Problem
 from coordinator_core.java import java_order
+from coordinator_core.java.hash_maps import hash_order
 from coordinator_core.model import NO_OWNER, GroupSubscription, Int32Array
 
 _GENERATION = attrgetter("generation")
@@ -40,10 +40,10 @@ class RacksInUse(NamedTuple):
 class Group:
     """A problem with its M members numbered in Java's order of their ids, static members too.
 
-    ``ids`` in that order; ``by_id`` int32[M]: the position of each in ``problem.members``. All other arrays have the
-    numbers by id: ``claim_member`` int32[n] beside ``claim_partition`` int32[n], without claims on topics
-    that nobody subscribes to; ``generation`` int64[M] of the claims. ``sent``: the group as its members sent
-    it, if the claims of the problem are from user data.
+    ``ids`` in that order; ``by_id`` int32[M]: the position of each in ``problem.members``. All other arrays
+    have the numbers by id: ``claim_member`` int32[n] beside ``claim_partition`` int32[n], without claims on
+    topics that nobody subscribes to; ``generation`` int64[M] of the claims. ``sent``: the group as its
+    members sent it, if the claims of the problem are from user data.
     """
 
     def __init__(self, problem: Problem, sent: GroupSubscription | None) -> None:
@@ -61,7 +61,9 @@ class Group:
             wanted = problem.topic_subscribed[problem.index.topic_of_every[partition]]
             partition, member = partition[wanted], member[wanted]
         self.claim_partition = partition
-        self.claim_member: Int32Array = member if self._in_order else np.argsort(self.by_id).astype(np.int32)[member]
+        self.claim_member: Int32Array = (
+            member if self._in_order else np.argsort(self.by_id).astype(np.int32)[member]
+        )
 
     def members(self, owner: Int32Array) -> Int32Array:
         """int32[P]: owners by id as positions in the members of the problem. -1 stays."""
@@ -73,7 +75,8 @@ class Group:
     def iteration(self) -> Int32Array:
         """int32[M]: the members in the order in which Java's HashMap yields them."""
         number = {member: at for at, member in enumerate(self.ids)}
-        return np.fromiter(map(number.__getitem__, hash_order(self._sent or self.problem.group)), np.int32, self.size)
+        names = hash_order(self._sent or self.problem.group)
+        return np.fromiter(map(number.__getitem__, names), np.int32, self.size)
 
     @cached_property
     def subscribes_alike(self) -> bool:

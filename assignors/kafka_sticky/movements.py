@@ -1,4 +1,4 @@
-"""The moves that Kafka remembers while it balances a group, in order to undo one rather than to add another."""
+"""The moves that Kafka remembers while it balances a group, to undo one rather than to add another."""
 
 from coordinator_core.java import java_hash
 

