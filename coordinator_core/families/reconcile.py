@@ -15,9 +15,9 @@ from coordinator_core.coordinator.migration import between, downgrade
 from coordinator_core.coordinator.parts import CoordinatorPart
 from coordinator_core.coordinator.reconcile import reconcile_part
 from coordinator_core.coordinator.reconcile.group import MOVES, Computing, State, Subscriber
-from coordinator_core.coordinator.reconcile.settings import SESSION, ReconcileSettings
+from coordinator_core.coordinator.reconcile.settings import HEARTBEAT, SESSION, ReconcileSettings
 from coordinator_core.coordinator.reconcile.state import Listed
-from coordinator_core.families.family import Surroundings
+from coordinator_core.families.family import UNREAD, Surroundings
 from coordinator_core.families.running_group import running_group
 from coordinator_core.families.running_reconciled import ReconciledGroup
 from coordinator_core.model import Cluster, GroupAssignment, GroupSubscription, Partitions, Subscription
@@ -118,6 +118,12 @@ RECONCILE = ProtocolSpec(
         "cooperative": "members give up only what they lose in any case",
         "delay": "the coordinator gives the partitions of a lost member to others at once",
         "owners": "epochs keep members apart: there are no owner nodes",
+    },
+    unread={
+        **UNREAD,
+        "session.timeout.ms": SESSION,
+        "heartbeat.interval.ms": HEARTBEAT,
+        "group.max.size": "group.consumer.max.size",
     },
     doc="The coordinator moves each member to its share by heartbeats; no barrier (KIP-848).",
 )

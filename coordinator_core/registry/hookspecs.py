@@ -152,7 +152,8 @@ class ProtocolSpec:
 
     ``meaningless`` maps the kinds of scenario events and the modifiers that have no meaning under the
     protocol to the reason; ``"assignors"`` stands for assignors of single members, ``"owned"`` for groups
-    that run already.
+    that run already. ``unread`` maps the settings of consumers and coordinators that do nothing under it to
+    the setting in their place, "" if there is none.
     ``own_epochs``: each member has an epoch of its own, and is valid while the group has it. A round lasts
     until all members have reached the last assignment.
     ``planned``: `planning.plan` can compute the assignments without messages. ``modifiers`` are those of
@@ -183,6 +184,7 @@ class ProtocolSpec:
     )
     stops: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     meaningless: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    unread: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     own_epochs: bool = field(default=False, kw_only=True)
     planned: bool = field(default=False, kw_only=True)
     modifiers: frozenset[str] = field(default=frozenset(), kw_only=True)

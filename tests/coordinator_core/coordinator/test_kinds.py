@@ -90,16 +90,17 @@ def test_a_classic_group_becomes_a_consumer_group_when_it_is_empty_and_keeps_its
     assert bench.commit("a", answer.member_epoch, 9) is NONE
 
 
-def test_the_epochs_of_a_consumer_group_begin_anew_and_its_generations_go_on(bench):
-    """The epochs as in Kafka. Members of an earlier generation may still have its number."""
+def test_the_numbers_of_a_group_begin_again_when_its_kind_changes(bench):
+    """As those of a new group: the one of the other kind is deleted."""
+    first = beat(bench, group="new").member_epoch
+    (member,) = bench.stable_group(1)
     for _ in range(3):
-        (member,) = bench.stable_group(1)
-        bench.leave(member)
-    generation = bench.group().generation
-    assert beat(bench).member_epoch == 2 < generation
+        bench.join(member, metadata=bytes(9))
+    bench.leave(member)
+    assert beat(bench).member_epoch == first
     beat(bench, epoch=-1)
     bench.stable_group(1)
-    assert bench.group().generation > generation
+    assert bench.group().generation == 1
 
 
 def test_a_consumer_group_becomes_a_classic_group_when_it_is_empty(bench):
