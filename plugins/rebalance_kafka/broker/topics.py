@@ -72,8 +72,8 @@ class Topics:
         self._waits = 0
         self.grown: Callable[[Mapping[str, int]], None] | None = None
         """Called with every topic that is created or gets more partitions."""
-        self.deleted: Callable[[Sequence[str]], None] | None = None
-        """Called with every topic that is deleted."""
+        self.deleted: Callable[[Mapping[str, UUID]], None] | None = None
+        """Called with the topics that are deleted, and their ids."""
         self.is_in_transaction: Callable[[int, int, str, int], bool] | None = None
         """Returns whether a partition is part of the transaction of a producer: called with the producer's id
         and epoch, the topic and the partition. None: there are no transactions."""
@@ -119,6 +119,7 @@ class Topics:
 
     def delete(self, topics: Sequence[str]) -> None:
         """Delete topics that exist, with their records."""
+        ids = {topic: self.ids[topic] for topic in topics}
         self._store.delete_topics(topics)
         self._read_topics()
         gone = set(topics)
@@ -127,7 +128,7 @@ class Topics:
         self._starts = {place: start for place, start in self._starts.items() if place[0] not in gone}
         self._producers.forget_topics(gone)
         if self.deleted is not None:
-            self.deleted(topics)
+            self.deleted(ids)
         for place in [place for place in self._waiting if place[0] in gone]:
             self._wake(place)
 

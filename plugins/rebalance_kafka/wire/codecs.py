@@ -13,6 +13,7 @@ from functools import cache
 from operator import attrgetter
 from types import NoneType, SimpleNamespace, UnionType
 from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
+from uuid import UUID
 
 from coordinator_core.protocol.error_codes import ErrorCode
 from rebalance_kafka.wire.fields import ABSENT, CONSTANTS, EVERYWHERE, NAMES
@@ -33,6 +34,7 @@ from rebalance_kafka.wire.values import (
     write_tags,
 )
 
+ID_LETTERS = 36
 TOPIC, TOPIC_ID, VERSION, TAG = "topic", "topic_id", "version", "tag"
 TOPIC_NAMES = (TOPIC, "name", "topic_name")
 PARTITIONS = ("partitions", "partition_indexes")
@@ -227,7 +229,7 @@ def _of_array(field: Field[Any], compact: bool, hint: Any, *, nullable: bool) ->
 def _rows(message: Any, entity: Any, partitions: Field[Any], topics: Codec) -> Codec:
     """Return the codec of rows of topics. Rows of a topic without an id are left out if there must be one.
 
-    An unknown id is the name of its topic.
+    An unknown id, such as that of a deleted topic, is the name of its topic.
     """
     names = [field.name for field in fields(entity) if field.name in TOPIC_NAMES]
     has_numbers = nested(partitions) is None
@@ -248,15 +250,24 @@ def _rows(message: Any, entity: Any, partitions: Field[Any], topics: Codec) -> C
         by_topic: dict[str, list[Any]] = {}
         for row in rows or ():
             by_topic.setdefault(row.topic, []).append(row.partition if has_numbers else row)
-        has_ids, ids = TOPIC_ID in {field.name for field in fields(entity)}, out.topics.ids
+        has_ids = TOPIC_ID in {field.name for field in fields(entity)}
+        ids = {topic: out.topics.ids.get(topic) or _id_in(topic) for topic in by_topic} if has_ids else {}
         listed = [
             {**dict.fromkeys(names, topic), TOPIC_ID: ids.get(topic), partitions.name: own}
             for topic, own in by_topic.items()
-            if topic in ids or not has_ids
+            if not has_ids or ids[topic] is not None
         ]
         topics.write(out, None if rows is None else listed)
 
     return Codec(read, write)
+
+
+def _id_in(name: str) -> UUID | None:
+    """Return the id that is the name of a topic, None if it is none."""
+    try:
+        return UUID(name) if len(name) == ID_LETTERS else None
+    except ValueError:
+        return None
 
 
 def _only_field(entity: Any, hint: Any) -> Codec:
