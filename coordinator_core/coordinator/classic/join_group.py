@@ -3,6 +3,7 @@
 from coordinator_core.coordinator.classic import rebalance, replacement
 from coordinator_core.coordinator.classic.group import ClassicGroup, Member
 from coordinator_core.coordinator.classic.states import GroupState
+from coordinator_core.coordinator.expiry import delete_group
 from coordinator_core.coordinator.round_group import TimerKind, has_valid_session
 from coordinator_core.coordinator.shard import Step
 from coordinator_core.protocol.error_codes import NONE, ErrorCode
@@ -17,6 +18,8 @@ def handle(step: Step, request_id: int, request: JoinGroupRequest) -> None:
     error = _check(step, group, request)
     if error:
         step.effects.reply(request_id, refused(request, error))
+        if error is ErrorCode.UNKNOWN_MEMBER_ID:
+            _delete_other_kind(step, request.group_id)
         return
     if group is None:
         before = step.shard.groups.get(request.group_id)
@@ -32,6 +35,16 @@ def handle(step: Step, request_id: int, request: JoinGroupRequest) -> None:
         _new_member(step, group, request_id, request)
     else:
         _known_id(step, group, request_id, request)
+
+
+def _delete_other_kind(step: Step, group_id: str) -> None:
+    """Delete an Empty group of another kind, because a member would join it that nobody knows, as Kafka does.
+
+    Offsets stay.
+    """
+    group = step.shard.groups.get(group_id)
+    if group is not None and group.family:
+        delete_group(step, group, (), "a member of another protocol would join it")
 
 
 def refused(request: JoinGroupRequest, error: ErrorCode) -> JoinGroupResponse:
