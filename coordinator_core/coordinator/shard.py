@@ -114,6 +114,11 @@ class Group:
         """Check a request for offsets, which may come from outside the group."""
         return NONE
 
+    @property
+    def awaits_heartbeat(self) -> bool:
+        """Whether a heartbeat may change the group though no member tells anything new."""
+        return False
+
     def forget_expected(self) -> None:
         """Forget the clients that have announced that they will join, because the group is being deleted."""
 
