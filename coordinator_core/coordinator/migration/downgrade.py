@@ -45,6 +45,7 @@ def become_classic(changes: Changes, generation: int, *, in_a_round: bool) -> No
     for member_id, member in state.members.items():
         classic.add(_classic_member(member_id, member))
     classic.protocol_name = classic.choose_protocol()
+    classic.read_topics()
     classic.state = classic.previous_state = ClassicGroup.stable
     for member_id, each in classic.members.items():
         share = (tp for tp in state.shares.get(member_id, ()) if tp.topic in existing)

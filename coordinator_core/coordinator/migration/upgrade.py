@@ -8,7 +8,7 @@ from coordinator_core.coordinator.classic.group import ClassicGroup
 from coordinator_core.coordinator.classic.group import Member as ClassicMember
 from coordinator_core.coordinator.migration.classic_members import speaking_classic
 from coordinator_core.coordinator.reconcile.changes import Changes
-from coordinator_core.coordinator.reconcile.group import FAMILY, Computing, ReconcileGroup, Task
+from coordinator_core.coordinator.reconcile.group import FAMILY, Computing, ReconcileGroup
 from coordinator_core.coordinator.reconcile.heartbeat import Request, handle, invalid, reconcile, refused
 from coordinator_core.coordinator.reconcile.settings import ReconcileSettings
 from coordinator_core.coordinator.reconcile.state import (
@@ -63,9 +63,6 @@ def upgrade(
         step.effects.reply(request_id, refused(request, members))
         return
     group = ReconcileGroup(request.group_id, computing, settings, GroupState())
-    step.timers.cancel_group(request.group_id)
-    step.schedule_retention(group)
-    step.shard.groups[request.group_id] = group
 
     def convert(changes: Changes) -> None:
         changes.undo.append(partial(_put_back, classic_group))
@@ -85,8 +82,11 @@ def upgrade(
             if member_id in group.members:
                 group.begin_session(step, member_id)
 
-    group.tasks.append(Task(convert))
-    reconcile(step, group, request_id, request)
+    reconcile(step, group, request_id, request, convert)
+    if group.is_writing:
+        step.timers.cancel_group(request.group_id)
+        step.schedule_retention(group)
+        step.shard.groups[request.group_id] = group
 
 
 def _may_upgrade(settings: ReconcileSettings, group: ClassicGroup) -> bool:

@@ -120,6 +120,11 @@ def test_a_static_member_downgrades_with_its_own_id(bench, make_told):
     assert bench.owns("new", epoch) == [2, 3]
 
 
+def test_the_classic_group_knows_the_topics_of_its_members(mixed):
+    mixed.tell("new", -1)
+    assert list(mixed.group().subscribed_topics()) == ["t"]
+
+
 def test_the_assignments_have_the_version_of_the_subscriptions(mixed, make_told):
     mixed.joined(mixed.olds[0], metadata=make_told(version=1))
     mixed.tell("new", -1)
