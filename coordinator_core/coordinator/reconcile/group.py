@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from coordinator_core.coordinator.offset_commit import WITH_EPOCHS
+from coordinator_core.coordinator.offset_commit import WITH_EPOCHS, WITH_EPOCHS_IN_TRANSACTIONS
 from coordinator_core.coordinator.reconcile.settings import ReconcileSettings
 from coordinator_core.coordinator.reconcile.state import (
     GroupState,
@@ -191,8 +191,10 @@ class ReconcileGroup(Group):
         return self.check_epoch(request.member_id, request.generation_id)
 
     def accept_in_transaction(self, request: TxnOffsetCommitRequest) -> ErrorCode:
-        """Check a commit in a transaction. Another epoch than the member's is ILLEGAL_GENERATION."""
+        """Check a commit in a transaction. Before version 6, another epoch is ILLEGAL_GENERATION."""
         error = self.check_epoch(request.member_id, request.generation_id)
+        if request.version >= WITH_EPOCHS_IN_TRANSACTIONS:
+            return error
         return ErrorCode.ILLEGAL_GENERATION if error is ErrorCode.STALE_MEMBER_EPOCH else error
 
     def accept_fetch(self, request: OffsetFetchRequest) -> ErrorCode:
