@@ -41,16 +41,21 @@ class Rule(StrEnum):
     COMMITS_SINCE_ASSIGNMENT = "a commit is valid from the epoch in which the member got the partition"
     """KIP-1251. Before, only in the epoch of the member."""
 
+    TARGET_CALLS_CLASSIC_MEMBERS = "a member of the classic protocol is told to join by a new target"
+    """In a group of the consumer protocol. Before, by a change of the group, which had no target yet."""
+
     ASSIGNOR_BUMPS = "another assignor changes the group"
     """The group epoch grows if another assignor has most votes. Before, it was used for the next target."""
 
     EMPTY_IS_ASSIGNED = "a group that becomes empty has no target to compute"
     """Its assignment epoch becomes the group epoch. Before, it stayed behind."""
 
-    RETURNS_TO_FULL_GROUP = "a static member comes back into a full group"
+    DISABLED_KEEPS_CLASSIC_OUT = (
+        "no migration keeps members of the classic protocol out of the other's groups"
+    )
+    """Before, the policy only kept groups from changing their kind."""
 
-    OTHER_INSTANCE_ID = "a member that takes another instance id loses the one it had"
-    """Before, both led to it."""
+    RETURNS_TO_FULL_GROUP = "a static member comes back into a full group"
 
 
 SINCE: Mapping[Rule, str] = {
@@ -62,10 +67,11 @@ SINCE: Mapping[Rule, str] = {
     Rule.BEGINS_WITH_EPOCH_2: "4.3",
     Rule.BATCHED_ASSIGNMENTS: "4.3",
     Rule.COMMITS_SINCE_ASSIGNMENT: "4.3",
+    Rule.TARGET_CALLS_CLASSIC_MEMBERS: "4.3",
     Rule.ASSIGNOR_BUMPS: "4.4",
     Rule.EMPTY_IS_ASSIGNED: "4.4",
+    Rule.DISABLED_KEEPS_CLASSIC_OUT: "4.4",
     Rule.RETURNS_TO_FULL_GROUP: "4.4",
-    Rule.OTHER_INSTANCE_ID: "4.4",
 }
 """The version that each rule came with."""
 

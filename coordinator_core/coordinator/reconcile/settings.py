@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from coordinator_core.coordinator.kafka_versions import VersionedSettings
+from coordinator_core.coordinator.kafka_versions import Rule, VersionedSettings
 from coordinator_core.errors import InputError
 
 MIGRATION_POLICY = "group.consumer.migration.policy"
@@ -27,7 +27,8 @@ _LIMITS = {
 
 
 UPGRADES, DOWNGRADES = ("bidirectional", "upgrade"), ("bidirectional", "downgrade")
-POLICIES = ("bidirectional", "upgrade", "downgrade", "disabled")
+DISABLED = "disabled"
+POLICIES = ("bidirectional", "upgrade", "downgrade", DISABLED)
 """Whether groups with members change between the classic and the consumer protocol (PROTOCOL 11.9)."""
 
 
@@ -89,6 +90,11 @@ class ReconcileSettings(VersionedSettings, frozen=True, kw_only=True):
     def allows_downgrade(self) -> bool:
         """Whether a group of the consumer protocol becomes a classic one when only such members are left."""
         return self.migration_policy.lower() in DOWNGRADES
+
+    @property
+    def admits_classic(self) -> bool:
+        """Whether members of the classic protocol may join a group with members of the consumer protocol."""
+        return self.migration_policy.lower() != DISABLED or not self.has(Rule.DISABLED_KEEPS_CLASSIC_OUT)
 
     def of_group(self, own: Mapping[str, int]) -> "ReconcileSettings":
         """Return the settings of a group that has some of `OF_GROUP` for itself.

@@ -51,6 +51,9 @@ LONGEST_WAIT_MS = 300_000
 KNOWS_ABORTABLE, ADDS_GROUPS = 4, 5
 """The first versions of TxnOffsetCommit with TRANSACTION_ABORTABLE, and which add groups to transactions."""
 
+NAMED_SINCE = 5
+"""The version from which on a SyncGroup names the protocol type and the protocol."""
+
 LOG = logging.getLogger(__name__)
 
 Reply: TypeAlias = Callable[[Any], None]
@@ -185,7 +188,8 @@ class Node:
         permit, now_ms = self._permitted(request.body, request.access), self.now_ms()
         message = permit.message
         refusal = (
-            permit.refusal
+            _refused_sync(request)
+            or permit.refusal
             or self._refused_commit(message, request.version, now_ms)
             or self._room.refused(message)
         )
@@ -354,8 +358,7 @@ class Node:
                 self._record(written, now_ms)
                 waiting.append(written)
             for request_id in step.superseded:
-                earlier, _ = self._parked[request_id]
-                self._give(request_id, self.coordinator.refusal(earlier, ErrorCode.REBALANCE_IN_PROGRESS))
+                del self._parked[request_id]  # Kafka never answers it
             for reply in step.replies:
                 self._give(reply.request_id, reply.response)
         self._set_timer()
@@ -423,3 +426,13 @@ def _earlier(first_ms: int | None, second_ms: int | None) -> int | None:
     if first_ms is None or second_ms is None:
         return second_ms if first_ms is None else first_ms
     return min(first_ms, second_ms)
+
+
+def _refused_sync(request: Request) -> m.Response | None:
+    """Return the response to a SyncGroup without the protocol type or name that its version has (KIP-559)."""
+    body = request.body
+    if request.api is not Api.SYNC_GROUP or request.version < NAMED_SINCE:
+        return None
+    if body.protocol_type is not None and body.protocol_name is not None:
+        return None
+    return m.SyncGroupResponse(error=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
