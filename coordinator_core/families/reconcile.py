@@ -3,7 +3,6 @@
 An entry point of the plugin group ``rebalance_lab``.
 """
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -22,29 +21,14 @@ from coordinator_core.families.family import UNREAD, Surroundings
 from coordinator_core.families.running_group import running_group
 from coordinator_core.families.running_reconciled import ReconciledGroup
 from coordinator_core.model import Cluster, GroupAssignment, GroupSubscription, Partitions, Subscription
-from coordinator_core.reading.patterns import topic_pattern
+from coordinator_core.reading.patterns import re2_matcher
 from coordinator_core.registry.hookspecs import ProtocolSpec, hookimpl
-
-_NOT_RE2 = re.compile(r"(?<!\\)(?:\\\\)*(?:\(\?(?:[=!>(]|<[=!]|P=)|\\[1-9]|[*+?}]\+|\[:\^?\w+:\])")
-"""What Python's regular expressions have and RE2's do not, and named classes, which only RE2's have."""
-
-
-def _compiled(pattern: str) -> re.Pattern[str]:
-    """Return a regular expression of RE2's syntax, as far as Python's has the same.
-
-    Raises:
-        ValueError: if the pattern is none, or could take for ever (`topic_pattern`).
-    """
-    found = _NOT_RE2.search(pattern)
-    if found is not None:
-        raise ValueError(f"{found[0]!r} is not supported")
-    return topic_pattern(pattern)
 
 
 def _part(surroundings: Surroundings) -> CoordinatorPart:
     def matching(pattern: str) -> tuple[str, ...]:
-        compiled = _compiled(pattern)
-        return tuple(name for name in surroundings.cluster().topics if compiled.fullmatch(name))
+        matches = re2_matcher(pattern)
+        return tuple(name for name in surroundings.cluster().topics if matches(name))
 
     def assign(name: str, members: Mapping[str, Subscriber]) -> Mapping[str, Listed]:
         known = surroundings.cluster_of(topic for member in members.values() for topic in member.topics)

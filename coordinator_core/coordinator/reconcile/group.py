@@ -235,7 +235,8 @@ class ReconcileGroup(Group):
     def size_bytes(self) -> int:
         """Return about how much memory the group takes, without its offsets."""
         size = super().size_bytes() + MEMBER_BYTES * len(self.members)
-        for member in self.members.values():
+        for member_id, member in self.members.items():
+            size += 2 * (len(member_id) + len(member.instance_id or "") + len(member.rack or ""))
             size += sum(map(topic_bytes, member.topics)) + 2 * len(member.pattern or "")
             for name, subscription in () if member.classic is None else member.classic.protocols:
                 size += 2 * (len(name) + len(subscription))

@@ -1,7 +1,7 @@
 """The assignor of a group: the one that most members name.
 
-If several have most votes, Kafka takes the first in the order of a hash map. It counts those of the group in
-one kind of map, and those after a heartbeat in another, from which it takes the member's vote and puts it back.
+If several have most votes, Kafka takes the first in the order of a hash map. It counts the votes of the group
+in one kind of map, and those after a heartbeat in another, where it takes the member's away and puts it back.
 So with a tie, a heartbeat that changes nothing can win it for its own assignor.
 """
 

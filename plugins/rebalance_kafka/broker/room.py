@@ -96,11 +96,10 @@ class Room:
         return ErrorCode.NONE if self._admits(added) else ErrorCode.GROUP_MAX_SIZE_REACHED
 
     def _refused_heartbeat(self, request: ConsumerGroupHeartbeatRequest) -> ErrorCode:
-        names = (request.instance_id, request.rack_id, request.member_id)
-        if any(len(name or "") > LONGEST_NAME for name in names):
-            return ErrorCode.INVALID_REQUEST
         topics = request.subscribed_topic_names or ()
         added = sum(map(topic_bytes, topics)) + 2 * len(request.subscribed_topic_regex or "")
+        names = (request.instance_id or "", request.rack_id or "", request.member_id)
+        added += sum(2 * len(name) for name in names if len(name) > LONGEST_NAME)
         if request.member_epoch == JOINS:
             added += GROUP_BYTES + 2 * len(request.group_id) + MEMBER_BYTES
         return ErrorCode.NONE if self._admits(added) else ErrorCode.GROUP_MAX_SIZE_REACHED
