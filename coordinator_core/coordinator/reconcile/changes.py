@@ -65,6 +65,13 @@ class Changes:
         self.records.append(record)
         apply(self.state, record)
 
+    def drop(self) -> None:
+        """Take all changes back, with their effects."""
+        self.state, self.shown, self.effects = self.group.durable, self.group.state, Outcome()
+        self.records.clear()
+        self.follow.clear()
+        self.undo.clear()
+
     def put(self, kind: str, name: str, value: Any) -> None:
         """Write a part of the group; None deletes it."""
         self.write(part_record(self.group.group_id, kind, name, value))

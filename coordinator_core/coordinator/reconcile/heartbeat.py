@@ -1,5 +1,6 @@
 """ConsumerGroupHeartbeat: joins, reports and leaves (PROTOCOL 11.8)."""
 
+from collections.abc import Callable
 from typing import TypeAlias
 
 import msgspec
@@ -70,15 +71,25 @@ def handle(
     reconcile(step, group, request_id, request)
 
 
-def reconcile(step: Step, group: ReconcileGroup, request_id: int, request: Request) -> None:
-    """Carry a valid request out."""
+def reconcile(
+    step: Step,
+    group: ReconcileGroup,
+    request_id: int,
+    request: Request,
+    make: Callable[[Changes], None] | None = None,
+) -> None:
+    """Carry a valid request out. ``make`` makes the group first, unless the request is refused."""
     if not request.member_id:
         request = msgspec.structs.replace(request, member_id=step.new_member_id(step.client_id))
     client = step.client_id, step.client_host
 
     def task(changes: Changes) -> None:
+        if make is not None:
+            make(changes)
         leaves = request.member_epoch < JOINS
         found = _leave(changes, request) if leaves else _reconcile(changes, request, client)
+        if make is not None and found.error:
+            changes.drop()
         changes.effects.reply(request_id, found)
 
     submit(step, group, task, Asked(request_id, lambda error: Response(error=error)))

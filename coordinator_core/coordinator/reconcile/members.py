@@ -61,15 +61,18 @@ def may_join(changes: Changes, member_id: str, instance_id: str | None) -> Error
 
 
 def replace(changes: Changes, old_id: str, new_id: str) -> None:
-    """Put a static member in the place of its old id. It keeps its assignment, in epoch 0."""
+    """Put a static member in the place of its old id. It keeps its assignment, in epoch 0.
+
+    One that keeps its id keeps its deadlines, too.
+    """
     state = changes.state
     member, share, current = state.members[old_id], state.shares.get(old_id, ()), state.currents[old_id]
-    changes.delete(old_id)
-    changes.put(MEMBER, new_id, member)
-    changes.put(SHARE, new_id, share)
-    changes.put(CURRENT, new_id, msgspec.structs.replace(current, epoch=0, previous_epoch=0))
     if old_id != new_id:
+        changes.delete(old_id)
+        changes.put(MEMBER, new_id, member)
+        changes.put(SHARE, new_id, share)
         changes.effects.report_replaced(changes.group.group_id, member.instance_id or "", old_id, new_id)
+    changes.put(CURRENT, new_id, msgspec.structs.replace(current, epoch=0, previous_epoch=0))
 
 
 class Taken(NamedTuple):

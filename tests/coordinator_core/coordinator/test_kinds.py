@@ -111,6 +111,20 @@ def test_a_consumer_group_becomes_a_classic_group_when_it_is_empty(bench):
     assert beat(bench, epoch=1).error is NOT_FOUND
 
 
+def test_the_join_of_an_unknown_member_deletes_an_empty_consumer_group_but_for_its_offsets(bench):
+    """Kafka makes room for a classic group before it finds that it has none with such a member."""
+    beat(bench)
+    epoch = beat(bench, "b").member_epoch
+    assert bench.commit("b", epoch) is NONE
+    for member in ("a", "b"):
+        beat(bench, member, epoch=-1)
+    assert bench.joined("nobody", session_ms=1).error is ErrorCode.INVALID_SESSION_TIMEOUT
+    assert bench.state() == "Empty"
+    assert bench.joined("nobody").error is UNKNOWN
+    assert (bench.group(), bench.committed()) == (None, 5)
+    assert beat(bench).member_epoch == beat(bench, group="new").member_epoch
+
+
 def test_the_kind_of_a_group_survives_the_broker(bench):
     (member,) = bench.stable_group(1)
     bench.leave(member)

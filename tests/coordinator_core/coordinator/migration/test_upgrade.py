@@ -80,6 +80,28 @@ def test_a_group_that_is_too_large_stays_classic(make_migrating_bench):
     assert bench.arrive("new").error is ErrorCode.GROUP_ID_NOT_FOUND
 
 
+@pytest.mark.parametrize(
+    ("wrong", "error"),
+    [
+        ({}, ErrorCode.GROUP_MAX_SIZE_REACHED),
+        ({"instance_id": "i", "subscribed_topic_regex": "("}, ErrorCode.INVALID_REGULAR_EXPRESSION),
+    ],
+)
+def test_a_member_that_is_refused_upgrades_nothing_but_its_parked_joins_are_refused(
+    make_migrating_bench, make_told, wrong, error
+):
+    bench = make_migrating_bench(max_size=2)
+    first, _ = bench.classic_group((0, 1), (2, 3), instances=("i",))
+    generation = bench.group().generation
+    parked = bench.join(first, metadata=make_told(topics=("t", "u")), instance="i")
+    events = len(bench.events)
+    assert bench.arrive("new", **wrong).error is error
+    assert (bench.group().family, bench.group().generation) == ("classic", generation)
+    assert (bench.replies[parked].error, bench.events[events:]) == (BUSY, [])
+    bench.sleep_and_beat(50_000, first)
+    assert bench.group().family == "classic"
+
+
 def test_only_a_join_upgrades(bench):
     bench.classic_group((0, 1, 2, 3))
     assert bench.tell("new", 3).error is ErrorCode.GROUP_ID_NOT_FOUND
