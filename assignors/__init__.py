@@ -75,7 +75,8 @@ def assignors() -> Iterable[AssignorSpec]:
         AssignorSpec(
             "uniform-848",
             Uniform848Assignor,
-            "Best balance, then fewest moves; Kafka's default for KIP-848.",
+            "Equally many for each, which keep theirs; Kafka's default for KIP-848.",
+            options=Uniform848Assignor.options,
             protocols=_OF_COORDINATORS,
         ),
     ]

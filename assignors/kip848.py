@@ -3,13 +3,25 @@
 Both ignore racks, as those of Apache Kafka 4 do. On the wire they are called ``range`` and ``uniform``.
 """
 
-from dataclasses import replace
-
 from assignors.average import AverageAssignor
+from assignors.uniform import uniform_assignment
 from coordinator_core.assigning.assignor import Assignor, Capability
-from coordinator_core.assigning.flow import balanced_owners
 from coordinator_core.assigning.problem import Problem
 from coordinator_core.model import GroupAssignment
+
+VERSIONS = ("4.0", "4.1", "4.2", "4.3", "4.4")
+"""The versions of Kafka whose assignors these are; the newest is the default."""
+
+
+def read_version(text: str) -> str:
+    """Return a version of Kafka.
+
+    Raises:
+        ValueError: if it is none that is known.
+    """
+    if text not in VERSIONS:
+        raise ValueError(f"one of {', '.join(VERSIONS)}")
+    return text
 
 
 class Range848Assignor(AverageAssignor):
@@ -19,12 +31,19 @@ class Range848Assignor(AverageAssignor):
 
 
 class Uniform848Assignor(Assignor):
-    """The best balance, then the fewest moves: never worse than Kafka's UniformAssignor, its default."""
+    """Equally many partitions for each member, which keeps what it has; Kafka's default.
+
+    ``kafka`` is the version of the broker. In 4.0 the first members get the additional partitions, whoever
+    has them; from 4.1 on members keep them.
+    """
 
     name = "uniform-848"
     capabilities = (Capability.STICKY, Capability.BALANCED)
+    options = {"kafka": read_version}  # noqa: RUF012 - read-only in the interface
+
+    def __init__(self, kafka: str = VERSIONS[-1]) -> None:
+        self._first_get_extra = kafka == "4.0"
 
     def solve(self, problem: Problem) -> GroupAssignment:
         """Return the assignment of a problem."""
-        owner = balanced_owners(problem if problem.racks is None else replace(problem, racks=None))
-        return GroupAssignment.from_owners(problem.index, problem.members, owner)
+        return uniform_assignment(problem, first_get_extra=self._first_get_extra)
