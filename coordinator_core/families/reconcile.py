@@ -46,14 +46,14 @@ def _part(surroundings: Surroundings) -> CoordinatorPart:
         compiled = _compiled(pattern)
         return tuple(name for name in surroundings.cluster().topics if compiled.fullmatch(name))
 
-    def assign(name: str, members: Mapping[str, Subscriber]) -> Mapping[str, Listed]:
+    def assign(name: str, members: Mapping[str, Subscriber], alike: bool) -> Mapping[str, Listed]:
         known = surroundings.cluster_of(topic for member in members.values() for topic in member.topics)
         group = {
             member_id: _subscription(m.topics, Partitions.of(m.share), m.rack, m.instance_id)
             for member_id, m in members.items()
         }
-        assignment = _whole(assignors[name](), known, GroupSubscription(group))
-        return {member_id: tuple(sorted(assignment[member_id])) for member_id in members}
+        assignment = _whole(assignors[name](), known, GroupSubscription(group, alike=alike))
+        return {member_id: tuple(assignment[member_id]) for member_id in members}
 
     make_only = surroundings.make_assignor
     assignors = surroundings.assignors or {make_only().name: make_only}

@@ -77,7 +77,7 @@ def _stored_member(
         classic.session_timeout_ms,
         member.rebalance_timeout_ms,
         dict(classic.protocols)[protocol],
-        encode_assignment(Partitions.of(state.shares.get(member_id, ()))),
+        encode_assignment(Partitions.of(sorted(state.shares.get(member_id, ())))),
     )
 
 

@@ -44,7 +44,7 @@ def _described(group: ReconcileGroup) -> ConsumerGroupDescribeResponse:
             tuple(sorted(member.topics)),
             member.pattern,
             durable.currents[member_id].assigned,
-            durable.shares.get(member_id, ()),
+            tuple(sorted(durable.shares.get(member_id, ()))),
             SPEAKS_CONSUMER if member.classic is None else SPEAKS_CLASSIC,
         )
         for member_id, member in durable.members.items()

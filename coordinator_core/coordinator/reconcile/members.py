@@ -1,7 +1,12 @@
 """How members come into a group, change, and go on to their shares, whichever protocol they speak."""
 
+from collections.abc import Collection
+
+import msgspec
+
 from coordinator_core.coordinator.reconcile.changes import Changes
 from coordinator_core.coordinator.reconcile.group import Computing, Subscriber, TimerKind
+from coordinator_core.coordinator.reconcile.order import handed_over
 from coordinator_core.coordinator.reconcile.reconciliation import advanced
 from coordinator_core.coordinator.reconcile.state import (
     CURRENT,
@@ -15,6 +20,7 @@ from coordinator_core.coordinator.reconcile.state import (
     MemberState,
     Target,
 )
+from coordinator_core.java import java_order
 from coordinator_core.protocol.error_codes import NONE, ErrorCode
 from coordinator_core.protocol.reconcile import LEAVES_FOR_A_WHILE
 
@@ -94,7 +100,7 @@ def advance(changes: Changes, member_id: str, owned: Listed | None) -> Current:
     the member does not own any more needs no confirmation.
     """
     if changes.state.epoch > changes.state.target.epoch:
-        _compute(changes)
+        _compute(changes, member_id)
     state, before = changes.state, changes.state.currents[member_id]
     share = state.shares.get(member_id, ())
     current = advanced(member_id, before, share, state.target.epoch, owned, state.holders)
@@ -129,27 +135,34 @@ def subscribed(computing: Computing, member: Member) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*member.topics, *visible)))
 
 
-def _compute(changes: Changes) -> None:
-    """Compute the shares of all members for the epoch of the group."""
+def _compute(changes: Changes, asking: str) -> None:
+    """Compute the shares of all members for the epoch of the group, at a request of the member ``asking``."""
     computing, state = changes.group.computing, changes.state
-    members = {
-        member_id: Subscriber(
-            subscribed(computing, member),
-            state.shares.get(member_id, ()),
-            member.instance_id,
-            member.rack,
-        )
-        for member_id, member in state.members.items()
-    }
+    before = changes.group.durable.members.get(asking)
+    recorded = {names: tuple(java_order(names)) for names in {m.topics for m in state.members.values()}}
+    members: dict[str, Subscriber] = {}
+    for member_id in handed_over(state.members, state.most_members, asking if before is None else None):
+        member = state.members[member_id]
+        if member_id != asking or member is before:  # its names come from its record, which has them sorted
+            member = msgspec.structs.replace(member, topics=recorded[member.topics])
+        share = state.shares.get(member_id, ())
+        members[member_id] = Subscriber(subscribed(computing, member), share, member.instance_id, member.rack)
     topics = computing.topics(dict.fromkeys(topic for each in members.values() for topic in each.topics))
     # The assignor that most members name; of several, and if none does, the coordinator's first.
     votes = [member.assignor for member in state.members.values()]
     assignor = max(computing.assignors, key=votes.count)
-    shares = computing.assign(assignor, members)
-    for member_id in members:
-        share = shares.get(member_id, ())
-        if share != state.shares.get(member_id):
+    shares = computing.assign(assignor, members, _alike(state.members.values()))
+    for member_id in state.members:
+        share, before_share = shares.get(member_id, ()), state.shares.get(member_id)
+        if before_share is None or frozenset(share) != frozenset(before_share):
             changes.put(SHARE, member_id, share)
     changes.put(TARGET, "", Target(state.epoch, assignor, topics))
     changes.effects.report_generation(changes.group.group_id, state.epoch, assignor, state.members)
     changes.show("the shares are computed")
+
+
+def _alike(members: Collection[Member]) -> bool:
+    """Return whether members subscribe alike: all to the same names, or all by the same expression alone."""
+    patterns = {member.pattern or "" for member in members}
+    names = {frozenset(member.topics) for member in members}
+    return len(patterns) == len(names) == 1 and (patterns == {""} or names == {frozenset()})

@@ -13,10 +13,10 @@ import msgspec
 
 from coordinator_core.coordinator.records import GroupRecord, PartRecord, StoredGroup
 from coordinator_core.model import TopicPartition
-from coordinator_core.protocol.reconcile import LEAVES_FOR_A_WHILE
+from coordinator_core.protocol.reconcile import JOINS, LEAVES_FOR_A_WHILE
 
 Listed: TypeAlias = tuple[TopicPartition, ...]
-"""Partitions, sorted."""
+"""Partitions, sorted; those of a share in the order of the assignor."""
 
 
 class Classic(msgspec.Struct, frozen=True, array_like=True):
@@ -99,11 +99,12 @@ class GroupState:
 
     ``holders`` maps each partition to the member that may own it or has yet to give it up. ``behind`` are the
     members that have not reached the target, without static members that have left for a while.
-    ``instances`` maps instance ids to member ids.
+    ``instances`` maps instance ids to member ids. ``most_members`` is the largest number of members that the
+    group has had at a time.
     """
 
     def __init__(self) -> None:
-        self.epoch = self.changed_at_ms = 0
+        self.epoch = self.changed_at_ms = self.most_members = 0
         self.target = NO_TARGET
         self.members: dict[str, Member] = {}
         self.shares: dict[str, Listed] = {}
@@ -119,6 +120,7 @@ class GroupState:
         other.members, other.shares = dict(self.members), dict(self.shares)
         other.currents, other.holders = dict(self.currents), dict(self.holders)
         other.behind, other.instances = dict(self.behind), dict(self.instances)
+        other.most_members = self.most_members
         return other
 
     def apply_group(self, stored: StoredGroup) -> None:
@@ -163,6 +165,8 @@ class GroupState:
         if current is None:
             return
         self.currents[member_id] = current
+        if current.epoch != JOINS:  # not yet while its first request is handled
+            self.most_members = max(self.most_members, len(self.members))
         self.holders.update(dict.fromkeys((*current.assigned, *current.revoking), member_id))
         if self._is_behind(member_id):
             self.behind[member_id] = None

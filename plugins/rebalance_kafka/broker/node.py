@@ -104,7 +104,7 @@ class Node:
             surroundings = Surroundings(
                 settings,
                 next(iter(served.assignors.values())),
-                lambda: Cluster(data.topics.partitions),
+                lambda: Cluster(data.topics.partitions, data.topics.ids),
                 served.assignors,
                 lambda principal, topic: access(principal).topic(Operation.DESCRIBE, topic),
                 data.group_configs.own_settings,

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
@@ -133,6 +134,12 @@ class Scenario:
         for event in self.events:
             found += getattr(event.arguments, "assignors_of_members", ())
         return found
+
+    @property
+    def topic_names(self) -> tuple[str, ...]:
+        """The topics, and those that events create later."""
+        created = (getattr(event.arguments, "created", ()) for event in self.events)
+        return tuple(dict.fromkeys((*self.topics, *chain.from_iterable(created))))
 
     @property
     def migrates(self) -> bool:

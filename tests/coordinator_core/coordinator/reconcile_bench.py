@@ -22,7 +22,7 @@ def reconcile_bench(base):  # noqa: C901 - many short methods
 
     class ReconcileBench(base):
         def __init__(self, *, max_size=100, migration=None, **given):
-            self.topics, self.computed, self.hidden = {"t": 4, "u": 2}, [], {}
+            self.topics, self.computed, self.hidden, self.seen = {"t": 4, "u": 2}, [], {}, {}
             computing = Computing(
                 ("runs", "other"), self.existing, self.matching, self.assign, self.may_describe
             )
@@ -47,11 +47,14 @@ def reconcile_bench(base):  # noqa: C901 - many short methods
         def may_describe(self, principal, topic):
             return topic not in self.hidden.get(principal, ())
 
-        def assign(self, assignor, members):
+        def assign(self, assignor, members, _alike):
             self.computed.append((assignor, members))
+            self.seen |= dict.fromkeys(sorted(members))  # in the order in which they joined
             shares = {member: [] for member in members}
             for topic, count in self.topics.items():
-                takers = [member for member, m in members.items() if topic in m.topics]
+                takers = [
+                    member for member in self.seen if member in members and topic in members[member].topics
+                ]
                 for number in range(count if takers else 0):
                     shares[takers[number * len(takers) // count]].append(TopicPartition(topic, number))
             return {member: tuple(sorted(share)) for member, share in shares.items()}

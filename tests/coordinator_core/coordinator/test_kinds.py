@@ -21,7 +21,7 @@ def bench(make_bench):
         ("first",),
         lambda names: dict.fromkeys(names, 2),
         lambda pattern: (),
-        lambda _, members: {member: (T0, T1) if n == 0 else () for n, member in enumerate(members)},
+        lambda _, members, _alike: {member: (T0, T1) if n == 0 else () for n, member in enumerate(members)},
     )
     return make_bench(parts=(classic.PART, reconcile_part(computing, ReconcileSettings())))
 
