@@ -11,10 +11,10 @@ from itertools import chain
 import numpy as np
 
 from assignors.circles import TopicMembers, runs
-from assignors.java_hash import hash_order, in_buckets, spread_hashes
 from coordinator_core.assigning.assignor import Assignor, Capability
 from coordinator_core.assigning.flow.dealing import IntArray
 from coordinator_core.assigning.problem import BoolArray, Problem, Racks
+from coordinator_core.java.hash_maps import hash_order, in_buckets, spread_hashes
 from coordinator_core.model import NO_OWNER, GroupAssignment, Int32Array
 
 

@@ -376,19 +376,30 @@ class Subscription(msgspec.Struct, frozen=True, eq=False):
 _INSTANCE_ID = attrgetter("instance_id")
 
 
+class Handover(NamedTuple):
+    """What a coordinator of Kafka says about a group that it hands to an assignor.
+
+    ``alike``: whether it takes all members to subscribe alike. They may list topics that do not exist, and
+    two expressions may match the same topics. ``keeps_extras``: whether a member keeps a partition beyond the
+    mean, as since Kafka 4.1.
+    """
+
+    alike: bool
+    keeps_extras: bool = True
+
+
 class GroupSubscription(Mapping[str, Subscription]):
     """Member id -> subscription. Immutable, in the order of its creation.
 
-    ``alike``: None, unless a coordinator made the group: then whether it takes all members to subscribe
-    alike. They may list topics that do not exist, and two expressions may match the same topics.
+    ``handover``: None, unless a coordinator made the group. Its members are in Kafka's order then.
     """
 
     _read: Callable[[], dict[str, Subscription]]
-    alike: bool | None = None
+    handover: Handover | None = None
 
-    def __init__(self, members: Mapping[str, Subscription], *, alike: bool | None = None) -> None:
+    def __init__(self, members: Mapping[str, Subscription], *, handover: Handover | None = None) -> None:
         self._members = dict(members)
-        self.alike = alike
+        self.handover = handover
 
     @classmethod
     def later(cls, read: Callable[[], dict[str, Subscription]]) -> "GroupSubscription":

@@ -5,7 +5,7 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 from zlib import crc32
 
@@ -22,9 +22,13 @@ settings.register_profile("first", max_examples=5, phases=(Phase.explicit, Phase
 settings.register_profile("long", max_examples=20, **ANY_MACHINE)
 settings.load_profile("short")  # --hypothesis-profile=long replaces it before tests are collected
 
-MARKED_BY_FIXTURE = ("browser", "spark")
+MARKED_BY_FIXTURE = ("browser", "kafka", "spark")
+
+BESIDE_KAFKA = ("tests/beside_kafka/", "tests/real_kafka/")
+"""Tests that share the broker of the fixture `kafka`."""
 
 LONG = (
+    *BESIDE_KAFKA,
     "tests/rebalance_spark/test_cluster.py",
     "tests/rebalance_spark/test_assigning.py",  # with all that shares its session
     "tests/rebalance_spark/test_commands.py",  # with all that shares its session
@@ -64,7 +68,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the tests that use the browser or the Spark session, and put the longest files first.
+    """Mark the tests that use a browser, a real Kafka or the Spark session, and put the longest files first.
 
     The tenth of a test depends on its name alone, so that it stays in it when others come and go.
     """
@@ -77,6 +81,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for name in MARKED_BY_FIXTURE:
             if name in getattr(item, "fixturenames", ()):
                 item.add_marker(name)
+        if item.get_closest_marker("kafka"):
+            item.add_marker("slow")
     items.sort(key=_place)
 
 
@@ -133,6 +139,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     class Together(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
+            if nodeid.startswith(BESIDE_KAFKA):
+                return "kafka"
             for number, files in enumerate(SPARK):
                 if nodeid.startswith(files):
                     return f"spark {number}"
@@ -153,6 +161,20 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             super()._assign_work_unit(node)
 
     return Together(config, log)
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A real Kafka with short sessions. Its log stays in the temporary folder, which pytest names."""
+    from tests.real_kafka.broker import Kafka
+    from tests.real_kafka.jars import UnavailableError
+    from tests.real_kafka.settings import SHORT
+
+    try:
+        with Kafka(tmp_path_factory.mktemp("kafka"), SHORT) as running:
+            yield running
+    except UnavailableError as reason:
+        pytest.skip(str(reason))
 
 
 class Answer(NamedTuple):

@@ -9,9 +9,16 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from assignors.java_hash import FIRST_TABLE, HashTable, copied_table, spread_int, spread_uuid, table_for
 from assignors.uniform.orders import owned_order
 from coordinator_core.assigning.problem import Problem
+from coordinator_core.java.hash_maps import (
+    FIRST_TABLE,
+    HashTable,
+    copied_table,
+    spread_int,
+    spread_uuid,
+    table_for,
+)
 from coordinator_core.model import Int32Array
 
 
@@ -79,7 +86,8 @@ def _rewritten(problem: Problem, member: int, moves: Moves) -> list[int]:
 
 def _fresh_table(problem: Problem, topic: int) -> int:
     """Return the size of the table of a set for a topic of which the member has had no partition."""
-    if problem.group.alike:
+    handover = problem.group.handover
+    if handover is not None and handover.alike:
         return FIRST_TABLE
     subscribers = int(problem.class_subscribes[problem.member_class, topic].sum())
     count = problem.index.partition_count(problem.index.topics[topic])

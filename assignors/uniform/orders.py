@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from assignors.java_hash import (
+from coordinator_core.assigning.problem import Problem
+from coordinator_core.java.hash_maps import (
     FIRST_TABLE,
     HashTable,
     in_buckets,
@@ -13,7 +14,6 @@ from assignors.java_hash import (
     spread_int,
     spread_uuid,
 )
-from coordinator_core.assigning.problem import Problem
 from coordinator_core.model import Int32Array
 
 
@@ -34,10 +34,10 @@ def topic_order(problem: Problem, member: int) -> list[int]:
     """
     index, ids = problem.index, problem.cluster.ids
     names: Sequence[str] = problem.group[problem.members[member]].topics
-    if problem.group.alike is not None:
+    if problem.group.handover is not None:
         names = in_buckets(dict(zip(names, spread_hashes(names), strict=True)), copied=len(names))
     spread = {at: spread_uuid(ids[name]) for name in names if (at := index.position(name)) is not None}
-    return in_buckets(spread, copied=len(spread) if problem.group.alike is None else len(names))
+    return in_buckets(spread, copied=len(spread) if problem.group.handover is None else len(names))
 
 
 def owned_order(problem: Problem, member: int) -> dict[int, list[int]]:
@@ -52,13 +52,13 @@ def owned_order(problem: Problem, member: int) -> dict[int, list[int]]:
     for topic, number in zip(of_topics, dense.tolist(), strict=True):
         owned.setdefault(topic, []).append(number)
     table: HashTable[int] = HashTable()
-    if problem.group.alike is not None:
+    copied = problem.group.handover is not None
+    if copied:
         for topic in owned:
             table.put(topic, spread_uuid(ids[index.topics[topic]]))
     else:
         for topic in of_topics:
             table.compute(topic, spread_uuid(ids[index.topics[topic]]))
-    copied = problem.group.alike is not None
     return {topic: _in_set(owned[topic], int(index.offsets[topic]), copied=copied) for topic in table}
 
 

@@ -12,16 +12,16 @@ from coordinator_core.model import NO_OWNER, Int32Array
 
 
 def fill_quotas(
-    problem: Problem, order: Int32Array, owner: Int32Array, moves: Moves | None, *, first_get_extra: bool
+    problem: Problem, order: Int32Array, owner: Int32Array, moves: Moves | None, *, keeps_extras: bool
 ) -> None:
     """Change ``owner`` until each member has its quota. ``order`` int32[M]: the members in Kafka's order.
 
     Members above their quota give up their last partitions. The members below theirs, in their order, get the
-    partitions without an owner, topic by topic, and then these. ``first_get_extra`` is that of `_quotas`.
+    partitions without an owner, topic by topic, and then these. ``keeps_extras`` is that of `_quotas`.
     """
     held = np.bincount(owner[owner != NO_OWNER], minlength=len(order))[order]
     total = int(np.diff(problem.index.offsets)[problem.topic_subscribed].sum())
-    lacks = _quotas(held, total, first_get_extra=first_get_extra) - held
+    lacks = _quotas(held, total, keeps_extras=keeps_extras) - held
     given_up: list[int] = []
     for place in np.flatnonzero(lacks < 0).tolist():
         member = int(order[place])
@@ -37,16 +37,16 @@ def fill_quotas(
         moves += [Move(member, number, leaves=False) for member, number in gained]
 
 
-def _quotas(held: IntArray, total: int, *, first_get_extra: bool) -> IntArray:
+def _quotas(held: IntArray, total: int, *, keeps_extras: bool) -> IntArray:
     """int64[M]: how many partitions each member is to have: the mean, and one more for some.
 
     ``held`` int64[M], in Kafka's order. Members that have more than the mean keep one additional partition
-    each; the last members get those that are left. ``first_get_extra``: the first members get them instead.
+    each; the last members get those that are left. ``keeps_extras``: if not, the first members get them.
     """
     count = len(held)
     least, extra = divmod(total, count)
     place = np.arange(count)
-    if first_get_extra:
+    if not keeps_extras:
         return least + (place < extra)
     above = held > least
     left = extra - (np.cumsum(above) - above)

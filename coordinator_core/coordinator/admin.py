@@ -27,7 +27,7 @@ def listed(group: Group, group_type: str) -> m.ListedGroup:
 
 def wanted(rows: Iterable[m.ListedGroup], request: m.ListGroupsRequest) -> tuple[m.ListedGroup, ...]:
     """Return the rows that a request is for, sorted by group."""
-    states = {state.lower() for state in request.states}
+    states = {state.lower().strip() for state in request.states}
     types = {group_type.lower() for group_type in request.types}
     return tuple(
         row

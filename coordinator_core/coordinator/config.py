@@ -2,10 +2,12 @@
 
 import msgspec
 
+from coordinator_core.coordinator.kafka_versions import VersionedSettings
+
 MINUTE_MS = 60_000
 
 
-class CoordinatorConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CoordinatorConfig(VersionedSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Broker settings of the group coordinator; times in milliseconds unless the name says otherwise."""
 
     initial_rebalance_delay_ms: int = msgspec.field(default=3_000, name="group.initial.rebalance.delay.ms")
@@ -28,7 +30,3 @@ class CoordinatorConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     notice_static_subscription: bool = msgspec.field(default=False, name="group.notice.static.subscription")
     """Start a round if a static member comes back with another subscription. Kafka does not
     (KAFKA-12759): there the new topics are not read until the next round."""
-
-    expiry_cuts_initial_delay: bool = msgspec.field(default=False, name="group.expiry.cuts.initial.delay")
-    """End the join phase when the last member that has not joined expires, even during the initial delay.
-    Kafka does so when a member expires, but not when it leaves (PITFALLS C-12)."""

@@ -7,6 +7,7 @@ from coordinator_core.coordinator.records import (
     GroupRecord,
     OffsetRecord,
     Partition,
+    PartRecord,
     PendingRecord,
     Record,
 )
@@ -51,8 +52,9 @@ def _expired(step: Step, group: Group, on_their_way: list[Record]) -> list[Parti
 
 
 def delete_group(step: Step, group: Group, offsets: tuple[Record, ...], cause: str) -> None:
-    """Write tombstones for a group and its offsets; once they are written, forget the group."""
-    records = (*offsets, GenerationRecord(group.group_id, None), GroupRecord(group.group_id, None))
+    """Write tombstones for a group, its parts and its offsets; once they are written, forget the group."""
+    parts = (PartRecord(group.group_id, key, None) for key in step.shard.table.parts.get(group.group_id, ()))
+    records = (*offsets, *parts, GenerationRecord(group.group_id, None), GroupRecord(group.group_id, None))
     step.append(records, partial(_forget, group.group_id, cause))
 
 

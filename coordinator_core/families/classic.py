@@ -65,7 +65,8 @@ CLASSIC = ProtocolSpec(
         "owners": "generations keep members apart: there are no owner nodes",
     },
     aliases={"eager": "range+classic", "incremental": "cooperative-sticky+classic"},
-    doc="The group protocol of Kafka 0.9 and later: JoinGroup, SyncGroup and Heartbeat.",
+    doc="The group protocol of Kafka 0.9 and later: JoinGroup, SyncGroup and Heartbeat. Deprecated from"
+    " Kafka 5.0 on, and not in the Java consumer of 6.0 (KIP-1274).",
 )
 
 

@@ -19,6 +19,20 @@ from coordinator_core.registry.hookspecs import DELAY_OF_SETTINGS, ProtocolSpec,
 
 NONE: Mapping[str, Any] = MappingProxyType({})
 DELAY = "scheduled.rebalance.max.delay.ms"
+_OF_ROUNDS = (
+    "session.timeout.ms",
+    "heartbeat.interval.ms",
+    "group.initial.rebalance.delay.ms",
+    "group.min.session.timeout.ms",
+    "group.max.session.timeout.ms",
+    "group.max.size",
+    "group.new.member.join.timeout.ms",
+    "group.notice.static.subscription",
+    "group.expiry.cuts.initial.delay",
+)
+UNREAD: Mapping[str, str] = MappingProxyType(dict.fromkeys(_OF_ROUNDS, ""))
+"""The settings of groups that join in rounds: `ProtocolSpec.unread` of other protocols has others in their
+places."""
 
 
 @dataclass(frozen=True, slots=True)

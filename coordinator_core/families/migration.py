@@ -71,7 +71,6 @@ MIGRATION = replace(
         "messages": "partitions were free, and the member that was to have them had not asked for them yet",
     },
     meaningless={
-        "assignors": "members that speak the consumer protocol have the coordinator's",
         "lag_view": "all members learn of the group from one coordinator",
         "remove_member": "LeaveGroup is a request of the classic protocol",
         "delay": "the coordinator gives the partitions of a lost member to others at once",

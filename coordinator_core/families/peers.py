@@ -11,6 +11,7 @@ from coordinator_core.client.peers import PeersMember
 from coordinator_core.client.peers.member import PeerState
 from coordinator_core.coordinator.peers.member_lists import MemberLists
 from coordinator_core.coordinator.servers import EMPTY, GROUP_STATES, REBALANCING, SETTLED
+from coordinator_core.families.family import UNREAD
 from coordinator_core.protocol.events import MemberStarted, MemberStopped, Notified, SubscriptionChanged
 from coordinator_core.protocol.peers import PeersSettings
 from coordinator_core.registry.hookspecs import ProtocolSpec, hookimpl
@@ -75,6 +76,11 @@ PEERS = ProtocolSpec(
         "cooperative": "no member knows what the others own",
         "delay": "no member knows what the others own",
         "owners": "there is no registry with owner nodes",
+    },
+    unread={
+        **UNREAD,
+        "session.timeout.ms": "channel.expired.timeout",
+        "heartbeat.interval.ms": "heartbeat.broker.interval",
     },
     aliases={"rocketmq": "average+peers"},
     doc="No coordinator: each member reads who is there and takes its own share (Apache RocketMQ).",

@@ -13,6 +13,7 @@ from coordinator_core.client.watcher.member import WatcherState
 from coordinator_core.client.watcher.settings import WatcherSettings
 from coordinator_core.coordinator.servers import EMPTY, GROUP_STATES, REBALANCING, SETTLED
 from coordinator_core.coordinator.watcher.ensemble import Ensemble
+from coordinator_core.families.family import UNREAD
 from coordinator_core.protocol.events import Assigned, Notified
 from coordinator_core.protocol.watcher import BROKERS, TOPICS
 from coordinator_core.reading.partitions import listed
@@ -103,6 +104,7 @@ WATCHER = ProtocolSpec(
         "cooperative": "members give up all partitions before they read who is there",
         "delay": "members give up all partitions before they read who is there",
     },
+    unread={**UNREAD, "session.timeout.ms": "zookeeper.session.timeout.ms"},
     aliases={"watcher": "range+watcher"},
     doc="No coordinator: a registry tells all members of each change, and each claims its share (Kafka 0.8).",
 )

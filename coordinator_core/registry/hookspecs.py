@@ -50,7 +50,8 @@ class AssignorSpec:
     ``owners`` computes the assignment of an assignor without options from a `Problem` alone: int32[P], a
     position in ``problem.members`` or -1. Claims there are the partitions that each member got last, with
     its generation, or those that it still owns if the assignor is cooperative. Plans of many groups call it
-    in place of the assignor.
+    in place of the assignor. ``by_names``: whether these depend on the names of members and topics, apart
+    from their order.
     """
 
     name: str
@@ -60,6 +61,7 @@ class AssignorSpec:
     protocols: tuple[str, ...] = field(default=(), kw_only=True)
     aliases: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     owners: "Callable[[Problem], Int32Array] | None" = field(default=None, kw_only=True)
+    by_names: bool = field(default=False, kw_only=True)
     doc: str = ""
 
     def __post_init__(self) -> None:
@@ -152,7 +154,8 @@ class ProtocolSpec:
 
     ``meaningless`` maps the kinds of scenario events and the modifiers that have no meaning under the
     protocol to the reason; ``"assignors"`` stands for assignors of single members, ``"owned"`` for groups
-    that run already.
+    that run already. ``unread`` maps the settings of consumers and coordinators that do nothing under it to
+    the setting in their place, "" if there is none.
     ``own_epochs``: each member has an epoch of its own, and is valid while the group has it. A round lasts
     until all members have reached the last assignment.
     ``planned``: `planning.plan` can compute the assignments without messages. ``modifiers`` are those of
@@ -183,6 +186,7 @@ class ProtocolSpec:
     )
     stops: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     meaningless: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    unread: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     own_epochs: bool = field(default=False, kw_only=True)
     planned: bool = field(default=False, kw_only=True)
     modifiers: frozenset[str] = field(default=frozenset(), kw_only=True)

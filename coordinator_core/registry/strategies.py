@@ -31,6 +31,7 @@ from coordinator_core.reading.suggestions import unknown_name
 from coordinator_core.registry.catalog import Catalog
 from coordinator_core.registry.hookspecs import DELAY_OF_SETTINGS, AssignorSpec, Strategy
 from coordinator_core.registry.host import Host
+from coordinator_core.registry.kafka_names import STRATEGIES
 from coordinator_core.registry.options import read_option
 from coordinator_core.registry.providers.informed import Informed
 
@@ -148,6 +149,10 @@ def _split(text: str, catalog: Catalog, what: str) -> tuple[str, list[str]]:
     first = text.partition("+")[0]
     if first in catalog.aliases():
         text = catalog.aliases()[first] + text[len(first) :]
+        first = text.partition("+")[0]
+    elif first in STRATEGIES and first not in catalog.assignors() and of_program(first) is None:
+        alias = STRATEGIES[first] if what != ASSIGNOR else STRATEGIES[first].partition("+")[0]
+        text = alias + text[len(first) :]
         first = text.partition("+")[0]
     installed = catalog.assignor_name(first, what=what)
     if installed in catalog.assignors():

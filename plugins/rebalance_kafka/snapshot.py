@@ -23,7 +23,7 @@ from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.consumer_protocol import PROTOCOL_TYPE, decode_assignment, decode_subscription
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.reconcile import ConsumerGroupDescribeResponse
-from rebalance_kafka.broker.assignors import OWN_NAMES
+from coordinator_core.registry.kafka_names import REMOTE
 from rebalance_kafka.consumer.admin_client import EARLIEST, LATEST, AdminClient
 from rebalance_lab.verdicts.words import listed_names
 
@@ -159,7 +159,7 @@ async def describe(admin: AdminClient, group_id: str) -> Described:
         raise InputError(f"group {group_id}", f"one of type {group.protocol_type!r}", "a consumer group")
     if group.state == DEAD and await _is_reconciled(admin, group_id):
         reconciled = await admin.describe_consumer_group(group_id)
-        assignor = OWN_NAMES.get(reconciled.assignor, reconciled.assignor)
+        assignor = REMOTE.get(reconciled.assignor, reconciled.assignor)
         return Described(reconciled.state, _reconciled(reconciled), [], f"{assignor}+{RECONCILE.name}")
     members, left_out = _members(group)
     return Described(group.state, members, left_out, group.protocol_name)

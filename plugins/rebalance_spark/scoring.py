@@ -117,10 +117,10 @@ def _labels(strategies: Sequence[str], settings: Sequence[str], registry: Regist
     """Return the names of all strategies of a sweep. A strategy may have settings in its name already."""
     named = [parted(name) for name in expanded(strategies)]
     plain = [text for text, own in named if not own]
-    found = variants(plain, settings, {}, "--set", registry) if plain else []
+    found = variants(plain, settings, {}, registry) if plain else []
     for text, own in named:
         if own:
-            found += variants([text], [*own, *settings], {}, "strategy", registry)
+            found += variants([text], [*own, *settings], {}, registry)
     return list(dict.fromkeys(label_of(variant) for variant in found))
 
 

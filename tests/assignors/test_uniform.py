@@ -4,11 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from assignors.kip848 import VERSIONS
-from coordinator_core.assigning.computing import compute_assignment
-from coordinator_core.errors import InputError
-from coordinator_core.model import Cluster, GroupSubscription, Partitions
-from coordinator_core.registry.registry import default_registry
+from coordinator_core.model import Cluster, GroupSubscription, Handover, Partitions
 from tests.assignors.groups import assign, group, member, told
 
 NAME = "uniform-848"
@@ -32,19 +28,14 @@ def test_the_last_members_get_the_additional_partitions():
     assert told(assign(NAME, Cluster({"t": 4}), members)) == {"a": "t:0", "b": "t:1", "c": "t:2,3"}
 
 
-@pytest.mark.parametrize("kafka", VERSIONS)
-def test_since_4_1_a_member_keeps_its_additional_partition(kafka):
-    members = group(a=member("t", "t:2"), b=member("t", "t:0,1"))
-    assignor = default_registry().strategy(f"{NAME}+kafka={kafka}+reconcile")
-    found = compute_assignment(default_registry().build(assignor), Cluster({"t": 3}), members)
-    moved = {"a": numbers(1, 2), "b": numbers(0)}
-    kept = {"a": numbers(2), "b": numbers(0, 1)}
-    assert shares(found) == (moved if kafka == "4.0" else kept)
-
-
-def test_other_versions_are_refused():
-    with pytest.raises(InputError, match=r"expected one of 4\.0, 4\.1, 4\.2, 4\.3, 4\.4"):
-        default_registry().strategy(f"{NAME}+kafka=3.9+reconcile")
+@pytest.mark.parametrize(
+    ("keeps_extras", "kept"), [(False, {"a": (1, 2), "b": (0,)}), (True, {"a": (2,), "b": (0, 1)})]
+)
+def test_since_4_1_a_member_keeps_its_additional_partition(keeps_extras, kept):
+    members = {"a": member("t", "t:2"), "b": member("t", "t:0,1")}
+    handed = GroupSubscription(members, handover=Handover(alike=True, keeps_extras=keeps_extras))
+    found = shares(assign(NAME, Cluster({"t": 3}), handed))
+    assert found == {name: numbers(*of_member) for name, of_member in kept.items()}
 
 
 def test_ids_of_topics_decide_whose_partitions_are_given_first():
@@ -74,9 +65,9 @@ def test_partitions_move_from_the_member_with_the_most_to_that_with_the_fewest()
 def test_the_best_balance_may_be_missed():
     """Two partitions for each member would need a move of t from c to b, which has no fewer than c then."""
     members = group(a=member("u"), b=member("t u"), c=member("t"))
-    found = assign(NAME, Cluster({"t": 3, "u": 3}), members)
-    assert sorted(map(len, found.values())) == [1, 2, 3]
-    assert sorted(map(len, assign("sticky", Cluster({"t": 3, "u": 3}), members).values())) == [2, 2, 2]
+    cluster = Cluster({"t": 3, "u": 3})
+    assert sorted(map(len, assign(NAME, cluster, members).values())) == [1, 2, 3]
+    assert sorted(map(len, assign("sticky-balanced", cluster, members).values())) == [2, 2, 2]
 
 
 def test_of_topics_alike_the_one_with_the_least_id_is_first():
@@ -93,12 +84,17 @@ def test_of_topics_alike_the_one_with_the_least_id_is_first():
 def test_what_a_coordinator_takes_to_be_different_is_leveled():
     """Topics that do not exist count for it, so that the first member gets the additional partition."""
     members = {"a": member("t missing"), "b": member("t")}
-    by_document, different = GroupSubscription(members), GroupSubscription(members, alike=False)
+    by_document, different = (
+        GroupSubscription(members),
+        GroupSubscription(members, handover=Handover(alike=False)),
+    )
     assert told(assign(NAME, Cluster({"t": 1}), by_document)) == {"a": "", "b": "t:0"}
     assert told(assign(NAME, Cluster({"t": 1}), different)) == {"a": "t:0", "b": ""}
 
 
 def test_members_of_a_coordinator_list_their_partitions_as_its_records_do():
     """In a set of 16 buckets, those of 0 and 16 are in one, in the order in which they were read or came."""
-    members = GroupSubscription({"a": member("t"), "b": member("t", "t:17,16,1,0")}, alike=True)
+    members = GroupSubscription(
+        {"a": member("t"), "b": member("t", "t:17,16,1,0")}, handover=Handover(alike=True)
+    )
     assert told(assign(NAME, Cluster({"t": 18}), members))["b"] == "t:16,0,17,1,11,12,13,14,15"

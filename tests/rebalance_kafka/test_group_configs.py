@@ -10,7 +10,7 @@ from kio.schema.errors import ErrorCode as Wire
 
 from coordinator_core.coordinator.reconcile.settings import ReconcileSettings
 from coordinator_core.errors import InputError
-from rebalance_kafka import BackgroundBroker
+from rebalance_kafka import BackgroundBroker, EmbeddedBroker
 from rebalance_kafka.access import EVERYTHING, access_of
 from rebalance_kafka.broker.group_configs import GroupConfigs
 from rebalance_kafka.broker.store import Store
@@ -24,6 +24,7 @@ from tests.rebalance_kafka.test_consumer_groups import Member, closed, serving
 TOPIC, GROUP = 2, 32
 SET, DELETE, APPEND, _ = range(4)
 SESSION, HEARTBEAT = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
+ASSIGNMENT = "consumer.assignment.interval.ms"
 
 
 @pytest.fixture
@@ -56,9 +57,10 @@ def described(desk, name="g", keys=None):
 
 
 def test_the_configurations_of_a_group_are_set_described_and_deleted(desk):
-    assert described(desk) == {HEARTBEAT: ("5000", 5), SESSION: ("45000", 5)}
+    others = {HEARTBEAT: ("5000", 5), ASSIGNMENT: ("1000", 5)}
+    assert described(desk) == {**others, SESSION: ("45000", 5)}
     assert change(desk, resource_of((SESSION, SET, "50000"))) == [(Wire.none, None)]
-    assert described(desk) == {HEARTBEAT: ("5000", 5), SESSION: ("50000", 8)}
+    assert described(desk) == {**others, SESSION: ("50000", 8)}
     assert described(desk, keys=[SESSION]) == {SESSION: ("50000", 8)}
     assert described(desk, "other")[SESSION] == ("45000", 5)
     assert desk.data.group_configs.own_settings("g") == {SESSION: 50_000}
@@ -128,6 +130,15 @@ def test_they_survive_and_count_as_far_as_the_limits_allow_them(tmp_path):
         configs = GroupConfigs(store, ReconcileSettings(max_session_timeout_ms=48_000))
         assert configs["g"] == {SESSION: "50000"}
         assert (configs.own_settings("g"), configs.own_settings("h")) == ({}, {HEARTBEAT: 6_000})
+
+
+def test_a_version_of_kafka_lists_the_configurations_that_it_has(tmp_path):
+    with closing(Store(tmp_path)) as store:
+        assert ASSIGNMENT in GroupConfigs(store, ReconcileSettings(kafka="4.3")).defaults
+        assert ASSIGNMENT not in GroupConfigs(store, ReconcileSettings(kafka="4.2")).defaults
+    listed = "group.consumer.assignment.interval.ms"
+    assert listed in EmbeddedBroker(settings={"kafka": "4.3"}).configs
+    assert listed not in EmbeddedBroker(settings={"kafka": "4.2"}).configs
 
 
 def test_a_session_is_longer_than_the_interval_of_its_group():

@@ -187,6 +187,28 @@ def test_more_clients_than_open_files_are_reported_once():
     assert err.splitlines() == ["stopping ..."]
 
 
+@pytest.mark.slow
+def test_the_last_words_after_open_files_have_run_out_are_one_line():
+    """asyncio accepts again a second later, when a waiting client keeps a stopping broker from its end."""
+    longer = "from rebalance_kafka.broker import embedded; embedded.DRAIN_SECONDS = 2.0"
+
+    async def waits(line):
+        await join(line)
+        line.writer.write(request(Api.JOIN_GROUP, 3, group_id="g", rebalance_timeout=600_000))
+        host, port = line.writer.get_extra_info("peername")
+        crowd = [socket.create_connection((host, port)) for _ in range(60)]
+        assert served.next_error() == "no more connections: Too many open files (ulimit -n)"
+        served.terminate()
+        assert await line.rest() == b""
+        for client in crowd:
+            client.close()
+
+    with Served(*QUICK, files=40, before=longer) as served:
+        talking(served, waits)
+        status, _, err = served.ended()
+    assert (status, err.splitlines()) == (0, ["stopping ..."])
+
+
 # --- errors
 
 

@@ -4,14 +4,17 @@ A join is answered at once: nobody waits for the others. The coordinator compute
 goes on to its own by joins: a heartbeat tells it to join, it gives up in one join, and gets more in the next.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 
+import msgspec
+
 from coordinator_core.coordinator.classic import join_group, leave_group
-from coordinator_core.coordinator.migration.downgrade import common_protocol, downgrade
+from coordinator_core.coordinator.kafka_versions import Rule
+from coordinator_core.coordinator.migration.downgrade import become_classic, may_become_classic
 from coordinator_core.coordinator.reconcile.changes import Changes, submit
 from coordinator_core.coordinator.reconcile.group import Asked, ReconcileGroup, TimerKind
-from coordinator_core.coordinator.reconcile.members import admit, advance, check_identity, take_over
+from coordinator_core.coordinator.reconcile.members import admit, advance, check_identity, has_room, take_over
 from coordinator_core.coordinator.reconcile.state import Classic, GroupState, Member, MemberState
 from coordinator_core.coordinator.round_group import has_valid_session
 from coordinator_core.coordinator.shard import Step
@@ -20,6 +23,7 @@ from coordinator_core.model import Partitions, Subscription
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.consumer_protocol import PROTOCOL_TYPE, decode_subscription, encode_assignment
 from coordinator_core.protocol.error_codes import NONE, ErrorCode
+from coordinator_core.protocol.messages import NO_MEMBER
 
 
 def speaking_classic(
@@ -36,7 +40,8 @@ def speaking_classic(
     session_ms, rebalance_ms = timeouts_ms
     listed = tuple((p.name, p.metadata) for p in protocols)
     classic, topics = Classic(session_ms, listed), tuple(subscription.topics)
-    return Member(*client, instance_id, subscription.rack, rebalance_ms, topics, None, None, classic=classic)
+    rack = subscription.rack or None
+    return Member(*client, instance_id, rack, rebalance_ms, topics, None, None, classic=classic)
 
 
 def _group(step: Step, group_id: str) -> ReconcileGroup:
@@ -50,93 +55,116 @@ def _group(step: Step, group_id: str) -> ReconcileGroup:
 
 def join(step: Step, request_id: int, request: m.JoinGroupRequest) -> None:
     """Let the member in, or take over what it tells, and answer at once with its epoch as the generation."""
-    refused = partial(join_group.refused, request)
-    subscription = _readable(request)
     if not has_valid_session(step, request.session_timeout_ms):
-        step.effects.reply(request_id, refused(ErrorCode.INVALID_SESSION_TIMEOUT))
+        refused = join_group.refused(request, ErrorCode.INVALID_SESSION_TIMEOUT)
+        step.effects.reply(request_id, refused)
         return
-    if subscription is None:
-        step.effects.reply(request_id, refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
-        return
-    instance_id, member_id = request.group_instance_id, request.member_id
-    if not member_id:
-        member_id = step.new_member_id(step.client_id if instance_id is None else instance_id)
-        if instance_id is None and request.version >= join_group.KNOWN_IDS_SINCE:
-            response = m.JoinGroupResponse(error=ErrorCode.MEMBER_ID_REQUIRED, member_id=member_id)
-            step.effects.reply(request_id, response)
-            return
-    client, timeouts_ms = (
-        (step.client_id, step.client_host),
-        (request.session_timeout_ms, request.rebalance_timeout_ms),
-    )
-    told = speaking_classic(client, instance_id, timeouts_ms, request.protocols, subscription)
+    prefix = step.client_id if request.group_instance_id is None else request.group_instance_id
+    member_id = request.member_id or step.new_member_id(prefix)
+    client = step.client_id, step.client_host
 
     def task(changes: Changes) -> None:
-        found = _join(changes, member_id, told, subscription, is_new=not request.member_id)
-        response = refused(found) if isinstance(found, ErrorCode) else found
-        changes.effects.reply(request_id, response)
+        found = _join(changes, member_id, request, client)
+        changes.effects.reply(request_id, _refused(found) if isinstance(found, ErrorCode) else found)
 
-    submit(step, _group(step, request.group_id), task, Asked(request_id, refused))
+    submit(step, _group(step, request.group_id), task, Asked(request_id, _refused))
+
+
+def _refused(error: ErrorCode) -> m.JoinGroupResponse:
+    """Return an error. Unlike that of a classic group it does not repeat the member id."""
+    return m.JoinGroupResponse(error=error)
+
+
+def _join(
+    changes: Changes, member_id: str, request: m.JoinGroupRequest, client: tuple[str, str]
+) -> m.JoinGroupResponse | ErrorCode:
+    state, group, instance_id = changes.state, changes.group, request.group_instance_id
+    error = _may_join(changes, member_id, request)
+    if error:
+        return error
+    is_new = request.member_id == NO_MEMBER
+    if is_new and instance_id is None and request.version >= join_group.KNOWN_IDS_SINCE:
+        return m.JoinGroupResponse(error=ErrorCode.MEMBER_ID_REQUIRED, member_id=member_id)
+    if instance_id is not None and not is_new:
+        error = check_identity(state, member_id, instance_id)
+        if error:
+            return error
+    subscription = _readable(request)
+    if subscription is None:
+        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    of_instance = None if instance_id is None else state.instances.get(instance_id)
+    is_last = of_instance is not None and _is_last_of_consumers(state, of_instance)
+    downgrades = is_last and may_become_classic(changes, len(state.members))
+    admit(changes, member_id, instance_id, classic=True)
+    generation = state.epoch
+    timeouts_ms = request.session_timeout_ms, request.rebalance_timeout_ms
+    told = speaking_classic(client, instance_id, timeouts_ms, request.protocols, subscription)
+    taken = take_over(changes, member_id, _with_what_it_keeps(told, changes.state.members.get(member_id)))
+    has_changed = changes.state.epoch > changes.state.target.epoch
+    if not (downgrades and has_changed):
+        advance(changes, member_id, tuple(sorted(subscription.owned)), taken)
+    epoch = changes.state.currents[member_id].epoch
+    if downgrades:
+        become_classic(changes, generation, in_a_round=has_changed)
+    else:
+        changes.follow.append(lambda step: _await_sync(step, group, member_id))
+    return m.JoinGroupResponse(
+        error=NONE,
+        generation_id=epoch,
+        protocol_type=PROTOCOL_TYPE,
+        protocol_name=request.protocols[0].name,
+        member_id=member_id,
+    )
+
+
+def _may_join(changes: Changes, member_id: str, request: m.JoinGroupRequest) -> ErrorCode:
+    """Check what does not depend on the member itself."""
+    state, settings = changes.state, changes.group.settings
+    if not state.members:
+        return ErrorCode.REBALANCE_IN_PROGRESS  # it joins a classic group then
+    if not settings.admits_classic:
+        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    if not has_room(changes, member_id, request.group_instance_id):
+        return ErrorCode.GROUP_MAX_SIZE_REACHED
+    fits = request.protocol_type == PROTOCOL_TYPE and _fits(state, [p.name for p in request.protocols])
+    return NONE if fits else ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+
+
+def _fits(state: GroupState, names: Collection[str]) -> bool:
+    """Return whether every member of the classic protocol has one of the assignors."""
+    common = set(names)
+    for member in state.members.values():
+        if member.classic is not None:
+            common &= {name for name, _ in member.classic.protocols}
+    return bool(common)
 
 
 def _readable(request: m.JoinGroupRequest) -> Subscription | None:
-    """Return the subscription in a join; None if it is none of a consumer, or cannot be read."""
-    if request.protocol_type != PROTOCOL_TYPE or not request.protocols:
-        return None
+    """Return the subscription for the first assignor of a join; None if it cannot be read."""
     try:
         return decode_subscription(request.protocols[0].metadata)
     except ProtocolError:
         return None
 
 
-def _join(
-    changes: Changes, member_id: str, told: Member, subscription: Subscription, *, is_new: bool
-) -> m.JoinGroupResponse | ErrorCode:
-    state, group, classic = changes.state, changes.group, told.classic
-    assert classic is not None
-    error = _may_join(state, member_id, told, subscription, is_new=is_new)
-    replaced = told.instance_id is not None and told.instance_id in state.instances and is_new
-    error = error or admit(changes, member_id, told.instance_id, classic=True)
-    if error:
-        return error
-    take_over(changes, member_id, told)
-    name = classic.protocols[0][0]
-    others = [member.classic for member in changes.state.members.values() if member.classic is not None]
-    if replaced and downgrade(changes, in_a_round=False):
-        epoch, name = changes.state.epoch, common_protocol(others)
-    else:
-        epoch = advance(changes, member_id, tuple(sorted(subscription.owned))).epoch
-        changes.follow.append(lambda step: _await_sync(step, group, member_id))
-    return m.JoinGroupResponse(
-        error=NONE,
-        generation_id=epoch,
-        protocol_type=PROTOCOL_TYPE,
-        protocol_name=name,
-        member_id=member_id,
+def _is_last_of_consumers(state: GroupState, member_id: str) -> bool:
+    """Return whether a member speaks the consumer protocol, and no other member does."""
+    return [name for name, member in state.members.items() if member.classic is None] == [member_id]
+
+
+def _with_what_it_keeps(told: Member, known: Member | None) -> Member:
+    """Return a member that joins again, with what it had told before where a join says nothing."""
+    if known is None:
+        return told
+    return msgspec.structs.replace(
+        told,
+        instance_id=told.instance_id or known.instance_id,
+        rack=told.rack or known.rack,
+        rebalance_timeout_ms=known.rebalance_timeout_ms
+        if told.rebalance_timeout_ms < 0
+        else told.rebalance_timeout_ms,
+        assignor=known.assignor,
     )
-
-
-def _may_join(
-    state: GroupState, member_id: str, told: Member, subscription: Subscription, *, is_new: bool
-) -> ErrorCode:
-    """Check a join. An id that the group does not have is that of a new member only if it owns nothing."""
-    if not state.members:
-        return ErrorCode.REBALANCE_IN_PROGRESS  # it joins a classic group then
-    is_known = member_id in state.members or told.instance_id is not None or bool(subscription.owned)
-    error = NONE
-    if is_known and not is_new:
-        error = check_identity(state, member_id, told.instance_id, classic=True)
-    return error if error or _fits(state, told) else ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-
-
-def _fits(state: GroupState, told: Member) -> bool:
-    """Return whether every member of the classic protocol has one of the assignors."""
-    assert told.classic is not None
-    names = {name for name, _ in told.classic.protocols}
-    for member in state.members.values():
-        if member.classic is not None:
-            names &= {name for name, _ in member.classic.protocols}
-    return bool(names)
 
 
 def _await_sync(step: Step, group: ReconcileGroup, member_id: str) -> None:
@@ -150,69 +178,93 @@ def _await_sync(step: Step, group: ReconcileGroup, member_id: str) -> None:
 # --- SyncGroup and Heartbeat
 
 
-def _check(group: ReconcileGroup, request: m.SyncGroupRequest | m.HeartbeatRequest) -> ErrorCode:
+def _check(state: GroupState, request: m.SyncGroupRequest | m.HeartbeatRequest) -> ErrorCode:
     """Check that the request is of a member that speaks the classic protocol, in its generation."""
-    state = group.durable
-    error = check_identity(state, request.member_id, request.group_instance_id, classic=True)
+    member_id = request.member_id
+    error = check_identity(state, member_id, request.group_instance_id, classic=True)
     if error:
         return error
-    epoch = state.currents[request.member_id].epoch
+    epoch = state.currents[member_id].epoch
     return NONE if request.generation_id == epoch else ErrorCode.ILLEGAL_GENERATION
 
 
 def sync(step: Step, request_id: int, request: m.SyncGroupRequest) -> None:
     """Answer with what the member may own now, in the version of its subscription."""
-    group = _group(step, request.group_id)
-    step.effects.reply(request_id, _synced(step, group, request))
+    submit(
+        step,
+        _group(step, request.group_id),
+        lambda changes: changes.effects.reply(request_id, _synced(changes, request)),
+        Asked(request_id, lambda error: m.SyncGroupResponse(error=error)),
+    )
 
 
-def _synced(step: Step, group: ReconcileGroup, request: m.SyncGroupRequest) -> m.SyncGroupResponse:
-    member_id, state = request.member_id, group.durable
-    error = _check(group, request)
+def _synced(changes: Changes, request: m.SyncGroupRequest) -> m.SyncGroupResponse:
+    member_id, state, group = request.member_id, changes.state, changes.group
+    error = _check(state, request)
     if error:
         return m.SyncGroupResponse(error=error)
     classic, current = state.members[member_id].classic, state.currents[member_id]
     assert classic is not None
-    # First, because the join before an upgrade was answered with the assignor of the classic group.
-    if state.epoch > current.epoch and current.state is not MemberState.UNREVOKED:
-        _await_join(step, group, member_id)
-        return m.SyncGroupResponse(error=ErrorCode.REBALANCE_IN_PROGRESS)
     name, subscription = classic.protocols[0]
     if request.protocol_type not in (None, PROTOCOL_TYPE) or request.protocol_name not in (None, name):
         return m.SyncGroupResponse(error=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-    step.cancel(TimerKind.SYNC, group, member_id)
-    group.begin_session(step, member_id)
+    if _is_called(changes, member_id) and current.state is not MemberState.UNREVOKED:
+        changes.follow.append(lambda step: _await_join(step, group, member_id))
+        return m.SyncGroupResponse(error=ErrorCode.REBALANCE_IN_PROGRESS)
+
+    def follow(step: Step) -> None:
+        step.cancel(TimerKind.SYNC, group, member_id)
+        group.begin_session(step, member_id)
+
+    changes.follow.append(follow)
     version = int.from_bytes(subscription[:2], "big")
     assignment = encode_assignment(Partitions.of(current.assigned), version=version)
     return m.SyncGroupResponse(
-        error=NONE, protocol_type=PROTOCOL_TYPE, protocol_name=name, assignment=assignment
+        error=NONE,
+        protocol_type=request.protocol_type,
+        protocol_name=request.protocol_name,
+        assignment=assignment,
     )
 
 
 def heartbeat(step: Step, request_id: int, request: m.HeartbeatRequest) -> None:
-    """Answer whether the member is to join: its share has changed, or what it waits for is free."""
-    group = _group(step, request.group_id)
-    error = _check(group, request)
-    if not error:
-        group.begin_session(step, request.member_id)
-        if _is_to_join(group.durable, request.member_id):
-            _await_join(step, group, request.member_id)
-            error = ErrorCode.REBALANCE_IN_PROGRESS
-    step.effects.reply(request_id, m.HeartbeatResponse(error=error))
+    """Answer whether the member is to join: there is a new target, or what it waits for is free."""
+    group, member_id = _group(step, request.group_id), request.member_id
+
+    def task(changes: Changes) -> None:
+        error = _check(changes.state, request)
+        if not error:
+            changes.follow.append(lambda step: group.begin_session(step, member_id))
+            if _is_to_join(changes, member_id):
+                changes.follow.append(lambda step: _await_join(step, group, member_id))
+                error = ErrorCode.REBALANCE_IN_PROGRESS
+        changes.effects.reply(request_id, m.HeartbeatResponse(error=error))
+
+    submit(step, group, task, Asked(request_id, lambda error: m.HeartbeatResponse(error=error)))
 
 
-def _is_to_join(state: GroupState, member_id: str) -> bool:
-    current = state.currents[member_id]
-    if current.epoch < state.epoch or current.state is MemberState.UNREVOKED:
+def _is_to_join(changes: Changes, member_id: str) -> bool:
+    state, current = changes.state, changes.state.currents[member_id]
+    if _is_called(changes, member_id) or current.state is MemberState.UNREVOKED:
         return True
     if current.state is MemberState.STABLE:
         return False
     return all(state.holders.get(tp, member_id) == member_id for tp in state.shares.get(member_id, ()))
 
 
+def _is_called(changes: Changes, member_id: str) -> bool:
+    """Return whether a member is to join because the group has gone on.
+
+    A change of the group alone is no reason: who joins before there is a target for it gets nothing new.
+    """
+    state, settings = changes.state, changes.group.settings
+    by_target = settings.has(Rule.TARGET_CALLS_CLASSIC_MEMBERS)
+    return state.currents[member_id].epoch < (state.target.epoch if by_target else state.epoch)
+
+
 def _await_join(step: Step, group: ReconcileGroup, member_id: str) -> None:
     """Begin the time in which the member has to join, if it has not begun."""
-    if not step.timers.is_set(TimerKind.JOIN, group.group_id, member_id):
+    if member_id in group.members and not step.timers.is_set(TimerKind.JOIN, group.group_id, member_id):
         step.schedule(TimerKind.JOIN, group, group.members[member_id].rebalance_timeout_ms, member_id)
 
 
@@ -220,24 +272,26 @@ def _await_join(step: Step, group: ReconcileGroup, member_id: str) -> None:
 
 
 def leave(step: Step, request_id: int, request: m.LeaveGroupRequest) -> None:
-    """Remove the members that speak the classic protocol. Each gets its own error code."""
+    """Remove members, of either protocol, in one change of the group. Each gets its own error code."""
 
     def task(changes: Changes) -> None:
-        members = tuple(
-            m.LeaveGroupMemberResponse(each.member_id, each.group_instance_id, _leave(changes, each))
-            for each in request.members
-        )
-        changes.effects.reply(request_id, m.LeaveGroupResponse(error=NONE, members=members))
+        reasons, answers = dict[str, str](), []
+        for each in request.members:
+            member_id, error = _leaving(changes.state, each)
+            if not error:
+                reasons[member_id] = each.reason or "left"
+            answers.append(m.LeaveGroupMemberResponse(each.member_id, each.group_instance_id, error))
+        if reasons:
+            changes.remove(reasons, f"{', '.join(reasons)} left")
+        changes.effects.reply(request_id, m.LeaveGroupResponse(error=NONE, members=tuple(answers)))
 
     asked = Asked(request_id, partial(leave_group.refused, request))
     submit(step, _group(step, request.group_id), task, asked)
 
 
-def _leave(changes: Changes, identity: m.MemberIdentity) -> ErrorCode:
+def _leaving(state: GroupState, identity: m.MemberIdentity) -> tuple[str, ErrorCode]:
+    """Return the member that leaves. The instance id alone is enough for a static one."""
     member_id, instance_id = identity.member_id, identity.group_instance_id
     if not member_id and instance_id is not None:
-        member_id = changes.state.instances.get(instance_id, "")
-    error = check_identity(changes.state, member_id, instance_id, classic=True)
-    if not error:
-        changes.remove(member_id, identity.reason or "left", f"{member_id} left")
-    return error
+        member_id = state.instances.get(instance_id, "")
+    return member_id, check_identity(state, member_id, instance_id)

@@ -8,8 +8,8 @@ from coordinator_core.coordinator.classic.group import ClassicGroup
 from coordinator_core.coordinator.classic.group import Member as ClassicMember
 from coordinator_core.coordinator.migration.classic_members import speaking_classic
 from coordinator_core.coordinator.reconcile.changes import Changes
-from coordinator_core.coordinator.reconcile.group import FAMILY, Computing, ReconcileGroup, Task
-from coordinator_core.coordinator.reconcile.heartbeat import Request, invalid, reconcile, refused
+from coordinator_core.coordinator.reconcile.group import FAMILY, Computing, ReconcileGroup
+from coordinator_core.coordinator.reconcile.heartbeat import Request, handle, invalid, reconcile, refused
 from coordinator_core.coordinator.reconcile.settings import ReconcileSettings
 from coordinator_core.coordinator.reconcile.state import (
     CURRENT,
@@ -26,34 +26,44 @@ from coordinator_core.coordinator.reconcile.state import (
 from coordinator_core.coordinator.records import GroupRecord, StoredGroup
 from coordinator_core.coordinator.shard import Step
 from coordinator_core.errors import ProtocolError
+from coordinator_core.java.hash_maps import hash_order
 from coordinator_core.protocol.consumer_protocol import (
     PROTOCOL_TYPE,
     decode_assignment,
     decode_subscription,
 )
 from coordinator_core.protocol.error_codes import ErrorCode
+from coordinator_core.protocol.messages import JoinGroupProtocol
 from coordinator_core.protocol.reconcile import JOINS
 
 
 def upgrade(
     computing: Computing, settings: ReconcileSettings, step: Step, request_id: int, request: Request
 ) -> None:
-    """Let a member of the consumer protocol join a classic group. The group is upgraded with its members."""
+    """Let a member of the consumer protocol join a classic group. The group is upgraded with its members.
+
+    An Empty group has a write on its way; it makes room for a new one all the same.
+    """
     error, message = invalid(computing, request)
     classic_group = step.find(request.group_id, ClassicGroup)
     assert classic_group is not None
-    epoch, before = max(classic_group.generation, classic_group.handed_out), str(classic_group.state)
-    members = None if error else _upgraded(settings, classic_group, epoch, request)
-    if members is None:
-        error = error or ErrorCode.GROUP_ID_NOT_FOUND
+    if classic_group.is_empty and request.member_epoch == JOINS:
+        handle(computing, settings, step, request_id, request)
+        return
+    if not error and not (request.member_epoch == JOINS and _may_upgrade(settings, classic_group)):
+        error = ErrorCode.GROUP_ID_NOT_FOUND
+    if error:
         step.effects.reply(request_id, refused(request, error, message))
         return
+    before = str(classic_group.state)
     for member in classic_group.members.values():
         classic_group.refuse_parked(step, member, ErrorCode.REBALANCE_IN_PROGRESS)
+    epoch = max(classic_group.generation, classic_group.handed_out)
+    members = _upgraded(computing, classic_group, epoch)
+    if isinstance(members, ErrorCode):
+        step.effects.reply(request_id, refused(request, members))
+        return
     group = ReconcileGroup(request.group_id, computing, settings, GroupState())
-    step.timers.cancel_group(request.group_id)
-    step.schedule_retention(group)
-    step.shard.groups[request.group_id] = group
 
     def convert(changes: Changes) -> None:
         changes.undo.append(partial(_put_back, classic_group))
@@ -73,49 +83,70 @@ def upgrade(
             if member_id in group.members:
                 group.begin_session(step, member_id)
 
-    group.tasks.append(Task(convert))
-    reconcile(step, group, request_id, request)
+    reconcile(step, group, request_id, request, convert)
+    if group.is_writing:
+        step.timers.cancel_group(request.group_id)
+        step.schedule_retention(group)
+        step.shard.groups[request.group_id] = group
+
+
+def _may_upgrade(settings: ReconcileSettings, group: ClassicGroup) -> bool:
+    """Return whether the policy allows it, and the group is one of consumers and not too large."""
+    is_large = len(group.members) > settings.max_size
+    return settings.allows_upgrade and group.protocol_type == PROTOCOL_TYPE and not is_large
 
 
 def _upgraded(
-    settings: ReconcileSettings, group: ClassicGroup, epoch: int, request: Request
-) -> Mapping[str, tuple[Member, Current]] | None:
-    """Return the members, and what they may own, as the new group has them; None if it must stay classic.
+    computing: Computing, group: ClassicGroup, epoch: int
+) -> Mapping[str, tuple[Member, Current]] | ErrorCode:
+    """Return the members, and what they may own, as the new group has them; or why it must stay classic.
 
-    A member may not know its assignment yet. If its last join named partitions that the assignment gives to
-    nobody, it has to give them up first.
+    What Kafka does not foresee is UNKNOWN_SERVER_ERROR: no round was completed yet, a member has dropped the
+    assignor of the last one, or two members have a partition.
     """
-    may = request.member_epoch == JOINS and settings.allows_upgrade
-    if not may or group.protocol_type != PROTOCOL_TYPE or len(group.members) > settings.max_size:
-        return None
+    protocol = group.protocol_name
+    if protocol is None or any(
+        protocol not in map(_name, member.protocols) for member in group.members.values()
+    ):
+        return ErrorCode.UNKNOWN_SERVER_ERROR
     try:
-        told = {name: decode_subscription(_told(group, member)) for name, member in group.members.items()}
-        shares = {name: _assigned(member) for name, member in group.members.items()}
+        told = {name: decode_subscription(m.subscription(protocol)) for name, m in group.members.items()}
+        shares = {name: _assigned(computing, member) for name, member in group.members.items()}
     except ProtocolError:
-        return None
-    taken = {tp for share in shares.values() for tp in share}
+        return ErrorCode.GROUP_ID_NOT_FOUND
+    if len({tp for share in shares.values() for tp in share}) < sum(map(len, shares.values())):
+        return ErrorCode.UNKNOWN_SERVER_ERROR
     members = {}
-    for member_id, member in group.members.items():
-        share, claimed = shares[member_id], tuple(sorted(set(told[member_id].owned) - taken))
-        taken.update(claimed)
-        state = MemberState.UNREVOKED if claimed else MemberState.STABLE
+    for member_id in hash_order(group.members):
+        member = group.members[member_id]
         client, timeouts_ms = (
             (member.client_id, member.client_host),
             (member.session_timeout_ms, member.rebalance_timeout_ms),
         )
         members[member_id] = (
             speaking_classic(client, member.instance_id, timeouts_ms, member.protocols, told[member_id]),
-            Current(epoch, epoch, state, share, claimed),
+            Current(epoch, epoch, MemberState.STABLE, shares[member_id]),
         )
     return members
 
 
-def _told(group: ClassicGroup, member: ClassicMember) -> bytes:
-    return member.subscription(group.protocol_name) or member.protocols[0].metadata
+def _name(protocol: JoinGroupProtocol) -> str:
+    return protocol.name
 
 
-def _assigned(member: ClassicMember) -> Listed:
-    return tuple(sorted(decode_assignment(member.assignment)[0])) if member.assignment else ()
+def _assigned(computing: Computing, member: ClassicMember) -> Listed:
+    """Return the assignment of a member, without topics that do not exist.
+
+    Raises:
+        ProtocolError: if it cannot be read, or has data of a custom assignor, which would be lost.
+    """
+    if not member.assignment:
+        return ()
+    partitions, user_data = decode_assignment(member.assignment)
+    if user_data:
+        raise ProtocolError("assignment", "user data of a custom assignor")
+    existing = computing.topics(dict.fromkeys(tp.topic for tp in partitions))
+    return tuple(sorted(tp for tp in partitions if tp.topic in existing))
 
 
 def _put_back(classic_group: ClassicGroup, step: Step, group: ReconcileGroup) -> None:

@@ -16,25 +16,30 @@ _LATE = {
 
 
 def on_timer(step: Step, group: ReconcileGroup, key: TimerKey) -> None:
-    """Remove a member whose session has expired, or that has not given up partitions in time."""
+    """Remove a member whose session has expired, or that has not given up partitions in time.
+
+    Let the next heartbeat resolve regular expressions again.
+    """
     member_id = key.member_id
 
     def session(changes: Changes) -> None:
         if member_id in changes.state.members:
-            changes.remove(member_id, "session expired", f"session of {member_id} expired")
+            changes.remove({member_id: "session expired"}, f"session of {member_id} expired")
 
     def rebalance(changes: Changes) -> None:
         current = changes.state.currents.get(member_id)
         if current is not None and current.state is MemberState.UNREVOKED:
             reason = "did not give up its partitions within the rebalance timeout"
-            changes.remove(member_id, reason, f"{member_id} {reason}")
+            changes.remove({member_id: reason}, f"{member_id} {reason}")
 
     def late(changes: Changes, reason: str) -> None:
         if member_id in changes.state.members:
-            changes.remove(member_id, reason, f"{member_id} {reason}")
+            changes.remove({member_id: reason}, f"{member_id} {reason}")
 
     if key.kind == TimerKind.RETRY:
         retry(step, group)
+    elif key.kind == TimerKind.REFRESH:
+        group.resolved_changes = None
     elif key.kind in _LATE:
         submit(step, group, partial(late, reason=_LATE[TimerKind(key.kind)]), again=True)
     else:

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from coordinator_core.coordinator.kafka_versions import Rule
 from coordinator_core.coordinator.offset_commit import WITH_EPOCHS
-from coordinator_core.coordinator.reconcile.settings import ReconcileSettings
+from coordinator_core.coordinator.reconcile.settings import REFRESH, ReconcileSettings
 from coordinator_core.coordinator.reconcile.state import (
     GroupState,
     Listed,
@@ -129,6 +130,8 @@ class TimerKind(IntEnum):
     """A member that speaks the classic protocol was told to join."""
     SYNC = 5
     """Such a member has joined, and is to ask for its assignment."""
+    REFRESH = 6
+    """The regular expressions of the group are to be resolved again."""
 
 
 def state_of(state: GroupState) -> State:
@@ -144,8 +147,9 @@ class ReconcileGroup(Group):
     """A group: its durable state, and the work that waits while records are being written.
 
     ``tasks`` wait until records are written; ``failed`` are those that are run again because that failed.
-    ``reported`` maps members to the partitions that they have last reported to own; a member
-    without an entry owns what it was assigned.
+    ``topic_changes`` counts the changes of the topics of the cluster. ``seen_changes`` and
+    ``resolved_changes`` are the counts as of the last look at the partitions of the group's topics, and as of
+    the last time that regular expressions were resolved: None at first, and when it is time to do so again.
     """
 
     family, moves = FAMILY, MOVES
@@ -161,7 +165,9 @@ class ReconcileGroup(Group):
         self.tasks: deque[Task] = deque()
         self.failed: list[Task] = []
         self.is_writing = False
-        self.reported: dict[str, frozenset[TopicPartition]] = {}
+        self.topic_changes = 0
+        self.seen_changes: int | None = None
+        self.resolved_changes: int | None = None
         self.become(durable)
 
     def become(self, durable: GroupState) -> None:
@@ -174,28 +180,43 @@ class ReconcileGroup(Group):
         """Whether requests wait until records are written."""
         return bool(self.tasks) or self.is_writing
 
+    @property
+    def awaits_heartbeat(self) -> bool:
+        """Whether topics may have changed since a heartbeat looked at them last."""
+        is_old = bool(self.durable.patterns) and self.resolved_changes != self.topic_changes
+        return is_old or self.seen_changes != self.topic_changes
+
     def describe(self) -> DescribedGroup:
         """Return that the group is none of the classic protocol. ConsumerGroupDescribe describes it."""
         return DescribedGroup(error=ErrorCode.GROUP_ID_NOT_FOUND, group_id=self.group_id, state=DEAD)
 
     def subscribed_topics(self) -> dict[str, None]:
-        """Return the topics that members list, and those that the shares were computed for."""
-        listed = {topic: None for member in self.members.values() for topic in member.topics}
-        return {**listed, **dict.fromkeys(self.durable.target.topics)}
+        """Return the topics that members list, and those known to match their regular expressions."""
+        return self.durable.topics()
 
     def accept_commit(self, step: Step, request: OffsetCommitRequest) -> ErrorCode:  # noqa: ARG002 - the interface's
-        """Check a commit: it names the epoch of its member. It is no heartbeat."""
+        """Check a commit by the epoch of its member. It is no heartbeat."""
         if request.generation_id < 0 and self.is_empty:
             return ErrorCode.NONE
         member = self.members.get(request.member_id)
         if member is not None and member.classic is None and request.version < WITH_EPOCHS:
             return ErrorCode.UNSUPPORTED_VERSION
-        return self.check_epoch(request.member_id, request.generation_id)
+        return self._check_commit(request)
 
     def accept_in_transaction(self, request: TxnOffsetCommitRequest) -> ErrorCode:
-        """Check a commit in a transaction. Another epoch than the member's is ILLEGAL_GENERATION."""
-        error = self.check_epoch(request.member_id, request.generation_id)
+        """Check a commit in a transaction. A wrong epoch is ILLEGAL_GENERATION."""
+        error = self._check_commit(request)
         return ErrorCode.ILLEGAL_GENERATION if error is ErrorCode.STALE_MEMBER_EPOCH else error
+
+    def _check_commit(self, request: OffsetCommitRequest | TxnOffsetCommitRequest) -> ErrorCode:
+        """Check the epoch that a commit names: that of its member, or one since it got the partitions."""
+        epoch, current = request.generation_id, self.durable.currents.get(request.member_id)
+        if current is not None and epoch < current.epoch and self.has(Rule.COMMITS_SINCE_ASSIGNMENT):
+            since = current.epochs()
+            places = (TopicPartition(o.topic, o.partition) for o in request.offsets)
+            if all(place in since and since[place] <= epoch for place in places):
+                return ErrorCode.NONE
+        return self.check_epoch(request.member_id, epoch)
 
     def accept_fetch(self, request: OffsetFetchRequest) -> ErrorCode:
         """Check a request for offsets, which may come from outside the group."""
@@ -216,7 +237,8 @@ class ReconcileGroup(Group):
     def size_bytes(self) -> int:
         """Return about how much memory the group takes, without its offsets."""
         size = super().size_bytes() + MEMBER_BYTES * len(self.members)
-        for member in self.members.values():
+        for member_id, member in self.members.items():
+            size += 2 * (len(member_id) + len(member.instance_id or "") + len(member.rack or ""))
             size += sum(map(topic_bytes, member.topics)) + 2 * len(member.pattern or "")
             for name, subscription in () if member.classic is None else member.classic.protocols:
                 size += 2 * (len(name) + len(subscription))
@@ -228,6 +250,10 @@ class ReconcileGroup(Group):
         own = self.computing.own_settings(self.group_id)
         return self._settings.of_group(own) if own else self._settings
 
+    def has(self, rule: Rule) -> bool:
+        """Return whether the version of Kafka whose rules the group follows has a rule."""
+        return self._settings.has(rule)
+
     def begin_session(self, step: Step, member_id: str) -> None:
         """Begin the session of a member anew, unless a later change of the same write has removed it.
 
@@ -238,6 +264,12 @@ class ReconcileGroup(Group):
         classic = self.members[member_id].classic
         timeout_ms = self.settings.session_timeout_ms if classic is None else classic.session_timeout_ms
         step.schedule(TimerKind.SESSION, self, timeout_ms, member_id)
+
+    def time_refresh(self, step: Step) -> None:
+        """Set the time at which the regular expressions are to be resolved again, if there are any."""
+        if self.durable.resolved and self._settings.has_setting(REFRESH):
+            age_ms = step.now_ms - min(resolved.at_ms for resolved in self.durable.resolved.values())
+            step.schedule(TimerKind.REFRESH, self, self._settings.regex_refresh_ms + 1 - age_ms)
 
 
 def restored(
@@ -255,5 +287,6 @@ def restored(
         group.begin_session(step, member_id)
         if member.classic is None and state.currents[member_id].state is MemberState.UNREVOKED:
             step.schedule(TimerKind.REBALANCE, group, member.rebalance_timeout_ms, member_id)
+    group.time_refresh(step)
     step.schedule_retention(group)
     return group

@@ -1,15 +1,13 @@
 """The assignors that the broker runs for groups of the consumer protocol (KIP-848)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import msgspec
 
 from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.errors import InputError
+from coordinator_core.registry.kafka_names import REMOTE
 from coordinator_core.registry.registry import default_registry
-
-OWN_NAMES: Mapping[str, str] = {"uniform": "uniform-848", "range": "range-848"}
-"""Kafka's names of assignors -> their names here."""
 
 
 class GroupAssignors(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,8 +24,8 @@ class GroupAssignors(msgspec.Struct, frozen=True, kw_only=True):
         """
         found: dict[str, Callable[[], Assignor]] = {}
         for text in filter(None, (part.strip() for part in self.listed.split(","))):
-            make = _factory(OWN_NAMES.get(text, text))
-            found[text if text in OWN_NAMES else make().name] = make
+            make = _factory(REMOTE.get(text, text))
+            found[text if text in REMOTE else make().name] = make
         if not found:
             raise InputError("group.consumer.assignors", repr(self.listed), "one assignor at least")
         return found

@@ -11,6 +11,7 @@ from typing import Any, Self
 import msgspec
 
 from coordinator_core.coordinator.config import CoordinatorConfig
+from coordinator_core.coordinator.kafka_versions import VersionedSettings
 from coordinator_core.coordinator.reconcile.settings import ReconcileSettings
 from coordinator_core.errors import InputError
 from coordinator_core.families.classic import CLASSIC
@@ -395,8 +396,13 @@ def _checked(topics: object) -> dict[str, int]:
 
 
 def _described(*configs: msgspec.Struct) -> dict[str, str]:
-    """Return the settings as DescribeConfigs lists them."""
-    settings = {name: value for config in configs for name, value in msgspec.to_builtins(config).items()}
+    """Return the settings as DescribeConfigs lists them: those that the version of Kafka has."""
+    settings = {
+        name: value
+        for config in configs
+        for name, value in msgspec.to_builtins(config).items()
+        if not isinstance(config, VersionedSettings) or config.has_setting(name)
+    }
     return {
         name: str(value).lower() if isinstance(value, bool) else str(value)
         for name, value in sorted(settings.items())

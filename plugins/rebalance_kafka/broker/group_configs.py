@@ -30,7 +30,8 @@ class GroupConfigs:
     def defaults(self) -> dict[str, str]:
         """The values of groups without a configuration."""
         settings: dict[str, Any] = msgspec.to_builtins(self._settings)
-        return {name: str(settings[of_all]) for name, of_all in OF_GROUP.items()}
+        has = self._settings.has_setting
+        return {name: str(settings[of_all]) for name, of_all in OF_GROUP.items() if has(name)}
 
     def own_settings(self, group: str) -> Mapping[str, int]:
         """Return the settings that a group has for itself, as far as the limits allow them now."""

@@ -48,6 +48,9 @@ MOST_GROUP_BYTES = 256 * 1024 * 1024
 LONGEST_WAIT_MS = 300_000
 """The longest time that a Fetch waits for records, whatever the client asks for."""
 
+NAMED_SINCE = 5
+"""The version from which on a SyncGroup names the protocol type and the protocol."""
+
 COMMITS = (m.OffsetCommitRequest, m.TxnOffsetCommitRequest)
 
 LOG = logging.getLogger(__name__)
@@ -181,7 +184,8 @@ class Node:
         permit = permitted(request.body, request.access, self.coordinator.refusal)
         received = message = permit.message
         now_ms = self.now_ms()
-        refusal = permit.refusal or self._refused_commit(message) or self._room.refused(message)
+        refusal = _refused_sync(request) or permit.refusal
+        refusal = refusal or self._refused_commit(message) or self._room.refused(message)
         if isinstance(message, COMMITS) and refusal is None:
             has = self.data.topics.has
             known = tuple(offset for offset in message.offsets if has(offset.topic, offset.partition))
@@ -316,8 +320,7 @@ class Node:
                 self._record(written, now_ms)
                 waiting.append(written)
             for request_id in step.superseded:
-                earlier, _ = self._parked[request_id]
-                self._give(request_id, self.coordinator.refusal(earlier, ErrorCode.REBALANCE_IN_PROGRESS))
+                del self._parked[request_id]  # Kafka never answers it
             for reply in step.replies:
                 self._give(reply.request_id, reply.response)
         self._set_timer()
@@ -385,6 +388,16 @@ def _earlier(first_ms: int | None, second_ms: int | None) -> int | None:
     if first_ms is None or second_ms is None:
         return second_ms if first_ms is None else first_ms
     return min(first_ms, second_ms)
+
+
+def _refused_sync(request: Request) -> m.Response | None:
+    """Return the response to a SyncGroup without the protocol type or name that its version has (KIP-559)."""
+    body = request.body
+    if request.api is not Api.SYNC_GROUP or request.version < NAMED_SINCE:
+        return None
+    if body.protocol_type is not None and body.protocol_name is not None:
+        return None
+    return m.SyncGroupResponse(error=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
 
 
 def _committed(request: Any, response: Any) -> m.Response:

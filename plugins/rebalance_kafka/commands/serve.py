@@ -158,14 +158,24 @@ def _write_traces(traces: Mapping[str, "Trace"], file: Path) -> None:
             write_whole(file.with_name(f"{file.name}.{_in_a_name(group)}"), trace.encode())
 
 
+ACCEPT_AGAIN = "_start_serving"
+"""The method of asyncio's event loop that accepts connections again, a second after there were no files."""
+
+
 class _OutOfFiles:
-    """Logs once a minute that no more clients can connect. asyncio reports it a thousand times a second."""
+    """Logs once a minute that no more clients can connect. asyncio reports it a thousand times a second.
+
+    Each of these reports leads to an attempt to accept again. If the broker has stopped by then, every
+    attempt fails on the closed socket, which is not an error of the broker.
+    """
 
     def __init__(self) -> None:
         self._quiet_until = 0.0
 
     def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error = context.get("exception")
+        if isinstance(error, ValueError) and ACCEPT_AGAIN in context["message"]:
+            return
         if not isinstance(error, OSError) or error.errno not in (EMFILE, ENFILE):
             loop.default_exception_handler(context)
         elif loop.time() >= self._quiet_until:

@@ -72,8 +72,10 @@ def advise(
     on. What a change costs is tried on a member that crashes, one that is closed for good, and one that
     freezes.
     """
-    strategy = options.only_strategy(strategies, DEFAULT_STRATEGY, "one: the strategy of the group now")
     opened = options.opened_scenario(scenario, seed)
+    default = opened.words.strategy or DEFAULT_STRATEGY
+    strategy = options.only_strategy(strategies, default, "one: the strategy of the group now")
+    options.tell_idle(opened, [strategy])
     try:
         advice = advice_on(opened, strategy, seeds=seeds, jobs=jobs, timeout=timeout)
     except RunError as error:
@@ -103,12 +105,11 @@ def advice_on(
     ``jobs``, ``timeout``, ``progress``: see `run_all`.
 
     Raises:
-        InputError: if the strategy is unknown, or does not read a setting of the scenario.
+        InputError: if the strategy is unknown.
         RunError: if a run of the strategy itself fails.
     """
     registry = default_registry()
     registry.strategy(strategy)
-    options.check_strategies(scenario, [strategy])
     first = run_one(scenario, strategy, timeout=timeout, watch=Invariants())
     if first.trace is None:
         raise RunError(strategy, first)

@@ -76,7 +76,8 @@ def compare(
             "A strategy: an assignor, with +options and +modifiers (range+static); file.py:Name is an"
             " assignor that is not installed. Alternatives in braces are several strategies"
             " (optimal+tolerance={1%,2%}). Give it several times; "
-            f"{', '.join(DEFAULT_STRATEGIES)} when not given."
+            f"{', '.join(DEFAULT_STRATEGIES)} when not given, and before them the one that the scenario"
+            " names in Kafka's words."
         ),
     ] = None,
     settings: Annotated[
@@ -138,10 +139,10 @@ def compare(
     figures that are better than the others. `--explain-metrics` defines the metrics.
     """
     real = None if as_seen is None else _real(as_seen)
-    strategies = expanded(strategy or DEFAULT_STRATEGIES)
+    opened = options.opened_scenario(scenario, seed)
+    strategies = expanded(strategy or options.own_strategy(opened, DEFAULT_STRATEGIES))
     if real is not None:  # what the others are compared with
         strategies = list(dict.fromkeys([real.strategy, *strategies]))
-    opened = options.opened_scenario(scenario, seed)
     if start:
         opened = _started(opened, start)
     if real is not None:
@@ -150,10 +151,11 @@ def compare(
         strategies,
         settings or (),
         opened.config,
-        options.where_settings_are(opened),
         default_registry(),
         migrates=opened.migrates,
     )
+
+    options.tell_idle(opened, strategies, found[0].config)
 
     def run(wanted: range, *, numbered: bool) -> list[dict[int, StrategyRun]]:
         is_perfetto = trace_format == "perfetto"

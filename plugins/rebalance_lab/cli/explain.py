@@ -38,11 +38,11 @@ def explain(
     rounds waited for, and the moves that were avoidable. `compare` has the figures over several seeds.
     """
     registry = default_registry()
-    chosen = list(dict.fromkeys(strategies or DEFAULT_STRATEGIES))
+    opened = options.opened_scenario(scenario, seed)
+    chosen = list(dict.fromkeys(strategies or options.own_strategy(opened, DEFAULT_STRATEGIES)))
     for name in chosen:
         registry.strategy(name)
-    opened = options.opened_scenario(scenario, seed)
-    options.check_strategies(opened, chosen)
+    options.tell_idle(opened, chosen)
     traces, failed = [], False
     for name in chosen:
         run = run_one(opened, name, timeout=timeout, watch=Invariants())

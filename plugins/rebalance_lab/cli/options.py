@@ -1,7 +1,7 @@
 """What several subcommands share: the scenario, strategies, and the options of their runs."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -9,8 +9,10 @@ import typer
 
 from coordinator_core.errors import InputError
 from coordinator_core.reading.checks import whole
+from coordinator_core.registry.kafka_names import SHORT
 from coordinator_core.registry.registry import default_registry
-from rebalance_lab.scenarios.families import check_settings
+from rebalance_lab.cli.output import warn
+from rebalance_lab.scenarios.families import idle
 from rebalance_lab.scenarios.fields import LAST_SEED
 from rebalance_lab.scenarios.files import load_scenario, load_scenario_stream
 from rebalance_lab.scenarios.scenario import Scenario
@@ -63,23 +65,19 @@ def opened_scenario(name: str, seed: int | None) -> Scenario:
     return scenario if seed is None else replace(scenario, seed=seed)
 
 
-def where_settings_are(scenario: Scenario) -> str:
-    """Return how errors name the settings of a scenario."""
-    return f"scenario {scenario.name!r}: config"
+def tell_idle(scenario: Scenario, strategies: Sequence[str], settings: Iterable[str] = ()) -> None:
+    """Print a line for each setting that does nothing. ``settings`` are those beside the scenario's."""
+    for sentence in idle(scenario, settings, strategies, default_registry()):
+        warn(f"scenario {scenario.name!r}: {sentence}")
 
 
-def check_strategies(scenario: Scenario, strategies: Sequence[str]) -> None:
-    """Check that each setting of a protocol in the scenario is read by one of the strategies at least.
-
-    Raises:
-        InputError: if none reads it.
-    """
-    where = where_settings_are(scenario)
-    check_settings(scenario.config, strategies, where, default_registry(), migrates=scenario.migrates)
+def own_strategy(scenario: Scenario, default: Sequence[str]) -> list[str]:
+    """Return the strategies of a command that is given none: the scenario's own, if any, and others."""
+    return list(dict.fromkeys([*filter(None, [scenario.words.strategy]), *default]))
 
 
 def only_strategy(strategies: Sequence[str] | None, default: str, expected: str) -> str:
-    """Return the strategy of a command that runs one.
+    """Return the strategy of a command that runs one: ``default`` when none is given.
 
     Raises:
         InputError: if there are several, or if there is none of that name.
@@ -96,7 +94,7 @@ def strategies_beginning(incomplete: str) -> list[str]:
     registry = default_registry()
     begun, plus, _ = incomplete.rpartition("+")
     if not plus:
-        names = [*registry.assignors(), *registry.aliases()]
+        names = [*registry.assignors(), *registry.aliases(), *SHORT]
     else:
         spec = registry.assignors().get(begun.partition("+")[0])
         parts = [*(spec.options if spec else ()), *registry.modifiers(), *registry.protocols()]

@@ -29,7 +29,8 @@ def simulate(
     strategies: Annotated[
         list[str] | None,
         options.strategy_option(
-            f"A strategy: an assignor, with +options and +modifiers; {DEFAULT_STRATEGY} when not given."
+            f"A strategy: an assignor, with +options and +modifiers; when not given, the one that"
+            f" the scenario names in Kafka's words, or {DEFAULT_STRATEGY}."
         ),
     ] = None,
     output: Annotated[
@@ -57,13 +58,14 @@ def simulate(
     run.
     """
     _check_format(output, brief=brief, messages=messages)
-    strategy = options.only_strategy(strategies, DEFAULT_STRATEGY, "one: compare runs several")
     if picture is not None and not (picture.suffix.lower() == ".svg" or is_written_through(picture)):
         raise InputError("--picture", repr(str(picture)), "a file whose name ends with .svg")
     check_path(trace)
     check_path(picture)
     opened = options.opened_scenario(scenario, seed)
-    options.check_strategies(opened, [strategy])
+    default = opened.words.strategy or DEFAULT_STRATEGY
+    strategy = options.only_strategy(strategies, default, "one: compare runs several")
+    options.tell_idle(opened, [strategy])
     watch = Invariants()
     exchanges: list[Exchange] = []
     exchanged = exchanges.append if messages else None

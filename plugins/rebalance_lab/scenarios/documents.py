@@ -7,6 +7,7 @@ a method ``read(value, where)``, which raises InputError, and its ``schema``.
 
 from collections.abc import Mapping
 from functools import cache
+from inspect import cleandoc
 from typing import Annotated, Any, ClassVar, Self, TypeAlias, TypeVar
 
 import msgspec
@@ -228,4 +229,21 @@ def schemas_of(*kinds: Any) -> tuple[list[Schema], dict[str, Schema]]:
     found, definitions = msgspec.json.schema_components(
         kinds, schema_hook=_schema_of_own, ref_template="#/$defs/{name}"
     )
-    return list(found), definitions
+    return [_uniform(schema) for schema in found], _uniform(definitions)
+
+
+def _uniform(part: Any) -> Any:
+    """Return a part of a schema as all versions of msgspec would write it.
+
+    Since 0.21 descriptions are docstrings without indentation; since 0.22 null is the last of ``anyOf``.
+    """
+    if isinstance(part, list):
+        return [_uniform(entry) for entry in part]
+    if not isinstance(part, dict):
+        return part
+    uniform = {key: _uniform(entry) for key, entry in part.items()}
+    if isinstance(text := uniform.get("description"), str):
+        uniform["description"] = cleandoc(text)
+    if "anyOf" in uniform:
+        uniform["anyOf"].sort(key=lambda kind: kind == {"type": "null"})
+    return uniform

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from coordinator_core.errors import InputError
 from coordinator_core.families.family import DELAY, Family
-from coordinator_core.families.migration import MIGRATION, NAME_OF
+from coordinator_core.families.migration import MIGRATION, NAME_OF, PROTOCOLS
 from coordinator_core.reading.checks import inside
 from coordinator_core.reading.durations import format_duration
 from coordinator_core.reading.suggestions import unknown_name
@@ -25,17 +25,18 @@ def _meaningless(kind: str, spec: ProtocolSpec, protocols: Sequence[str]) -> str
 
 
 def spec_for(scenario: Scenario, strategy: Strategy, registry: Registry) -> ProtocolSpec:
-    """Return the protocol of a run: both of Kafka's where the scenario goes from one to the other.
+    """Return the protocol of a run: both of Kafka's where members speak another one than the strategy's.
 
     Raises:
-        InputError: if members are restarted with a protocol under a strategy that has none of Kafka's.
+        InputError: if members have a protocol of Kafka's under a strategy that has none of them.
     """
-    if not scenario.migrates:
+    own = NAME_OF.get(strategy.protocol, "")
+    if all(member.protocol in ("", own) for member in scenario.overrides):
         return registry.protocol(strategy.protocol)
-    if strategy.protocol not in NAME_OF:
+    if not own:
         known = " or ".join(NAME_OF)
-        found = f"a restart with another protocol under the protocol {strategy.protocol!r}"
-        raise InputError(f"scenario {scenario.name!r}: rolling_restart", found, f"a strategy of {known}")
+        found = f"members with a group.protocol under the protocol {strategy.protocol!r}"
+        raise InputError(f"scenario {scenario.name!r}", found, f"a strategy of {known}")
     return registry.protocol(MIGRATION.name)
 
 
@@ -64,9 +65,10 @@ def family_for(scenario: Scenario, strategy: Strategy, registry: Registry) -> Fa
         raise refused(f"{where}: members", "members with owned", reason, "members that join")
     if strategy.delay_ms is not None and "delay" in spec.meaningless:
         raise refused(where, "a delay", spec.meaningless["delay"], "a strategy without one")
-    for texts in scenario.assignors_of_members:
-        unsuitable = spec.meaningless.get("assignors") or _unsuitable(texts, spec, registry)
-        if unsuitable:
+    for own in scenario.overrides:
+        spoken = PROTOCOLS[own.protocol or NAME_OF[strategy.protocol]] if spec.of_scenarios else spec
+        unsuitable = spoken.meaningless.get("assignors") or _unsuitable(own.assignors, spoken, registry)
+        if own.assignors and unsuitable:
             raise refused(where, "assignors of members", unsuitable, "members without assignors")
     static = next((member.id for member in scenario.members if member.instance_id is not None), None)
     if static is not None and "static" not in spec.modifiers:
@@ -95,7 +97,7 @@ def check_settings(
 ) -> None:
     """Check that each setting of a protocol is read by one of the strategies at least.
 
-    ``migrates``: the scenario goes from one of Kafka's protocols to the other.
+    ``migrates``: members have one of Kafka's protocols each.
 
     Raises:
         InputError: if none reads it.
@@ -117,10 +119,41 @@ def reads(strategy: Strategy, name: str, registry: Registry, *, migrates: bool =
     A setting of its protocol that it sets itself it does not read.
     """
     if name in OF_EVERY_STRATEGY:
-        return True
+        both = migrates and strategy.protocol in NAME_OF
+        return both or name not in registry.protocol(strategy.protocol).unread
     if name == DELAY and strategy.delay_ms != DELAY_OF_SETTINGS:
         return False
     own = own_settings(registry.protocol(strategy.protocol))
     if migrates and strategy.protocol in NAME_OF:
         own |= own_settings(MIGRATION)
     return name in own and name not in strategy.settings
+
+
+def idle(scenario: Scenario, config: Iterable[str], texts: Sequence[str], registry: Registry) -> list[str]:
+    """Return a sentence for each of the settings that do nothing, for a run of these strategies.
+
+    ``config`` names settings besides those of the scenario and its members. A setting does nothing if no
+    strategy reads it, or if one has another in its place which is not given. The words that choose a strategy
+    do nothing if another one was asked for.
+    """
+    given = dict.fromkeys([*scenario.config, *config])
+    given |= dict.fromkeys(name for own in scenario.overrides for name in own.config)
+    strategies = {text: registry.strategy(text) for text in texts} if given else {}
+    found = []
+    for name in given:
+        unread = [
+            text
+            for text, strategy in strategies.items()
+            if not reads(strategy, name, registry, migrates=scenario.migrates)
+        ]
+        instead = dict.fromkeys(
+            registry.protocol(strategies[text].protocol).unread.get(name, "") for text in unread
+        )
+        counts = [other for other in instead if other and other not in given]
+        if len(unread) == len(texts) or counts:
+            why = f" ({' and '.join(counts)} counts)" if counts else ""
+            found.append(f"{name} does nothing under {', '.join(unread)}{why}")
+    if scenario.words.strategy not in ("", *texts):
+        words = " and ".join(scenario.words.given)
+        found.append(f"{words} would choose {scenario.words.strategy}, which is not among the strategies")
+    return found

@@ -1,7 +1,7 @@
 """The fields of a scenario, with their types. Parsers know these fields and no others."""
 
 from itertools import combinations
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, UnsetType, field
 
@@ -182,6 +182,13 @@ class ScenarioFields(Document, frozen=True, kw_only=True):
     duration: Annotated[Time, about("How long the scenario lasts.", missing='a duration such as "10m"')]
     seed: Annotated[Annotated[int, Meta(ge=0, le=LAST_SEED)], about("The seed of all random numbers.")] = 0
     brokers: Annotated[Annotated[int, Meta(ge=1, le=MOST_BROKERS)], about("The number of brokers.")] = 3
+    kafka: Annotated[
+        Literal["4.0", "4.1", "4.2", "4.3", "4.4"],
+        about(
+            "The version of Kafka whose brokers they are.",
+            expected='one of "4.0", "4.1", "4.2", "4.3", "4.4", in quotes',
+        ),
+    ] = "4.4"
     topics: Annotated[
         Annotated[dict[Text, TopicFields], Meta(min_length=1)],
         about(

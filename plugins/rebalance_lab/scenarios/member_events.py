@@ -268,9 +268,9 @@ class Join:
     places: tuple[str, ...] = field(default=(), compare=False)
 
     @property
-    def assignors_of_members(self) -> list[tuple[str, ...]]:
-        """The assignors of members that have their own."""
-        return [member.overrides.assignors for member in self.members if member.overrides.assignors]
+    def overrides(self) -> list[Overrides]:
+        """What the members have in place of the scenario's and the strategy's."""
+        return [member.overrides for member in self.members]
 
     def check(self, roster: Roster, where: str, at_ms: int) -> None:  # noqa: ARG002 - the interface's
         for member, place in zip(self.members, self.places or ("join",) * len(self.members), strict=True):
@@ -341,14 +341,9 @@ class RollingRestart(Document, frozen=True):
             msgspec.structs.force_setattr(self, "batch", max(self.surge, 1))
 
     @property
-    def assignors_of_members(self) -> list[tuple[str, ...]]:
-        """The assignors with which members come back, if they are named."""
-        return [self.assignors] if self.assignors else []
-
-    @property
-    def migrates(self) -> bool:
-        """Whether members come back with a protocol that is named."""
-        return bool(self.protocol)
+    def overrides(self) -> list[Overrides]:
+        """What members that come back have in place of the scenario's and the strategy's."""
+        return [Overrides(assignors=self.assignors, protocol=self.protocol or "")]
 
     def check(self, roster: Roster, where: str, at_ms: int) -> None:
         at = inside(where, "rolling_restart")

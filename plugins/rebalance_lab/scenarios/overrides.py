@@ -12,6 +12,7 @@ from coordinator_core.reading.checks import inside
 from coordinator_core.reading.settings import configured, settings_of
 from coordinator_core.registry.hookspecs import DEFAULT_PROTOCOL
 from coordinator_core.registry.registry import Registry
+from rebalance_lab.scenarios.kafka_words import without_words
 from rebalance_lab.scenarios.settings import parse_settings
 
 
@@ -42,8 +43,14 @@ def parse_overrides(config: Any, assignors: Iterable[str], where: str) -> Overri
     """
     if config is None and not assignors:
         return NO_OVERRIDES
-    settings = parse_settings(config, inside(where, "config"), settings_of(ClientConfig))
-    return Overrides(settings, tuple(assignors))
+    at = inside(where, "config")
+    words, rest = without_words(config, at)
+    settings = parse_settings(rest, at, settings_of(ClientConfig))
+    listed = tuple(assignors)
+    if listed and words.assignors:
+        raise InputError(inside(where, "assignors"), f"assignors beside {words.given[-1]}", "one of the two")
+    protocol = words.protocol or ("classic" if words.assignors else "")
+    return Overrides(settings, listed or words.assignors, protocol)
 
 
 @dataclass(frozen=True, slots=True)

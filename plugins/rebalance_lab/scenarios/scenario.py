@@ -11,7 +11,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from coordinator_core.errors import InputError
-from coordinator_core.model import TopicPartition
+from coordinator_core.model import RebalanceProtocol, TopicPartition
 from coordinator_core.reading import checks as doc
 from coordinator_core.reading.checks import inside, unexpected
 from coordinator_core.reading.durations import format_duration, parse_duration
@@ -35,6 +35,7 @@ from rebalance_lab.scenarios.fields import (
     SubscriptionFields,
     TopicFields,
 )
+from rebalance_lab.scenarios.kafka_words import LISTED, NO_WORDS, Words, without_words
 from rebalance_lab.scenarios.overrides import NO_OVERRIDES, Overrides, Surroundings, parse_overrides
 from rebalance_lab.scenarios.ownership import Ownership, ownership_of
 from rebalance_lab.scenarios.rates import Rates, read_rates
@@ -102,7 +103,8 @@ class Scenario:
     """A scenario that has been checked. Times are integer milliseconds.
 
     Events are in order of time. Events at equal times are in the order of the document. Costs are counted
-    from ``measure_from_ms`` on, or from the first rest of the group if it is None.
+    from ``measure_from_ms`` on, or from the first rest of the group if it is None. ``words`` are the settings
+    in its config that choose a strategy.
     """
 
     name: str
@@ -116,6 +118,7 @@ class Scenario:
     brokers: int = 3
     description: str = ""
     measure_from_ms: int | None = None
+    words: Words = NO_WORDS
 
     @property
     def running(self) -> tuple[Member, ...]:
@@ -128,12 +131,17 @@ class Scenario:
         return {name: topic.racks for name, topic in self.topics.items() if any(topic.racks)}
 
     @property
+    def overrides(self) -> list[Overrides]:
+        """What members have in place of the scenario's and the strategy's, also after events."""
+        found = [member.overrides for member in self.members]
+        for event in self.events:
+            found += getattr(event.arguments, "overrides", ())
+        return found
+
+    @property
     def assignors_of_members(self) -> list[tuple[str, ...]]:
         """The assignors of members that have their own, from the beginning or after an event."""
-        found = [member.overrides.assignors for member in self.members if member.overrides.assignors]
-        for event in self.events:
-            found += getattr(event.arguments, "assignors_of_members", ())
-        return found
+        return [own.assignors for own in self.overrides if own.assignors]
 
     @property
     def topic_names(self) -> tuple[str, ...]:
@@ -143,8 +151,8 @@ class Scenario:
 
     @property
     def migrates(self) -> bool:
-        """Whether members are restarted with a protocol that an event names."""
-        return any(getattr(event.arguments, "migrates", False) for event in self.events)
+        """Whether members have a protocol that the document names, from the beginning or after an event."""
+        return any(own.protocol for own in self.overrides)
 
     @property
     def joining(self) -> tuple[Member, ...]:
@@ -169,7 +177,8 @@ def parse_scenario(
     fields = read(ScenarioFields, document, root)
     duration_ms = int(fields.duration)
     topics = _topics(fields.topics, inside(root, "topics"), duration_ms, base_dir)
-    config = parse_config(fields.config, inside(root, "config"), registry)
+    words, given = without_words(fields.config, inside(root, "config"))
+    config = parse_config(given, inside(root, "config"), registry, kafka=fields.kafka)
     roster = Roster(
         {topic: t.partitions for topic, t in topics.items()},
         duration_ms,
@@ -179,19 +188,38 @@ def parse_scenario(
     entries = with_rates(fields.members, config, inside(root, "members"))
     members = _members(entries, inside(root, "members"), roster)
     network = fields.network or NetworkFields()
+    events = _events(fields.events or [], config, inside(root, "events"), roster, registry)
+    _check_words(words, events, inside(root, "config"), registry)
     return Scenario(
         name=fields.name,
         duration_ms=duration_ms,
         topics=topics,
         members=members,
-        events=_events(fields.events or [], config, inside(root, "events"), roster, registry),
+        events=events,
         config=config,
         network=Network(*network.latency, network.loss, network.duplicate),
         seed=fields.seed,
         brokers=fields.brokers,
         description=fields.description or "",
         measure_from_ms=_measure_from(fields, document, root),
+        words=words,
     )
+
+
+def _check_words(words: Words, events: Iterable[ScenarioEvent], where: str, registry: Registry) -> None:
+    """Check that the first of several assignors alone does what a group of all of them does.
+
+    Raises:
+        InputError: if it would be cooperative alone, or if members come back with others.
+    """
+    if len(words.assignors) < 2:
+        return
+    first = registry.assignor(words.assignors[0])
+    changes = any(getattr(event.arguments, "assignors", ()) for event in events)
+    if changes or RebalanceProtocol.COOPERATIVE in first.supported_protocols:
+        found = f"{len(words.assignors)} assignors ({', '.join(words.assignors)})"
+        expected = "one, which is the strategy, and the list as `assignors` of the members"
+        raise InputError(inside(where, LISTED), found, expected)
 
 
 def _measure_from(fields: ScenarioFields, document: Mapping[str, Any], root: str) -> int | None:

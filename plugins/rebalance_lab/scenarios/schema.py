@@ -7,6 +7,7 @@ import msgspec
 
 from coordinator_core.client.config import OFFSET_RESETS, ClientConfig
 from coordinator_core.coordinator.config import CoordinatorConfig
+from coordinator_core.families.migration import PROTOCOLS
 from coordinator_core.reading.settings import settings_of
 from coordinator_core.registry.hookspecs import ScenarioEventSpec
 from coordinator_core.registry.registry import Registry
@@ -21,7 +22,8 @@ from rebalance_lab.scenarios.fields import (
     NewTopicFields,
     ScenarioFields,
 )
-from rebalance_lab.scenarios.settings import MOST, OTHER_DEFAULTS, is_time
+from rebalance_lab.scenarios.kafka_words import LISTED, PROTOCOL, REMOTE
+from rebalance_lab.scenarios.settings import KAFKA, MOST, OTHER_DEFAULTS, is_time
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _SCHEMAS: Mapping[Any, Schema] = {
@@ -50,8 +52,8 @@ def scenario_schema(registry: Registry) -> dict[str, Any]:
             **DEFINITIONS,
             **known,
             "event": _event(registry),
-            "settings": settings_schema((ClientConfig, CoordinatorConfig, *protocols)),
-            "consumer_settings": settings_schema((ClientConfig,)),
+            "settings": _with_words(settings_schema((ClientConfig, CoordinatorConfig, *protocols))),
+            "consumer_settings": _with_words(settings_schema((ClientConfig,))),
         },
     }
 
@@ -61,8 +63,15 @@ def settings_schema(kinds: Iterable[type[msgspec.Struct]]) -> Schema:
     known: dict[str, msgspec.structs.FieldInfo] = {}
     for kind in kinds:
         known |= settings_of(kind)
-    properties = {name: _schema_of(setting) for name, setting in sorted(known.items())}
+    properties = {name: _schema_of(setting) for name, setting in sorted(known.items()) if name != KAFKA}
     return {"type": ["object", "null"], "properties": properties, "additionalProperties": False}
+
+
+def _with_words(settings: Schema) -> Schema:
+    """Return the schema of settings with those that choose a protocol and assignors."""
+    listed = {"anyOf": [TEXT, {"type": "array", "items": TEXT, "minItems": 1}]}
+    words = {PROTOCOL: {"enum": list(PROTOCOLS)}, REMOTE: TEXT, LISTED: listed}
+    return {**settings, "properties": dict(sorted({**settings["properties"], **words}.items()))}
 
 
 def _schema_of(setting: msgspec.structs.FieldInfo) -> Schema:

@@ -8,6 +8,7 @@ import msgspec
 
 from coordinator_core.client.config import ClientConfig
 from coordinator_core.coordinator.config import CoordinatorConfig
+from coordinator_core.coordinator.kafka_versions import VERSIONS
 from coordinator_core.errors import InputError
 from coordinator_core.reading import checks as doc
 from coordinator_core.reading.checks import inside, unexpected
@@ -18,6 +19,8 @@ from coordinator_core.registry.hookspecs import ProtocolSpec
 from coordinator_core.registry.registry import Registry
 
 MOST = 2**31 - 1
+KAFKA = "kafka"
+"""The setting that is the version of the brokers: a field of a scenario of its own."""
 
 Setting: TypeAlias = msgspec.structs.FieldInfo
 
@@ -28,17 +31,32 @@ OTHER_DEFAULTS = {"auto.offset.reset": "earliest"}
 """A simulated group reads its topics from the beginning. Otherwise it would skip records and their lag."""
 
 
-def parse_config(value: Any, where: str, registry: Registry) -> Mapping[str, Any]:
+def parse_config(
+    value: Any, where: str, registry: Registry, *, kafka: str = VERSIONS[-1]
+) -> Mapping[str, Any]:
     """Return checked values by dotted names. Milliseconds may be written as durations.
 
+    ``kafka`` is the version of the brokers, which is a setting beside the others if it is not the newest.
+
     Raises:
-        InputError: if a name is unknown, a value is wrong, or values do not go together.
+        InputError: if a name is unknown, a value is wrong, the version does not have a setting, or values do
+            not go together.
     """
-    if value is None:
-        return {}
-    parsed = parse_settings(value, where, known_settings(registry))
+    if isinstance(value, Mapping) and KAFKA in value:
+        raise InputError(
+            inside(where, KAFKA), "the version of the brokers", f"it as `{KAFKA}` of the scenario"
+        )
+    return _checked(value, where, registry, {} if kafka == VERSIONS[-1] else {KAFKA: kafka})
+
+
+def _checked(value: Any, where: str, registry: Registry, beside: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return checked values by dotted names, with those of ``beside``."""
+    parsed = {**parse_settings(value, where, known_settings(registry)), **beside}
     try:
         configured(ClientConfig, parsed, group_id="checked")
+        version = configured(CoordinatorConfig, parsed)
+        for name, found in parsed.items():
+            version.check_setting(name, found)
         for spec in registry.protocols().values():
             if spec.settings is not None:
                 configured(spec.settings, parsed)
@@ -109,7 +127,7 @@ def grid(
     for chosen in product(*values.values()):
         labels = dict(zip(values, chosen, strict=True))
         read = {name: _scalar(value) for name, value in labels.items()}
-        combined.append((labels, parse_config({**config, **read}, f"{where}: ", registry)))
+        combined.append((labels, _checked({**config, **read}, f"{where}: ", registry, {})))
     return combined
 
 

@@ -51,23 +51,21 @@ def variants(
     strategies: Sequence[str],
     settings: Iterable[str],
     config: Mapping[str, Any],
-    where: str,
     registry: Registry,
     *,
     migrates: bool = False,
 ) -> list[Variant]:
     """Return each strategy with each combination of the values in texts ``NAME=VALUE,VALUE``.
 
-    ``config`` are the settings of the scenario, and ``where`` names it in errors. ``migrates``: it goes from
-    one of Kafka's protocols to the other.
+    ``config`` are the settings of the scenario. ``migrates``: members have one of Kafka's protocols each.
 
     Raises:
         InputError: if a text or a value is wrong, if no strategy reads a setting of a protocol, or if a
             strategy sets it itself.
     """
     combinations = grid(settings, config, "--set", registry)
-    check_settings(combinations[0][1], strategies, where, registry, migrates=migrates)
     given = combinations[0][0]
+    check_settings(given, strategies, "--set: ", registry, migrates=migrates)
     varied = {name for labels, _ in combinations for name in labels if labels[name] != given[name]}
     found: list[Variant] = []
     for text in strategies:

@@ -56,6 +56,9 @@ from rebalance_lab.traces.trace import Trace
 COORDINATORS = "uniform-848"
 """The assignor of the coordinator, if the strategy is one for members: the default one of Kafka's."""
 
+DEFAULTS = ("range", "cooperative-sticky")
+"""The assignors of members of the classic protocol beside a strategy of the other: Kafka's defaults."""
+
 MEASURES = 200
 """The lag is measured at least this often in a run, and at every change."""
 
@@ -377,9 +380,10 @@ class Run(Simulation[Process]):
 
     def _assignors_of(self, member: Member) -> list[Assignor]:
         """Return the assignors of a member, the preferred one first."""
-        own = [self.registry.strategy(text, what="assignor") for text in member.overrides.assignors]
-        if self._protocol_of(member) != NAME_OF.get(self.strategy.protocol, ""):
-            own = own or [self._of_coordinator()]
+        texts, spoken = member.overrides.assignors, self._protocol_of(member)
+        if spoken != NAME_OF.get(self.strategy.protocol, ""):
+            texts = texts or (DEFAULTS if spoken == "classic" else (COORDINATORS,))
+        own = [self.registry.strategy(text, what="assignor") for text in texts]
         host = SimulatedHost(self.clock, self.load, member.process_rate)
         return [self.registry.build(strategy, host) for strategy in own or [self.strategy]]
 

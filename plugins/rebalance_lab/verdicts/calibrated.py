@@ -115,7 +115,7 @@ def _like(scenario: Scenario, registry: Registry) -> tuple[list[Cell], str]:
 
 def kinds_of(scenario: Scenario) -> list[str]:
     """Return the kinds of the events of a scenario. A restart with another protocol is one of its own."""
-    return [MIGRATION if getattr(e.arguments, "migrates", False) else e.kind for e in scenario.events]
+    return [MIGRATION if getattr(e.arguments, "protocol", "") else e.kind for e in scenario.events]
 
 
 def _distinct(names: Iterable[str]) -> list[str]:

@@ -11,7 +11,7 @@ from coordinator_core.coordinator.reconcile import reconcile_part
 from coordinator_core.coordinator.reconcile.group import Computing
 from coordinator_core.coordinator.reconcile.settings import ReconcileSettings
 from coordinator_core.model import TopicPartition
-from coordinator_core.protocol.reconcile import ConsumerGroupHeartbeatRequest
+from coordinator_core.protocol.reconcile import ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest
 
 
 def reconcile_bench(base):  # noqa: C901 - many short methods
@@ -21,12 +21,28 @@ def reconcile_bench(base):  # noqa: C901 - many short methods
     """
 
     class ReconcileBench(base):
-        def __init__(self, *, max_size=100, migration=None, **given):
+        def __init__(
+            self,
+            *,
+            max_size=100,
+            migration=None,
+            kafka="4.4",
+            interval_ms=0,
+            own=None,
+            assignors=("runs", "other"),
+            **given,
+        ):
             self.topics, self.computed, self.hidden, self.seen = {"t": 4, "u": 2}, [], {}, {}
             computing = Computing(
-                ("runs", "other"), self.existing, self.matching, self.assign, self.may_describe
+                assignors,
+                self.existing,
+                self.matching,
+                self.assign,
+                self.may_describe,
+                own_settings=lambda _: own or {},
             )
-            settings = ReconcileSettings(max_size=max_size)
+            batched = {} if kafka < "4.3" else {"assignment_interval_ms": interval_ms}
+            settings = ReconcileSettings(max_size=max_size, kafka=kafka, **batched)
             parts = (reconcile_part(computing, settings),)
             if migration is not None:
                 computing = msgspec.structs.replace(computing, downgrade=downgrade)
@@ -52,9 +68,7 @@ def reconcile_bench(base):  # noqa: C901 - many short methods
             self.seen |= dict.fromkeys(sorted(members))  # in the order in which they joined
             shares = {member: [] for member in members}
             for topic, count in self.topics.items():
-                takers = [
-                    member for member in self.seen if member in members and topic in members[member].topics
-                ]
+                takers = [m for m in self.seen if m in members and topic in members[m].topics]
                 for number in range(count if takers else 0):
                     shares[takers[number * len(takers) // count]].append(TopicPartition(topic, number))
             return {member: tuple(sorted(share)) for member, share in shares.items()}
@@ -91,6 +105,10 @@ def reconcile_bench(base):  # noqa: C901 - many short methods
             self.join("b")
             self.settle("a", "b")
             return self.group().generation
+
+        def described(self):
+            """Describe the group."""
+            return self.ask(ConsumerGroupDescribeRequest(group_id="g"))
 
         def current(self, member_id):
             return self.group().durable.currents[member_id]

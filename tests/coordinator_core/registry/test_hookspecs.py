@@ -166,7 +166,7 @@ def test_only_assignors_that_weigh_are_informed_unless_asked_otherwise():
 
 def test_every_option_of_a_built_in_assignor_is_an_argument_of_its_factory():
     options = {spec.name: spec.options for spec in built_in_assignors() if spec.options}
-    assert set(options) == {"optimal", "lag-aware", "uniform-848"}
+    assert set(options) == {"optimal", "lag-aware"}
     for spec in built_in_assignors():
         assert set(spec.options) <= set(inspect.signature(spec.factory).parameters)
 

@@ -367,3 +367,30 @@ def test_a_name_of_the_program_that_is_no_assignor_is_refused(registry, program)
         registry.strategy("Wrong")
     assert "expected one of" in problem(registry, "number")
     assert "did you mean 'Mine'?" in problem(registry, "Mime")
+
+
+CLIENTS, BROKERS = "org.apache.kafka.clients.consumer", "org.apache.kafka.coordinator.group.assignor"
+
+
+@pytest.mark.parametrize(
+    ("text", "assignor", "protocol"),
+    [
+        ("kip-848", "uniform-848", "reconcile"),
+        ("consumer", "uniform-848", "reconcile"),
+        ("uniform+static", "uniform-848", "reconcile"),
+        ("RangeAssignor", "range", "classic"),
+        ("CooperativeStickyAssignor+delay=30s", "cooperative-sticky", "classic"),
+        (f"{CLIENTS}.RoundRobinAssignor", "roundrobin", "classic"),
+        (f"{CLIENTS}.StickyAssignor+static", "sticky", "classic"),
+        (f"{BROKERS}.UniformAssignor", "uniform-848", "reconcile"),
+        (f"{BROKERS}.RangeAssignor", "range-848", "reconcile"),
+    ],
+)
+def test_kafkas_own_names_are_strategies(text, assignor, protocol):
+    found = default_registry().strategy(text)
+    assert (found.name, found.assignor, found.protocol) == (text, assignor, protocol)
+    assert found.static is text.endswith("+static")
+
+
+def test_one_of_kafkas_names_for_an_assignor_is_the_assignor_alone():
+    assert default_registry().strategy("uniform", what="assignor").protocol == "classic"

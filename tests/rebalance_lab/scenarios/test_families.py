@@ -4,7 +4,7 @@ import pytest
 
 from coordinator_core.errors import InputError
 from rebalance_lab import default_registry, measure, simulate
-from rebalance_lab.scenarios.families import check_settings, family_for
+from rebalance_lab.scenarios.families import check_settings, family_for, idle
 from rebalance_lab.scenarios.scenario import parse_scenario
 
 REGISTRY = default_registry()
@@ -71,17 +71,93 @@ def test_a_setting_that_one_strategy_reads_may_be_there(name, strategies):
     check_settings([name], strategies, "scenario 'g': config", REGISTRY)
 
 
-def test_the_commands_refuse_a_setting_that_no_strategy_reads(lab, tmp_path):
+def test_every_command_takes_a_setting_that_no_strategy_reads_and_says_so_once(lab, tmp_path):
     path = tmp_path / "g.yaml"
     path.write_text(
         "{name: g, duration: 1m, topics: {t: {partitions: 1}}, members: [{id: a, topics: [t]}],"
         f" config: {{{SESSION}: 9s}}}}"
     )
-    for command in (["compare", path, "-s", "range", "-s", "sticky"], ["simulate", path, "-s", "range"]):
-        answer = lab(*command)
-        assert answer.status == 2
-        assert f"config.{SESSION}: found a setting that no strategy reads" in answer.err.replace("\n", " ")
-    assert lab("compare", path, "-s", "range", "-s", "watcher").status == 0
+    for command in ("compare", "simulate", "explain", "advise"):
+        answer = lab(command, path, "-s", "range")
+        assert answer.status == 0
+        assert answer.err == f"warning: scenario 'g': {SESSION} does nothing under range\n"
+    assert lab("compare", path, "-s", "range", "-s", "watcher").err == ""
+
+
+def test_no_strategy_reads_what_a_sweep_sets_is_an_error(lab, tmp_path):
+    path = tmp_path / "g.yaml"
+    path.write_text("{name: g, duration: 1m, topics: {t: {partitions: 1}}, members: [{id: a, topics: [t]}]}")
+    answer = lab("compare", path, "-s", "range", "--set", f"{SESSION}=9s,12s")
+    assert (answer.status, "a setting that no strategy reads" in answer.err) == (2, True)
+
+
+def idle_of(config, *strategies, member=None):
+    document = {
+        "name": "g",
+        "duration": "4m",
+        "topics": {"t": {"partitions": 4}},
+        "members": [{"id": "c", "topics": ["t"], "config": member}],
+        "config": config,
+    }
+    return idle(parse_scenario(document, where="g.yaml"), (), strategies, REGISTRY)
+
+
+UNIFORM = "uniform-848+reconcile"
+
+
+@pytest.mark.parametrize(
+    ("config", "strategies", "expected"),
+    [
+        ({"session.timeout.ms": "9s"}, ["range"], []),
+        (
+            {"session.timeout.ms": "9s"},
+            ["range", UNIFORM],
+            [f"session.timeout.ms does nothing under {UNIFORM} (group.consumer.session.timeout.ms counts)"],
+        ),
+        ({"session.timeout.ms": "9s", "group.consumer.session.timeout.ms": "9s"}, ["range", UNIFORM], []),
+        (
+            {"group.initial.rebalance.delay.ms": 0},
+            [UNIFORM, "rocketmq"],
+            [f"group.initial.rebalance.delay.ms does nothing under {UNIFORM}, rocketmq"],
+        ),
+        ({"max.poll.interval.ms": "90s"}, [UNIFORM], []),
+    ],
+)
+def test_a_setting_with_another_in_its_place_is_said_to_do_nothing(config, strategies, expected):
+    assert idle_of(config, *strategies) == expected
+
+
+def test_a_setting_of_a_member_that_does_nothing_is_said_too():
+    assert idle_of({}, UNIFORM, member={"heartbeat.interval.ms": "1s"}) == [
+        f"heartbeat.interval.ms does nothing under {UNIFORM} (group.consumer.heartbeat.interval.ms counts)"
+    ]
+
+
+CHANGED = {"group.max.size": 2, "session.timeout.ms": 20_000, "heartbeat.interval.ms": 1_000}
+"""Values with which the run below would be another one, were they read."""
+
+
+@pytest.mark.parametrize("strategy", [UNIFORM, "watcher", "rocketmq", "range"])
+def test_settings_said_to_do_nothing_do_nothing_and_the_others_of_rounds_do_something(strategy):
+    document = {
+        "name": "g",
+        "duration": "3m",
+        "topics": {"t": {"partitions": 8, "rate": 100, "backlog": 900}},
+        "members": [{"id": "c", "count": 3, "topics": ["t"], "process_rate": 300}],
+        "events": [
+            {"at": "40s", "crash": "c-1"},
+            {"at": "70s", "freeze": "c-2", "for": "60s"},
+            {"at": "150s", "leave": "c-0"},
+        ],
+    }
+
+    def run(config):
+        scenario = parse_scenario({**document, "config": config}, where="g.yaml")
+        return simulate(scenario, strategy, REGISTRY).encode()
+
+    unread, as_it_is = REGISTRY.protocol(REGISTRY.strategy(strategy).protocol).unread, run({})
+    assert all(run({name: CHANGED[name]}) == as_it_is for name in CHANGED if name in unread)
+    assert all(run({name: CHANGED[name]}) != as_it_is for name in CHANGED if name not in unread)
 
 
 def family(strategy, *, event=None, config=None, **member):

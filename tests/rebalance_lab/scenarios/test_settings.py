@@ -4,6 +4,7 @@ import pytest
 
 from coordinator_core.client.config import ClientConfig
 from coordinator_core.coordinator.config import CoordinatorConfig
+from coordinator_core.coordinator.kafka_versions import VERSIONS
 from coordinator_core.errors import InputError
 from coordinator_core.families.peers import PEERS
 from coordinator_core.families.watcher import WATCHER
@@ -110,3 +111,51 @@ def test_a_wrong_grid_is_one_error_that_names_the_setting(texts, error):
     with pytest.raises(InputError) as caught:
         grid(texts, {}, "--set", default_registry())
     assert str(caught.value).startswith(error)
+
+
+def kafka_of(**fields):
+    document = {
+        "name": "g",
+        "duration": "1m",
+        "topics": {"t": {"partitions": 1}},
+        "members": [{"id": "m", "topics": ["t"]}],
+        **fields,
+    }
+    scenario = parse_scenario(document, where="x.yaml")
+    registry = default_registry()
+    family = family_for(scenario, registry.strategy("uniform-848+reconcile"), registry)
+    return family.coordinator_config().kafka, family.settings().kafka
+
+
+def test_the_version_of_kafka_is_that_of_the_brokers_in_all_their_parts():
+    assert kafka_of() == (VERSIONS[-1], VERSIONS[-1])
+    for version in VERSIONS:
+        assert kafka_of(kafka=version) == (version, version)
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        (
+            {"kafka": 4.2},
+            'x.yaml: kafka: found 4.2, expected one of "4.0", "4.1", "4.2", "4.3", "4.4", in quotes',
+        ),
+        ({"config": {"kafka": "4.2"}}, "expected it as `kafka` of the scenario"),
+        (
+            {"kafka": "4.2", "config": {"group.consumer.assignment.interval.ms": "1s"}},
+            "Kafka 4.3 is the first that has it, not 4.2",
+        ),
+    ],
+)
+def test_a_version_that_does_not_go_with_the_document_is_an_error(fields, expected):
+    with pytest.raises(InputError) as caught:
+        kafka_of(**fields)
+    assert expected in str(caught.value)
+
+
+def test_a_sweep_has_versions_as_values():
+    found = grid(["kafka=4.2,4.4"], {}, "--set", default_registry())
+    assert [labels["kafka"] for labels, _ in found] == ["4.2", "4.4"]
+    assert [config["kafka"] for _, config in found] == ["4.2", "4.4"]
+    with pytest.raises(InputError, match=r"--set: kafka: found '5.0'"):
+        grid(["kafka=5.0"], {}, "--set", default_registry())

@@ -24,9 +24,7 @@ def test_braces_that_do_not_match_or_are_empty_are_refused(text):
 
 
 def test_a_setting_that_a_strategy_does_not_read_makes_no_further_variants():
-    found = variants(
-        ["range", "range+peers"], ["heartbeat.broker.interval=5s,9s"], {}, "config", default_registry()
-    )
+    found = variants(["range", "range+peers"], ["heartbeat.broker.interval=5s,9s"], {}, default_registry())
     assert [(each.strategy, dict(each.settings)) for each in found] == [
         ("range", {}),
         ("range+peers", {"heartbeat.broker.interval": "5s"}),
@@ -36,9 +34,7 @@ def test_a_setting_that_a_strategy_does_not_read_makes_no_further_variants():
 
 def test_a_setting_that_a_strategy_sets_itself_is_not_varied():
     with pytest.raises(InputError) as caught:
-        variants(
-            ["watcher+owners=off", "watcher"], ["owner.nodes=true,false"], {}, "config", default_registry()
-        )
+        variants(["watcher+owners=off", "watcher"], ["owner.nodes=true,false"], {}, default_registry())
     assert str(caught.value) == (
         "--set: owner.nodes: found a setting of the strategy 'watcher+owners=off',"
         " expected a setting that the strategy leaves to the scenario"

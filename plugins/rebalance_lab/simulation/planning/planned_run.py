@@ -143,8 +143,8 @@ class PlannedRun(Simulation[PlannedConsumer], Generic[O_co]):
         check_planned(strategy, registry)
         self.load = Load() if strategy.provider else None
         super().__init__(scenario, strategy, registry, self.load)
-        if scenario.migrates:
-            found = "a restart with another protocol, which has no plan without messages"
+        if self.family.spec.of_scenarios:
+            found = "members of another protocol, for which there is no plan without messages"
             raise InputError(f"scenario {scenario.name!r}", found, "a simulation with messages")
         if scenario.assignors_of_members:
             found = "assignors of single members, among which a plan does not choose"

@@ -58,10 +58,11 @@ def test_a_new_classic_member_joins_with_the_id_that_it_is_given(mixed, make_tol
     assert mixed.owns(asked.member_id, epoch) == []
 
 
-def test_a_member_that_was_removed_loses_what_it_owns_before_it_joins_again(mixed):
+def test_a_dynamic_member_that_was_removed_joins_as_a_new_one(mixed):
+    """Kafka asks a classic member of such a group neither for a known id, nor to own nothing."""
     mixed.leave(mixed.old)
-    assert mixed.rejoin(mixed.old, (0, 1)) is UNKNOWN
-    assert mixed.rejoin(mixed.old) == mixed.group().generation
+    assert mixed.rejoin(mixed.old, (0, 1)) == mixed.group().generation
+    assert list(mixed.group().members) == ["new", mixed.old]
 
 
 def test_an_old_version_gets_its_id_with_the_answer(mixed, make_told):
@@ -131,22 +132,52 @@ def test_requests_of_another_generation_are_refused(mixed):
     assert mixed.commit(mixed.old, mixed.generation, version=2) is NONE
 
 
-def test_a_sync_is_refused_while_the_group_has_gone_on(mixed):
+def test_a_sync_is_refused_when_there_is_a_newer_target(mixed):
     mixed.rejoin(mixed.old)
     epoch = mixed.group().generation
+    mixed.leave("new")
     mixed.arrive("newer")
     assert mixed.owns(mixed.old, epoch) is BUSY
 
 
-def test_a_sync_of_the_round_before_the_upgrade_is_told_to_join(bench, make_told):
-    """It names the assignor of the classic group, which is not the first of this member."""
+def test_a_change_of_the_group_calls_nobody_before_its_target_is_computed(mixed, make_told):
+    """A classic member that leaves raises the epoch alone: whoever joins then would get nothing new."""
+    epoch = mixed.rejoin(mixed.old)
+    mixed.owns(mixed.old, epoch)
+    late = mixed.joined(metadata=make_told(), version=3).member_id
+    epoch = mixed.rejoin(mixed.old, (0, 1))
+    assert mixed.owns(mixed.old, epoch) == [0, 1]
+    mixed.leave(late)
+    assert mixed.group().generation == epoch + 1
+    assert (mixed.state(), mixed.beat(mixed.old, epoch)) == ("Assigning", NONE)
+    assert mixed.owns(mixed.old, epoch) == [0, 1]
+    assert mixed.tell("new", mixed.current("new").epoch).error is NONE
+    assert mixed.is_told_to_join(mixed.old, epoch)
+
+
+@pytest.mark.parametrize(("kafka", "called"), [("4.2", True), ("4.3", False)])
+def test_before_4_3_a_change_of_the_group_calls_its_classic_members(make_migrating_bench, kafka, called):
+    bench = make_migrating_bench(kafka=kafka)
+    old, _ = bench.classic_group((0, 1), (2, 3))
+    bench.arrive("new")
+    epoch = bench.rejoin(old)
+    bench.owns(old, epoch)
+    bench.leave(bench.group().members.keys() - {old, "new"})
+    assert bench.is_told_to_join(old, epoch) is called
+
+
+def test_a_sync_of_the_round_before_the_upgrade_names_the_assignor_of_that_round(bench, make_told):
+    """The group has none any more: the right one is the first of the member."""
     first = bench.newcomer(names=("sticky", "range"), metadata=make_told(), client="a")
     bench.enter(names=("range",), metadata=make_told(), client="b")
     bench.until(GroupState.COMPLETING_REBALANCE)
     generation = bench.group().generation
     bench.arrive("new")
-    answer = bench.synced(first, generation, protocol_type="consumer", protocol_name="range")
-    assert answer.error is BUSY
+    errors = [
+        bench.synced(first, generation, protocol_type="consumer", protocol_name=name).error
+        for name in ("range", "sticky")
+    ]
+    assert errors == [ErrorCode.INCONSISTENT_GROUP_PROTOCOL, BUSY]
 
 
 def test_a_sync_names_the_protocol_of_the_join(mixed):
@@ -162,16 +193,20 @@ def test_the_assignment_has_the_version_of_the_subscription(mixed, make_told):
     assert mixed.synced(mixed.old, answer.generation_id).assignment[:2] == b"\0\1"
 
 
-def test_requests_of_the_other_protocol_are_those_of_nobody(mixed):
-    assert mixed.tell(mixed.old, mixed.generation).error is UNKNOWN
-    assert mixed.arrive(mixed.old).error is UNKNOWN
-    assert mixed.tell(mixed.old, -1).error is UNKNOWN
+def test_a_member_of_the_consumer_protocol_neither_syncs_nor_sends_classic_heartbeats(mixed):
     epoch = mixed.current("new").epoch
     assert mixed.beat("new", epoch) is UNKNOWN
     assert mixed.owns("new", epoch) is UNKNOWN
-    assert mixed.rejoin("new") is UNKNOWN
-    assert mixed.leave("new") == [UNKNOWN]
-    assert list(mixed.group().members) == [mixed.old, "new"]
+
+
+def test_a_member_goes_over_to_the_other_protocol_with_its_id(mixed):
+    """A heartbeat of the consumer protocol makes a classic member one of it, and a JoinGroup the reverse."""
+    assert mixed.tell(mixed.old, mixed.generation).error is NONE
+    assert mixed.group().members[mixed.old].classic is None
+    assert mixed.beat(mixed.old, mixed.generation) is UNKNOWN
+    assert mixed.rejoin("new") == mixed.current("new").epoch
+    assert mixed.group().members["new"].classic is not None
+    assert mixed.group().family == "reconcile"
 
 
 # --- leaving, and deadlines

@@ -85,14 +85,79 @@ def test_a_classic_process_in_the_place_of_the_last_member_downgrades_without_a_
     assert bench.beat(old, epoch) is NONE
 
 
-def test_the_process_that_downgrades_learns_the_assignor_that_all_have(bench, make_told):
+def test_the_process_that_downgrades_learns_its_own_first_assignor(bench, make_told):
+    """As in every join to a group of the consumer protocol. Its sync has to name that of the group."""
     (old,) = bench.classic_group((0, 1, 2, 3))
     bench.arrive("new", instance_id="i")
     bench.owns(old, bench.rejoin(old))
     answer = bench.joined(metadata=make_told(), instance="i", names=("sticky", "range"))
-    assert answer.protocol_name == bench.group().protocol_name == "range"
-    synced = bench.synced(answer.member_id, protocol_type="consumer", protocol_name="range")
-    assert synced.error is NONE
+    assert (answer.protocol_name, bench.group().protocol_name) == ("sticky", "range")
+    synced = bench.synced(answer.member_id, protocol_type="consumer", protocol_name="sticky")
+    assert synced.error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+
+
+def test_a_process_that_downgrades_a_group_without_a_target_has_to_join_its_round(bench, make_told):
+    """It is in no generation yet: it is told that of its epoch, 0."""
+    (old,) = bench.classic_group((0, 1, 2, 3))
+    bench.arrive("new", instance_id="i")
+    generation = bench.group().generation
+    answer = bench.joined(metadata=make_told(topics=("t", "u")), instance="i")
+    assert (answer.error, answer.generation_id) == (NONE, 0)
+    group = bench.group()
+    assert (group.family, str(group.state), group.generation) == ("classic", "PreparingRebalance", generation)
+    assert bench.owns(answer.member_id, 0) is ErrorCode.ILLEGAL_GENERATION
+    assert bench.is_told_to_join(old, generation)
+
+
+def test_a_static_member_downgrades_with_its_own_id(bench, make_told):
+    (old,) = bench.classic_group((0, 1, 2, 3))
+    bench.arrive("new", instance_id="i")
+    bench.owns(old, bench.rejoin(old))
+    bench.tell("new", bench.current("new").epoch)
+    epoch = bench.group().generation
+    answer = bench.joined("new", metadata=make_told(), instance="i")
+    assert (answer.generation_id, bench.group().family) == (epoch, "classic")
+    assert bench.owns("new", epoch) == [2, 3]
+
+
+def test_the_classic_group_knows_the_topics_of_its_members(mixed):
+    mixed.tell("new", -1)
+    assert list(mixed.group().subscribed_topics()) == ["t"]
+
+
+def test_the_assignments_have_the_version_of_the_subscriptions(mixed, make_told):
+    mixed.joined(mixed.olds[0], metadata=make_told(version=1))
+    mixed.tell("new", -1)
+    versions = [member.assignment[:2] for member in mixed.group().members.values()]
+    assert versions == [b"\0\1", b"\0\3"]
+
+
+def test_generations_of_an_earlier_classic_group_do_not_count(bench):
+    """The classic group became empty, and one of the consumer protocol took its place with new numbers."""
+    (member,) = bench.classic_group((0, 1, 2, 3))
+    for _ in range(5):
+        bench.rejoin_later(member)
+    bench.leave(member)
+    bench.arrive("new")
+    old = bench.joined(metadata=b"\0\1" + bytes(4), version=3).member_id
+    bench.tell("new", -1)
+    epoch = bench.group().generation
+    assert bench.rejoin(old) == epoch + 1 < 6
+
+
+def test_members_that_an_administrator_removes_together_downgrade_at_once(mixed):
+    epoch = mixed.group().generation
+    assert mixed.leave("new", mixed.olds[0]) == [NONE, NONE]
+    group = mixed.group()
+    assert (group.family, group.generation, list(group.members)) == ("classic", epoch, mixed.olds[1:])
+
+
+def test_a_classic_member_that_leaves_a_group_of_such_members_downgrades_it(mixed):
+    """The last member of the consumer protocol went over with its id, which alone is no reason."""
+    mixed.rejoin("new")
+    assert mixed.group().family == "reconcile"
+    mixed.leave("new")
+    assert mixed.group().family == "classic"
 
 
 def test_the_states_that_are_reported_follow_one_another(bench, make_told):

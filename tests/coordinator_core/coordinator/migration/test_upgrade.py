@@ -54,8 +54,18 @@ def test_a_group_without_members_changes_its_kind_under_every_policy(make_migrat
     assert bench.group().family == "classic"
 
 
+def test_an_empty_group_with_a_write_on_its_way_makes_room_for_a_new_one(bench):
+    bench.leave(*bench.classic_group((0, 1, 2, 3)))
+    bench.holding = True
+    bench.commit()
+    joining = bench.send_tell("new", 0, (), rebalance_timeout_ms=9, subscribed_topic_names=("t",))
+    bench.release()
+    assert (bench.replies[joining].error, bench.committed()) == (NONE, 5)
+    assert (bench.group().family, list(bench.group().members)) == ("reconcile", ["new"])
+
+
 def test_only_groups_of_consumers_are_upgraded(bench):
-    bench.stable_group(1, kind="connect")
+    bench.classic_group((0, 1, 2, 3), kind="connect")
     assert bench.arrive("new").error is ErrorCode.GROUP_ID_NOT_FOUND
 
 
@@ -68,6 +78,28 @@ def test_a_group_that_is_too_large_stays_classic(make_migrating_bench):
     bench = make_migrating_bench(max_size=2)
     bench.classic_group((0,), (1,), (2, 3))
     assert bench.arrive("new").error is ErrorCode.GROUP_ID_NOT_FOUND
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error"),
+    [
+        ({}, ErrorCode.GROUP_MAX_SIZE_REACHED),
+        ({"instance_id": "i", "subscribed_topic_regex": "("}, ErrorCode.INVALID_REGULAR_EXPRESSION),
+    ],
+)
+def test_a_member_that_is_refused_upgrades_nothing_but_its_parked_joins_are_refused(
+    make_migrating_bench, make_told, wrong, error
+):
+    bench = make_migrating_bench(max_size=2)
+    first, _ = bench.classic_group((0, 1), (2, 3), instances=("i",))
+    generation = bench.group().generation
+    parked = bench.join(first, metadata=make_told(topics=("t", "u")), instance="i")
+    events = len(bench.events)
+    assert bench.arrive("new", **wrong).error is error
+    assert (bench.group().family, bench.group().generation) == ("classic", generation)
+    assert (bench.replies[parked].error, bench.events[events:]) == (BUSY, [])
+    bench.sleep_and_beat(50_000, first)
+    assert bench.group().family == "classic"
 
 
 def test_only_a_join_upgrades(bench):
@@ -138,19 +170,62 @@ def test_the_log_has_the_upgraded_group(bench):
     assert list(again.members) == [first, second, "new"]
 
 
-def test_what_a_member_may_not_know_to_be_assigned_to_nobody_it_has_yet_to_give_up(bench, make_told):
-    """It has joined the last round with 0 to 3, and may have lost the answer to its sync."""
+def test_what_the_assignment_gives_to_nobody_is_free_at_once(bench, make_told):
+    """Although the member has joined the last round with it, and may have lost the answer to its sync."""
     (old,) = bench.classic_group((0, 1, 2, 3))
     bench.join(old, metadata=make_told((0, 1, 2, 3)))
-    bench.sync(old, shares={old: encode_assignment(Partitions.of([("t", 0), ("t", 1)]))})
-    generation = bench.group().generation
-    joined = bench.arrive("new")
-    assert joined.assignment == ()
-    assert bench.is_told_to_join(old, generation)
-    assert bench.rejoin(old, (0, 1, 2, 3)) == generation
-    assert bench.rejoin(old, (0, 1)) == generation + 1
-    answer = bench.tell("new", generation + 1)
-    assert [tp.partition for tp in answer.assignment] == [2, 3]
+    bench.sync(old, shares=assigning(old, (0, 1)))
+    assert [tp.partition for tp in bench.arrive("new").assignment] == [2, 3]
+    assert bench.current(old).assigned == (("t", 0), ("t", 1))
+
+
+def assigning(*given, user_data=None):
+    """Return the assignments of a leader: members, each before its partition numbers of t."""
+    members, shares = given[::2], given[1::2]
+    pairs = [Partitions.of(("t", number) for number in share) for share in shares]
+    return {member: encode_assignment(share, user_data) for member, share in zip(members, pairs, strict=True)}
+
+
+def regrouped(bench, make_told, shares, topics=("t",)):
+    """Let the members join again with other subscriptions, and give them these assignments."""
+    members = list(bench.group().members)
+    for member_id in members:
+        bench.join(member_id, metadata=make_told(topics=topics))
+    for member_id in members:
+        bench.sync(member_id, shares=shares if member_id == bench.group().leader else {})
+
+
+def test_an_assignment_with_data_of_a_custom_assignor_keeps_the_group_classic(bench, make_told):
+    (old,) = bench.classic_group((0, 1, 2, 3))
+    regrouped(bench, make_told, assigning(old, (0, 1), user_data=b"mine"), topics=("t", "u"))
+    assert bench.arrive("new").error is ErrorCode.GROUP_ID_NOT_FOUND
+    assert bench.group().family == "classic"
+
+
+def test_a_partition_of_two_members_keeps_the_group_classic(bench, make_told):
+    """Kafka fails as it takes over the assignments: the response is UNKNOWN_SERVER_ERROR."""
+    first, second = bench.classic_group((0, 1), (2, 3))
+    regrouped(bench, make_told, assigning(first, (0, 1), second, (1, 2)), topics=("t", "u"))
+    assert bench.arrive("new").error is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert (bench.group().family, bench.state().value) == ("classic", "Stable")
+
+
+def test_a_first_round_that_is_not_complete_keeps_the_group_classic_but_its_joins_are_refused(
+    make_migrating_bench, make_told
+):
+    bench = make_migrating_bench(initial_rebalance_delay_ms=3_000)
+    joining = bench.join(bench.joined(metadata=make_told()).member_id, metadata=make_told())
+    assert bench.arrive("new").error is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert bench.replies[joining].error is BUSY
+    assert (bench.group().family, bench.state().value) == ("classic", "PreparingRebalance")
+
+
+def test_topics_that_do_not_exist_are_left_out_of_the_assignments(bench, make_told):
+    (old,) = bench.classic_group((0, 1, 2, 3))
+    share = Partitions.of([("t", 0), ("gone", 0)])
+    regrouped(bench, make_told, {old: encode_assignment(share)}, topics=("t", "u"))
+    bench.arrive("new")
+    assert bench.current(old).assigned == (("t", 0),)
 
 
 def test_a_group_in_a_round_goes_on_with_it_if_the_upgrade_cannot_be_written(bench, make_told):

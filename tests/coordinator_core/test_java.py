@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assignors.java_hash import hash_order
 from coordinator_core.java import java_hash, java_hashes, java_order
+from coordinator_core.java.hash_maps import hash_order
 
 
 def hash_code(name):

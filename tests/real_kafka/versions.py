@@ -1,0 +1,19 @@
+"""The versions of other projects that the tests run beside this one. They are written here only."""
+
+import os
+
+NEWEST = "4.4.0"
+OLDEST = "4.0.0"
+"""Of Kafka: the newest, and one of the oldest line that is supported."""
+
+LOG4J = "2.25.5"
+FRANZ_GO = "v1.22.3"
+
+WHICH = "REBALANCE_LAB_KAFKA"
+"""An environment variable: ``newest`` (the default), ``oldest`` or a version such as 4.2.0."""
+
+
+def chosen() -> str:
+    """Return the version of Kafka that the tests run."""
+    named = os.environ.get(WHICH, "newest")
+    return {"newest": NEWEST, "oldest": OLDEST}.get(named, named)
