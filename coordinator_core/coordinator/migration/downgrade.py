@@ -40,7 +40,7 @@ def may_become_classic(changes: Changes, size: int) -> bool:
 def become_classic(changes: Changes, generation: int, *, in_a_round: bool, joining: str = "") -> None:
     """Make the group a classic one of this generation. Its assignments are the shares.
 
-    ``in_a_round``: it begins a round at once. ``joining`` is a member whose join is the reason: it comes last,
+    ``in_a_round``: it begins a round at once. ``joining`` is the member whose join is the reason: it is last,
     and leads no group that has others.
     """
     state, group_id = changes.state, changes.group.group_id
