@@ -41,12 +41,14 @@ def assignors() -> Iterable[AssignorSpec]:
             StickyAssignor,
             "Keeps owners, and evens out loads move by move; Kafka's StickyAssignor, eager.",
             owners=sticky_owners,
+            by_names=True,
         ),
         AssignorSpec(
             "cooperative-sticky",
             CooperativeStickyAssignor,
             "The same without stopping what stays; Kafka's CooperativeStickyAssignor.",
             owners=cooperative_owners,
+            by_names=True,
         ),
         AssignorSpec(
             "sticky-balanced",

@@ -1,4 +1,4 @@
-"""Sticky: name, eager protocol, user data and result are those of Apache Kafka 4.4's (PROTOCOL 10.3)."""
+"""Sticky: name, eager protocol, user data and result are those of Apache Kafka 4.4's (PROTOCOL 10.5)."""
 
 from assignors.kafka_sticky import kafka_sticky
 from coordinator_core.assigning.assignor import Capability

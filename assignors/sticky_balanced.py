@@ -1,4 +1,4 @@
-"""Sticky-balanced: the best balance, then racks, then the fewest moves; exact in that order (PROTOCOL 10.4).
+"""Sticky-balanced: the best balance, then racks, then the fewest moves; exact in that order (PROTOCOL 10.3).
 
 Kafka's sticky assignors search for balance one move at a time. This one is better where subscriptions differ:
 it reaches the balance that they allow, with the fewest moves, and takes less time in large groups.

@@ -50,7 +50,7 @@ class Assignor:
     subscribers_only: bool = True
     """Whether it is an error to assign a topic to a member that does not subscribe to it.
 
-    Not for the sticky ones of Apache Kafka, which do so (PITFALLS C-69): the member joins again.
+    Apache Kafka's sticky ones do so in rare cases (PITFALLS C-69). The member then joins again.
     """
     provider: str = ""
     """The provider of weights and capacities, unless a strategy or the assignor's record names another."""

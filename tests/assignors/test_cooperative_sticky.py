@@ -26,18 +26,18 @@ def test_a_newcomer_gets_its_share_in_the_second_round():
 
 
 def test_a_leave_takes_one_round():
-    """PROTOCOL 10.3, C-63, C-67: nobody has to give anything up."""
+    """PROTOCOL 10.5, C-63, C-67: nobody has to give anything up."""
     members = group(c1=member("p", "p:0,1"), c2=member("p", "p:3,4"))
     assert stuck({"p": 6}, members) == {"c1": "p:0,1,2", "c2": "p:3,4,5"}
 
 
 def test_a_new_group_takes_one_round():
-    """PROTOCOL 10.3: what nobody claims needs nobody's consent."""
+    """PROTOCOL 10.5: what nobody claims needs nobody's consent."""
     assert stuck({"p": 3}, group(a=member("p"), b=member("p"))) == {"a": "p:0,2", "b": "p:1"}
 
 
 def test_a_partition_with_two_equal_claims_is_held_back_even_from_the_claimants():
-    """PROTOCOL 10.3, C-64, C-65: one of the two will get it, once both have let go."""
+    """PROTOCOL 10.5, C-64, C-65: one of the two will get it, once both have let go."""
     cluster = Cluster({"t": 4})
     members = group(a=member("t", "t:0,1", 3), b=member("t", "t:1,2", 3))
     first = assign("cooperative-sticky", cluster, members)
@@ -47,13 +47,13 @@ def test_a_partition_with_two_equal_claims_is_held_back_even_from_the_claimants(
 
 
 def test_an_owner_whose_claim_counts_keeps_what_a_stale_member_claims_too():
-    """PROTOCOL 10.3, C-65: the stale member learns from its answer that it must stop."""
+    """PROTOCOL 10.5, C-65: the stale member learns from its answer that it must stop."""
     members = group(a=member("t", "t:0,1", 4), b=member("t", "t:1,2", 3))
     assert stuck({"t": 4}, members) == {"a": "t:0,1", "b": "t:2,3"}
 
 
 def test_a_stale_claimant_too_waits_until_the_owner_has_given_up():
-    """PROTOCOL 10.3, C-64: t-2 is to go from a to b, which says from older times that it has it."""
+    """PROTOCOL 10.5, C-64: t-2 is to go from a to b, which says from older times that it has it."""
     cluster = Cluster({"t": 6})
     members = group(a=member("t", "t:0,1,2", 4), b=member("t", "t:2,3", 3), c=member("t"))
     first = assign("cooperative-sticky", cluster, members)
@@ -63,13 +63,13 @@ def test_a_stale_claimant_too_waits_until_the_owner_has_given_up():
 
 
 def test_what_a_stale_member_alone_claims_is_held_back_from_everybody_else():
-    """PROTOCOL 10.3, C-64: it may still be at work on it, though it is a generation behind."""
+    """PROTOCOL 10.5, C-64: it may still be at work on it, though it is a generation behind."""
     members = group(a=member("t", "t:0", 4), b=member("t", "t:1,2,3", 2))
     assert stuck({"t": 4}, members) == {"a": "t:0", "b": "t:1,2"}
 
 
 def test_a_partition_of_a_member_that_no_longer_subscribes_waits_for_it():
-    """PROTOCOL 10.3, C-64."""
+    """PROTOCOL 10.5, C-64."""
     members = group(a=member("u", "t:0"), b=member("t"))
     first = assign("cooperative-sticky", Cluster({"t": 2, "u": 1}), members)
     assert told(first) == {"a": "u:0", "b": "t:1"}
@@ -123,7 +123,7 @@ def test_a_claimant_keeps_what_it_gets_though_another_one_owned_it():
 
 
 def test_the_assignor_of_a_member_remembers_the_generation():
-    """PROTOCOL 10.3: for leaders that read subscriptions older than v2."""
+    """PROTOCOL 10.5: for leaders that read subscriptions older than v2."""
     assignor = CooperativeStickyAssignor()
     assert assignor.subscription_user_data(("t",)) == encode_generation(-1)
     assignor.on_assignment(partitions("t:1"), 6)

@@ -49,7 +49,7 @@ def differences(name, count, seed):
 @pytest.mark.kafka
 @pytest.mark.parametrize("name", CLIENT_SIDE)
 def test_new_random_groups_are_assigned_as_by_kafka(name):
-    """PROTOCOL 10.3, the order of lists included."""
+    """PROTOCOL 10.5, the order of lists included."""
     jars_or_skip()
     pytest.importorskip("jpype", reason="no package jpype1")
     seed = SystemRandom().randrange(2**32)

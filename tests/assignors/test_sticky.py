@@ -19,19 +19,19 @@ def said(topics, owned, generation, **rest):
 
 
 def test_a_new_group_is_dealt_in_a_circle():
-    """PROTOCOL 10.3: all topics in one circle."""
+    """PROTOCOL 10.5: all topics in one circle."""
     members = group(a=member("t u"), b=member("t u"), c=member("t u"))
     assert stuck({"t": 4, "u": 4}, members) == {"a": "t:0,3 u:2", "b": "t:1 u:0,3", "c": "t:2 u:1"}
 
 
 def test_a_leave_moves_only_what_the_leaver_had():
-    """PROTOCOL 10.3, C-67: t-2 and t-5 are dealt out, one each."""
+    """PROTOCOL 10.5, C-67: t-2 and t-5 are dealt out, one each."""
     members = group(a=member("t", "t:0,3"), b=member("t", "t:1,4"))
     assert stuck({"t": 6}, members) == {"a": "t:0,3,2", "b": "t:1,4,5"}
 
 
 def test_a_join_moves_the_share_of_the_newcomer():
-    """PROTOCOL 10.3, C-67: floor(7 / 3) = 2 partitions move, the highest of those who own most."""
+    """PROTOCOL 10.5, C-67: floor(7 / 3) = 2 partitions move, the highest of those who own most."""
     members = group(a=member("t", "t:0,2,4,6"), b=member("t", "t:1,3,5"), c=member("t"))
     assert stuck({"t": 7}, members) == {"a": "t:0,2,4", "b": "t:1,3", "c": "t:5,6"}
 
@@ -61,13 +61,13 @@ def test_each_topic_is_dealt_evenly_if_it_divides():
 
 
 def test_two_members_that_leave_and_one_that_joins_are_one_change():
-    """PROTOCOL 10.3."""
+    """PROTOCOL 10.5."""
     members = group(b=member("t", "t:1,5"), d=member("t", "t:3,7"), new=member("t"))
     assert stuck({"t": 8}, members) == {"b": "t:1,5,4", "d": "t:3,7,6", "new": "t:0,2"}
 
 
 def test_subscriptions_bind_more_than_ownership():
-    """PROTOCOL 10.3: a gave u up; b, who owns all of t, sheds the first ones until no move evens out."""
+    """PROTOCOL 10.5: a gave u up; b, who owns all of t, sheds the first ones until no move evens out."""
     members = group(a=member("t", "u:0,1"), b=member("t u", "t:0,1,2,3"))
     assert stuck({"t": 4, "u": 2}, members) == {"a": "t:0,1,2", "b": "t:3 u:0,1"}
 
@@ -85,7 +85,7 @@ def test_an_older_members_claim_that_nobody_contests_is_honoured():
 
 
 def test_ownership_is_read_from_user_data():
-    """PROTOCOL 10.3: the eager protocol revokes everything before the join."""
+    """PROTOCOL 10.5: the eager protocol revokes everything before the join."""
     members = group(a=said("t", "t:2,3", 5), b=said("t", "t:0,1", 5))
     assert stuck({"t": 4}, members) == {"a": "t:2,3", "b": "t:0,1"}
 
@@ -133,14 +133,14 @@ def test_user_data_of_another_assignor_says_nothing(strange):
 
 
 def test_members_keep_nothing_far_from_its_replicas():
-    """PROTOCOL 10.3, C-72: equal subscriptions; all partitions are far from their owners."""
+    """PROTOCOL 10.5, C-72: equal subscriptions; all partitions are far from their owners."""
     topic = TopicInfo(4, (("x",), ("x",), ("y",), ("y",)))
     members = group(a=member("t", "t:2,3", rack="x"), b=member("t", "t:0,1", rack="y"))
     assert stuck({"t": topic}, members) == {"a": "t:0,1", "b": "t:2,3"}
 
 
 def test_racks_decide_who_gets_what_but_not_how_much():
-    """PROTOCOL 10.3, C-72: a is in the rack of three partitions and may have two."""
+    """PROTOCOL 10.5, C-72: a is in the rack of three partitions and may have two."""
     topic = TopicInfo(4, (("x",), ("x",), ("x",), ("y",)))
     members = group(a=member("t", "t:3", rack="x"), b=member("t", "t:0,1,2", rack="y"))
     assert stuck({"t": topic}, members) == {"a": "t:0,1", "b": "t:3,2"}
@@ -153,7 +153,7 @@ def test_static_members_are_dealt_to_by_member_id():
 
 
 def test_of_two_that_hold_one_more_the_first_in_hash_order_keeps_it():
-    """PROTOCOL 10.3: only one member may have two; Java's HashMap yields c before ba."""
+    """PROTOCOL 10.5: only one member may have two; Java's HashMap yields c before ba."""
     members = group(ba=member("t", "t:0,1"), c=member("t", "t:2,3"), y=member("t"), z=member("t", "t:4"))
     assert stuck({"t": 5}, members) == {"ba": "t:0", "c": "t:2,3", "y": "t:1", "z": "t:4"}
 
@@ -165,7 +165,7 @@ def test_members_without_topics_get_some_if_a_hash_map_yields_them_first():
 
 
 def test_a_partition_moves_to_a_member_that_had_it_in_an_older_generation():
-    """PROTOCOL 10.3: t-0 to a2, though a1 is the first of those with the fewest."""
+    """PROTOCOL 10.5: t-0 to a2, though a1 is the first of those with the fewest."""
     members = group(
         a1=member("t"), a2=member("t", "t:0", 3), b=member("t", "t:0,1,2,3", 4), c=member("t u", "u:0", 4)
     )
@@ -174,7 +174,7 @@ def test_a_partition_moves_to_a_member_that_had_it_in_an_older_generation():
 
 
 def test_it_does_so_even_if_the_member_no_longer_subscribes():
-    """PROTOCOL 10.3: a subscribes to u alone, and has to join again for what it gets."""
+    """PROTOCOL 10.5: a subscribes to u alone, and has to join again for what it gets."""
     members = group(
         a=member("u", "t:0", 3), b=member("t u", "t:0,1,2,3", 4), c=member("u", "u:0", 4), d=member("t")
     )
@@ -182,14 +182,14 @@ def test_it_does_so_even_if_the_member_no_longer_subscribes():
 
 
 def test_it_fails_if_that_member_takes_no_part_in_moves():
-    """PROTOCOL 10.3: a subscribes to nothing, and Kafka's raises NullPointerException."""
+    """PROTOCOL 10.5: a subscribes to nothing, and Kafka's raises NullPointerException."""
     members = group(b=member("t u", "t:0,1,2,3", 4), a=member("", "t:0", 3), d=member("t"))
     with pytest.raises(AssignmentError, match="NullPointerException here: 'a' claims"):
         stuck({"t": 4, "u": 1}, members)
 
 
 def test_the_assignor_of_a_member_remembers_what_it_got():
-    """PROTOCOL 10.3: and tells it, with the generation, at the next join."""
+    """PROTOCOL 10.5: and tells it, with the generation, at the next join."""
     assignor = StickyAssignor()
     assert assignor.subscription_user_data(("t",)) == encode_ownership(partitions(""), -1)
     assignor.on_assignment(partitions("t:1 u:0"), 6)
@@ -198,7 +198,7 @@ def test_the_assignor_of_a_member_remembers_what_it_got():
 
 
 def test_it_is_known_to_kafka_by_name_version_and_protocol():
-    """PROTOCOL 10.3."""
+    """PROTOCOL 10.5."""
     assert (StickyAssignor.name, StickyAssignor.version) == ("sticky", 1)
     assert StickyAssignor.supported_protocols == (RebalanceProtocol.EAGER,)
 

@@ -18,19 +18,19 @@ def said(topics, owned, generation, **rest):
 
 
 def test_a_new_group_is_dealt_in_a_circle():
-    """PROTOCOL 10.4: each topic is spread over many members."""
+    """PROTOCOL 10.3: each topic is spread over many members."""
     members = group(a=member("t u"), b=member("t u"), c=member("t u"))
     assert stuck({"t": 4, "u": 4}, members) == {"a": "t:0,3 u:2", "b": "t:1 u:0,3", "c": "t:2 u:1"}
 
 
 def test_a_leave_moves_only_what_the_leaver_had():
-    """PROTOCOL 10.4, C-67: t-2 and t-5 are dealt out, one each."""
+    """PROTOCOL 10.3, C-67: t-2 and t-5 are dealt out, one each."""
     members = group(a=member("t", "t:0,3"), b=member("t", "t:1,4"))
     assert stuck({"t": 6}, members) == {"a": "t:0,2,3", "b": "t:1,4,5"}
 
 
 def test_a_join_moves_the_share_of_the_newcomer():
-    """PROTOCOL 10.4, C-67: floor(7 / 3) = 2 partitions move, the highest of those who own most."""
+    """PROTOCOL 10.3, C-67: floor(7 / 3) = 2 partitions move, the highest of those who own most."""
     members = group(a=member("t", "t:0,2,4,6"), b=member("t", "t:1,3,5"), c=member("t"))
     assert stuck({"t": 7}, members) == {"a": "t:0,2,4", "b": "t:1,3", "c": "t:5,6"}
 
@@ -47,13 +47,13 @@ def test_a_join_moves_no_more_than_that_at_any_size(count, members):
 
 
 def test_two_members_that_leave_and_one_that_joins_are_one_change():
-    """PROTOCOL 10.4."""
+    """PROTOCOL 10.3."""
     members = group(b=member("t", "t:1,5"), d=member("t", "t:3,7"), new=member("t"))
     assert stuck({"t": 8}, members) == {"b": "t:0,1,5", "d": "t:2,3,7", "new": "t:4,6"}
 
 
 def test_subscriptions_bind_more_than_ownership():
-    """PROTOCOL 10.4: a gave u up; b, who owns all of t, sheds for balance."""
+    """PROTOCOL 10.3: a gave u up; b, who owns all of t, sheds for balance."""
     members = group(a=member("t", "u:0,1"), b=member("t u", "t:0,1,2,3"))
     assert stuck({"t": 4, "u": 2}, members) == {"a": "t:1,2,3", "b": "t:0 u:0,1"}
 
@@ -71,7 +71,7 @@ def test_an_older_members_claim_that_nobody_contests_is_honoured():
 
 
 def test_ownership_is_read_from_user_data():
-    """PROTOCOL 10.4: the eager protocol revokes everything before the join."""
+    """PROTOCOL 10.3: the eager protocol revokes everything before the join."""
     members = group(a=said("t", "t:2,3", 5), b=said("t", "t:0,1", 5))
     assert stuck({"t": 4}, members) == {"a": "t:2,3", "b": "t:0,1"}
 
@@ -113,7 +113,7 @@ def test_user_data_of_another_assignor_says_nothing(strange):
 
 
 def test_racks_decide_who_gets_what_but_not_how_much():
-    """PROTOCOL 10.4, C-72: a is in the rack of three partitions and may have two."""
+    """PROTOCOL 10.3, C-72: a is in the rack of three partitions and may have two."""
     topic = TopicInfo(4, (("x",), ("x",), ("x",), ("y",)))
     members = group(a=member("t", "t:3", rack="x"), b=member("t", "t:0,1,2", rack="y"))
     assert stuck({"t": topic}, members) == {"a": "t:1,2", "b": "t:0,3"}
@@ -128,7 +128,7 @@ def test_static_members_keep_their_place_under_a_new_member_id():
 
 
 def test_the_assignor_of_a_member_remembers_what_it_got():
-    """PROTOCOL 10.4: and tells it, with the generation, at the next join."""
+    """PROTOCOL 10.3: and tells it, with the generation, at the next join."""
     assignor = StickyBalancedAssignor()
     assert assignor.subscription_user_data(("t",)) == encode_ownership(partitions(""), -1)
     assignor.on_assignment(partitions("t:1 u:0"), 6)
@@ -137,7 +137,7 @@ def test_the_assignor_of_a_member_remembers_what_it_got():
 
 
 def test_it_has_a_name_a_version_and_the_eager_protocol():
-    """PROTOCOL 10.4."""
+    """PROTOCOL 10.3."""
     assert (StickyBalancedAssignor.name, StickyBalancedAssignor.version) == ("sticky-balanced", 1)
     assert StickyBalancedAssignor.supported_protocols == (RebalanceProtocol.EAGER,)
 

@@ -49,7 +49,7 @@ def lines(source):
 
 @pytest.mark.parametrize("name", ["range", "roundrobin", "cooperative-sticky"])
 def test_range_roundrobin_and_cooperative_sticky_equal_kafka_in_every_line_and_its_order(name, lines):
-    """PROTOCOL 10.1, 10.2 and 10.3."""
+    """PROTOCOL 10.1, 10.2 and 10.5."""
     for number, document, _, assignment in lines(name, name):
         ours = {member: list(partitions) for member, partitions in assignment.items()}
         assert ours == expected(document), f"line {number} ({document['kind']})"
@@ -78,7 +78,7 @@ def test_uniform_848_is_whole_and_never_worse_than_kafka(lines):
 
 
 def test_sticky_gives_each_member_the_partitions_of_kafka(lines):
-    """PROTOCOL 10.3: in another order than Kafka's members had the topics in their user data."""
+    """PROTOCOL 10.5: in another order than Kafka's members had the topics in their user data."""
     for number, document, _, assignment in lines("sticky", "sticky"):
         ours = {member: set(partitions) for member, partitions in assignment.items()}
         theirs = {member: set(pairs) for member, pairs in expected(document).items()}
@@ -87,7 +87,7 @@ def test_sticky_gives_each_member_the_partitions_of_kafka(lines):
 
 @pytest.mark.parametrize("name", ["sticky-balanced", "sticky-balanced+cooperative"])
 def test_the_balanced_ones_are_valid_and_whole_in_every_line(name, lines):
-    """PROTOCOL 10.4, C-60."""
+    """PROTOCOL 10.3, C-60."""
     for number, _, judge, assignment in lines(name, "cooperative-sticky"):
         assert judge.invalid(assignment) is None, number
         held_back = unassigned(judge.parsed.cluster, judge.parsed.group, assignment)
@@ -97,7 +97,7 @@ def test_the_balanced_ones_are_valid_and_whole_in_every_line(name, lines):
 
 @pytest.mark.parametrize("recorded", ["sticky", "cooperative-sticky"])
 def test_sticky_balanced_is_never_worse_than_kafkas_sticky_ones(recorded, lines, source):
-    """PROTOCOL 10.4: sum of squares, then owners across racks, then moves.
+    """PROTOCOL 10.3: sum of squares, then owners across racks, then moves.
 
     Kafka's cooperative answer holds back what moves, and counts here by at least what it keeps.
     """
@@ -124,7 +124,7 @@ def test_the_cooperative_one_hands_out_nothing_that_another_member_claims(lines)
 
 
 def test_the_cooperative_one_is_the_eager_one_less_what_moves(lines, source):
-    """PROTOCOL 10.4: whoever kept a partition keeps it, and nobody waits for one that is free."""
+    """PROTOCOL 10.3: whoever kept a partition keeps it, and nobody waits for one that is free."""
     final = answers("sticky-balanced", "cooperative-sticky", source)
     cooperative_lines = lines("sticky-balanced+cooperative", "cooperative-sticky")
     for number, _, judge, cooperative in cooperative_lines:

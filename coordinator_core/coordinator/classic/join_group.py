@@ -29,12 +29,15 @@ def handle(step: Step, request_id: int, request: JoinGroupRequest) -> None:
         if error is ErrorCode.UNKNOWN_MEMBER_ID:
             _delete_other_kind(step, request.group_id)
         return
+    is_new = request.group_id not in step.shard.groups
     if group is None:
         group = _founded(step, request.group_id)
     if not group.has_room(request.member_id, step.config.max_size):
         group.turn_away(step, request_id, request.member_id)
     elif not group.supports(request.protocol_type, request.protocols):
         step.effects.reply(request_id, refused(request, ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
+        if is_new:  # the group exists all the same; another one is stored with its first round
+            group.store(step, {}, unattended)
     elif request.member_id == NO_MEMBER:
         _new_member(step, group, request_id, request)
     else:
@@ -69,12 +72,12 @@ def _check(step: Step, group: ClassicGroup | None, request: JoinGroupRequest) ->
 
 
 def _founded(step: Step, group_id: str) -> ClassicGroup:
-    """Return a new group, which exists even if no member can join it; it is stored if its kind is new."""
+    """Return a new group. In the place of one of another kind it is stored at once."""
     before = step.shard.groups.get(group_id)
     is_of_another_kind = before is not None and bool(before.family)
     handed_out = 0 if is_of_another_kind else step.shard.table.generations.get(group_id, 0)
     group = step.found(ClassicGroup(group_id, handed_out))
-    if before is None or is_of_another_kind:
+    if is_of_another_kind:
         group.store(step, {}, unattended)
     return group
 
