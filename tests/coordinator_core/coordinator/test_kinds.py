@@ -125,6 +125,14 @@ def test_the_join_of_an_unknown_member_deletes_an_empty_consumer_group_but_for_i
     assert beat(bench).member_epoch == beat(bench, group="new").member_epoch
 
 
+def test_a_group_of_offsets_alone_looks_at_the_assignors_of_a_join_before_its_member(bench):
+    assert bench.joined("nobody", names=()).error is UNKNOWN
+    bench.commit()
+    assert bench.joined("nobody", names=()).error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert bench.joined("nobody").error is UNKNOWN
+    assert bench.committed() == 5
+
+
 def test_the_kind_of_a_group_survives_the_broker(bench):
     (member,) = bench.stable_group(1)
     bench.leave(member)
