@@ -15,7 +15,9 @@ RIGHT = {
     "members": [{"id": "c", "count": 3, "topics": ["orders"]}, {"id": "s", "topics_pattern": ".*"}],
     "events": [{"at": "30s", "leave": "c-1"}],
 }
-FIELDS = "name, description, duration, seed, brokers, kafka, topics, members, events, config, network, measure"
+FIELDS = (
+    "name, description, duration, seed, brokers, kafka, topics, members, events, config, network, measure"
+)
 MEMBER_FIELDS = (
     "id, count, topics, topics_pattern, process_rate, instance_id, rack, record_cv, batch_overhead, "
     "on_revoked, on_assigned, restore, start_up, shut_down, client, batch, config, assignors, owned, "
