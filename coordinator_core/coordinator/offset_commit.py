@@ -1,4 +1,4 @@
-"""OffsetCommit 2-9 and TxnOffsetCommit 0-4 (PROTOCOL 7.1, 7.2, 5.2, KIP-98, KIP-447).
+"""OffsetCommit 2-10 and TxnOffsetCommit 0-6 (PROTOCOL 7.1, 7.2, 5.2, KIP-98, KIP-447).
 
 Offsets in a transaction are kept apart until `end_transaction`. The transaction coordinator checks whether
 the producer has a transaction with the group.
@@ -25,6 +25,9 @@ from coordinator_core.protocol.error_codes import NONE, ErrorCode
 
 WITH_EPOCHS = 9
 """The version from which on a request can name a member epoch (KIP-848)."""
+
+WITH_EPOCHS_IN_TRANSACTIONS = 6
+"""The same of TxnOffsetCommit (KIP-1319)."""
 
 Commit: TypeAlias = m.OffsetCommitRequest | m.TxnOffsetCommitRequest
 _RESPONSES: Mapping[type[Any], Callable[..., m.Response]] = {
@@ -92,7 +95,8 @@ def _accept_in_transaction(
     names_a_member = request.member_id or request.group_instance_id is not None
     if group is None:
         if request.generation_id >= 0:
-            return ErrorCode.ILLEGAL_GENERATION
+            is_new = request.version >= WITH_EPOCHS_IN_TRANSACTIONS
+            return ErrorCode.GROUP_ID_NOT_FOUND if is_new else ErrorCode.ILLEGAL_GENERATION
         step.found(Group(request.group_id))
     elif request.generation_id >= 0 or (names_a_member and not group.is_empty):
         return group.accept_in_transaction(request)

@@ -174,6 +174,7 @@ class TxnOffsetCommitRequest(Request, frozen=True):
     member_id: str = NO_MEMBER
     group_instance_id: str | None = None
     offsets: tuple[OffsetToCommit, ...] = ()
+    version: int = 5
 
 
 class TxnOffsetCommitResponse(Response, frozen=True):
@@ -209,6 +210,11 @@ class OffsetFetchResponse(Response, frozen=True):
 
 class DescribeGroupsRequest(Request, frozen=True):
     group_ids: tuple[str, ...]
+    include_authorized_operations: bool = False
+
+
+OPERATIONS_NOT_INCLUDED = -(2**31)
+"""The authorized operations in a response to a request that does not include them."""
 
 
 class DescribedMember(msgspec.Struct, frozen=True):
@@ -227,6 +233,8 @@ class DescribedGroup(msgspec.Struct, frozen=True, kw_only=True):
     protocol_type: str = ""
     protocol_name: str = ""
     members: tuple[DescribedMember, ...] = ()
+    message: str | None = None
+    authorized_operations: int = OPERATIONS_NOT_INCLUDED
 
 
 class DescribeGroupsResponse(Response, frozen=True):

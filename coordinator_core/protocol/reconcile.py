@@ -4,7 +4,7 @@ import msgspec
 
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol.error_codes import ErrorCode
-from coordinator_core.protocol.messages import FamilyRequest, FamilyResponse
+from coordinator_core.protocol.messages import OPERATIONS_NOT_INCLUDED, FamilyRequest, FamilyResponse
 
 JOINS, LEAVES, LEAVES_FOR_A_WHILE = 0, -1, -2
 """The member epochs of a request that joins, one that leaves, and one by which a static member leaves and
@@ -73,6 +73,7 @@ class ConsumerGroupDescribeRequest(FamilyRequest, frozen=True):
     """A request for the state and the members of a group. On the wire it is for several groups."""
 
     group_id: str
+    include_authorized_operations: bool = False
 
 
 SPEAKS_CLASSIC, SPEAKS_CONSUMER = 0, 1
@@ -110,3 +111,4 @@ class ConsumerGroupDescribeResponse(FamilyResponse, frozen=True):
     assignment_epoch: int = 0
     assignor: str = ""
     members: tuple[ConsumerGroupMember, ...] = ()
+    authorized_operations: int = OPERATIONS_NOT_INCLUDED

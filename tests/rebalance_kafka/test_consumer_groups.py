@@ -316,7 +316,8 @@ def test_a_group_is_described_with_its_epochs_and_assignments(version):
             await b.join(subscribed_topic_regex="t|u", server_assignor="range")
             await b.beat()
             found = await a.line.ask(Api.CONSUMER_GROUP_DESCRIBE, version, group_ids=("g", "?", "g"))
-            group, unknown = found.groups
+            group, unknown, again = found.groups
+            assert again == group
             assert (group.error_code, group.group_state, group.assignor_name) == (
                 Wire.none,
                 "Reconciling",

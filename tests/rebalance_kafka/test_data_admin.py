@@ -60,10 +60,15 @@ def test_a_refused_topic_does_not_affect_the_others(desk, requested, error):
     assert desk.topics.partitions == {**before, "other": 1}
 
 
-def test_a_topic_that_comes_twice_is_created_once(desk):
+def test_a_topic_that_comes_twice_is_not_created(desk):
     answer = create(desk, {"name": "v", "num_partitions": 2}, {"name": "v", "num_partitions": 3})
     assert answer["v"] is Wire.invalid_request
-    assert desk.topics.partitions["v"] == 2
+    assert "v" not in desk.topics.partitions
+
+
+@pytest.mark.parametrize("name", ["__consumer_offsets", "__transaction_state"])
+def test_kafkas_own_topics_exist_already(desk, name):
+    assert create(desk, {"name": name}) == {name: Wire.topic_already_exists}
 
 
 def test_validate_only_creates_no_topic(desk):

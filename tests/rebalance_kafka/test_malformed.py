@@ -227,11 +227,19 @@ def test_a_request_with_too_many_elements_is_closed(stand, monkeypatch):
     assert stand.run(answer_to(numbers(values.MOST_ELEMENTS))) == b""
 
 
-def test_repeated_names_in_a_request_are_answered_once(stand):
-    assert len(stand.asked(Api.DESCRIBE_GROUPS, 5, groups=("g",) * 1_000).groups) == 1
+@pytest.mark.parametrize(("times", "answered"), [(100, 100), (101, 1)])
+def test_groups_that_are_repeated_many_times_are_answered_once(stand, times, answered):
+    """Kafka always answers as often as requested: the response to a short request could be endless."""
+    names, all_offsets = ("g",) * times, ({"group_id": "g", "topics": None},) * times
+    assert len(stand.asked(Api.DESCRIBE_GROUPS, 5, groups=names).groups) == answered
+    assert len(stand.asked(Api.CONSUMER_GROUP_DESCRIBE, 1, group_ids=names).groups) == answered
+    assert len(stand.asked(Api.OFFSET_FETCH, 9, groups=all_offsets).groups) == answered
+
+
+def test_partitions_that_are_repeated_are_answered_as_often(stand):
     wanted = ({"name": TOPIC, "partition_indexes": (0,) * 1_000},)
     (topic,) = stand.asked(Api.OFFSET_FETCH, 5, topics=wanted).topics
-    assert len(topic.partitions) == 1
+    assert len(topic.partitions) == 1_000
 
 
 @pytest.mark.parametrize("api", [Api.JOIN_GROUP, Api.SYNC_GROUP], ids=lambda api: api.name)

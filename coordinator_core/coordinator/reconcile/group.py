@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from coordinator_core.coordinator.kafka_versions import Rule
-from coordinator_core.coordinator.offset_commit import WITH_EPOCHS
+from coordinator_core.coordinator.offset_commit import WITH_EPOCHS, WITH_EPOCHS_IN_TRANSACTIONS
 from coordinator_core.coordinator.reconcile.settings import REFRESH, ReconcileSettings
 from coordinator_core.coordinator.reconcile.state import (
     GroupState,
@@ -202,8 +202,10 @@ class ReconcileGroup(Group):
         return self._check_commit(request)
 
     def accept_in_transaction(self, request: TxnOffsetCommitRequest) -> ErrorCode:
-        """Check a commit in a transaction. A wrong epoch is ILLEGAL_GENERATION."""
+        """Check a commit in a transaction. Before version 6, a wrong epoch is ILLEGAL_GENERATION."""
         error = self._check_commit(request)
+        if request.version >= WITH_EPOCHS_IN_TRANSACTIONS:
+            return error
         return ErrorCode.ILLEGAL_GENERATION if error is ErrorCode.STALE_MEMBER_EPOCH else error
 
     def _check_commit(self, request: OffsetCommitRequest | TxnOffsetCommitRequest) -> ErrorCode:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
 from functools import partial
 from typing import Any, TypeAlias
+from uuid import uuid4
 
 from kio.schema.errors import ErrorCode as Wire
 
@@ -63,12 +64,16 @@ def _create_topics(data: Data, request: Request) -> Values:
     topics, results = data.topics, list[dict[str, Any]]()
     new: dict[str, int] = {}
     configs: dict[str, dict[str, str]] = {}
-    for topic in request.body.topics:
+    times = Counter(topic.name for topic in request.body.topics)
+    wanted = {topic.name: topic for topic in request.body.topics}
+    for topic in wanted.values():
         count = _partition_count(data, topic)
         own = {config.name: config.value for config in topic.configs}
         refusal: Appended | None = _NOT_ALLOWED
         if request.access.topic(Operation.CREATE, topic.name):
             refusal = _cannot_create(data, topic, count, own, new)
+        if times[topic.name] > 1:
+            refusal = Appended(Wire.invalid_request, message="comes twice in one request")
         if refusal is None:
             new[topic.name], configs[topic.name] = count, own
         results.append(_result(topic.name, refusal))
@@ -77,7 +82,8 @@ def _create_topics(data: Data, request: Request) -> Values:
     for result in results:
         name = result["name"]
         if result["error_code"] is Wire.none:
-            result |= {"topic_id": topics.ids.get(name), "num_partitions": new[name], "replication_factor": 1}
+            number = topics.ids.get(name) or uuid4()  # Kafka makes one up to validate only, too
+            result |= {"topic_id": number, "num_partitions": new[name], "replication_factor": 1}
             result["configs"] = tuple(_described_configs(configs[name]))
     return {"topics": tuple(results)}
 
@@ -114,8 +120,6 @@ def _cannot_create(
     data: Data, topic: Any, count: int, configs: Mapping[str, str | None], beside: Mapping[str, int]
 ) -> Appended | None:
     """Return why a topic cannot be created, None if it can. ``beside``: topics that the request creates."""
-    if topic.name in beside:
-        return Appended(Wire.invalid_request, message="comes twice in one request")
     refusal = data.topics.cannot_create(topic.name, count, sum(beside.values()))
     if refusal is not None:
         return refusal
@@ -161,27 +165,27 @@ def _delete_topics(data: Data, request: Request) -> Values:
         wanted = [(topic.name, topic.topic_id) for topic in request.body.topics]
     else:
         wanted = [(name, None) for name in request.body.topic_names]
-    names = [topics.named(number) if name is None else name for name, number in wanted]
-    times = Counter(name for name in names if name is not None)
+    times = Counter(wanted)
+    names = Counter(topics.named(number) if name is None else name for name, number in times)
     results: list[dict[str, Any]] = []
     gone: list[str] = []
-    for (name, number), found in zip(wanted, names, strict=True):
+    for (name, number), count in times.items():
+        found = topics.named(number) if name is None else name
         error = Wire.none
-        if (name is None) == (number is None) and request.version >= 6:
-            error = Wire.invalid_request
+        if count > 1 or ((name is None) == (number is None) and request.version >= 6):
+            error, found = Wire.invalid_request, name
         elif found is None:
             error = Wire.unknown_topic_id
         elif not request.access.topic(Operation.DELETE, found):
             error = Wire.topic_authorization_failed
-        elif times[found] > 1:
+        elif names[found] > 1:
             error = Wire.invalid_request
         elif found not in topics.partitions:
             error = Wire.unknown_topic_or_partition
         else:
             gone.append(found)
-        results.append(
-            {"name": found, "topic_id": number or topics.ids.get(found or ""), "error_code": error}
-        )
+            number = topics.ids.get(found)
+        results.append({"name": found, "topic_id": number, "error_code": error})
     if gone:
         _fail(results, data.unwritten(lambda: topics.delete(gone)))
     return {"responses": tuple(results)}
@@ -395,14 +399,25 @@ def _with_changes(own: Mapping[str, str], resource: Any) -> Mapping[str, str | N
 # --- the cluster
 
 
+_NO_CLUSTER: Values = {"controller_id": -1, "endpoint_type": BROKERS, "brokers": ()}
+
+
+def cluster_operations(request: Request) -> dict[str, Any]:
+    """Return the operations that the user may do on the cluster, if the request includes them."""
+    if not getattr(request.body, "include_cluster_authorized_operations", False):
+        return {}
+    return {"cluster_authorized_operations": request.access.cluster_operations()}
+
+
 def _describe_cluster(data: Data, request: Request) -> Values:
     endpoints = getattr(request.body, "endpoint_type", BROKERS)
     values = {"cluster_id": data.cluster_id, "controller_id": data.node, "endpoint_type": endpoints}
+    values |= cluster_operations(request)
     if endpoints != BROKERS:
         known = endpoints == CONTROLLERS
         error = Wire.mismatched_endpoint_type if known else Wire.unsupported_endpoint_type
         found = f"endpoint type {endpoints}, expected {BROKERS} (brokers)"
-        return {**values, "error_code": error, "error_message": found, "brokers": ()}
+        return {"cluster_id": data.cluster_id, "error_code": error, "error_message": found, **_NO_CLUSTER}
     host, port = data.address
     broker = {"broker_id": data.node, "host": host, "port": port, "is_fenced": False}
     return {**values, "error_code": Wire.none, "brokers": (broker,)}
