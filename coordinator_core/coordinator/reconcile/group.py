@@ -173,7 +173,7 @@ class ReconcileGroup(Group):
     def become(self, durable: GroupState) -> None:
         """Take over a state whose records are written."""
         self.durable, self.state, self.members = durable, state_of(durable), durable.members
-        self.generation, self.emptied_at_ms = durable.epoch, durable.changed_at_ms
+        self.generation = durable.epoch
 
     @property
     def expects_members(self) -> bool:
