@@ -9,6 +9,7 @@ from enum import StrEnum
 import msgspec
 
 from coordinator_core.errors import InputError
+from coordinator_core.reading.settings import settings_of
 
 VERSIONS = ("4.0", "4.1", "4.2", "4.3", "4.4")
 """In the order in which they were released."""
@@ -97,7 +98,7 @@ class VersionedSettings(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if self.kafka not in VERSIONS:
             raise InputError("kafka", repr(self.kafka), f"one of {', '.join(VERSIONS)}")
-        for field in msgspec.structs.fields(type(self)):
+        for field in settings_of(type(self)).values():
             value = getattr(self, field.name)
             if value != field.default:
                 self.check_setting(field.encode_name, value)

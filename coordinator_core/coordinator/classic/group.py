@@ -10,6 +10,7 @@ from coordinator_core.coordinator.classic.subscriptions import read_topics
 from coordinator_core.coordinator.records import StoredGroup
 from coordinator_core.coordinator.round_group import RoundGroup, RoundMember, TimerKind
 from coordinator_core.coordinator.shard import EVERY_TOPIC, Step
+from coordinator_core.coordinator.timers import TimerKey
 from coordinator_core.java.hash_maps import hash_order
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.consumer_protocol import PROTOCOL_TYPE
@@ -59,7 +60,8 @@ class ClassicGroup(RoundGroup[Member]):
     ``handed_out`` is the highest generation that an earlier coordinator may have given to members,
     ``reserved`` the highest that this coordinator may give. ``join_is_due``: the time of the join phase has
     passed. ``listing`` is the number of members that list an assignor. ``topics`` are those that the members
-    of the last generation subscribe to, None if they are unknown.
+    of the last generation subscribe to, None if they are unknown. ``suspended`` are deadlines of the time in
+    which the group was one of the consumer protocol: they go on if it becomes one again.
     """
 
     family, moves, join_response = FAMILY, LEGAL_MOVES, m.JoinGroupResponse
@@ -74,6 +76,7 @@ class ClassicGroup(RoundGroup[Member]):
         self.static_members: dict[str, str] = {}
         self.pending_sync: dict[str, None] = {}
         self.listing: dict[str, int] = {}
+        self.suspended: dict[TimerKey, int] = {}
         self.topics: dict[str, None] | None = None
 
     def subscribed_topics(self) -> Container[str] | None:

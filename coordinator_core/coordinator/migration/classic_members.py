@@ -14,7 +14,13 @@ from coordinator_core.coordinator.kafka_versions import Rule
 from coordinator_core.coordinator.migration.downgrade import become_classic, may_become_classic
 from coordinator_core.coordinator.reconcile.changes import Changes, submit
 from coordinator_core.coordinator.reconcile.group import Asked, ReconcileGroup, TimerKind
-from coordinator_core.coordinator.reconcile.members import admit, advance, check_identity, has_room, take_over
+from coordinator_core.coordinator.reconcile.members import (
+    advance,
+    check_identity,
+    has_room,
+    replace,
+    take_over,
+)
 from coordinator_core.coordinator.reconcile.state import Classic, GroupState, Member, MemberState
 from coordinator_core.coordinator.round_group import has_valid_session
 from coordinator_core.coordinator.shard import Step
@@ -95,11 +101,13 @@ def _join(
     of_instance = None if instance_id is None else state.instances.get(instance_id)
     is_last = of_instance is not None and _is_last_of_consumers(state, of_instance)
     downgrades = is_last and may_become_classic(changes, len(state.members))
-    admit(changes, member_id, instance_id, classic=True)
+    if of_instance is not None and of_instance != member_id:
+        replace(changes, of_instance, member_id)
     generation = state.epoch
     timeouts_ms = request.session_timeout_ms, request.rebalance_timeout_ms
     told = speaking_classic(client, instance_id, timeouts_ms, request.protocols, subscription)
-    taken = take_over(changes, member_id, _with_what_it_keeps(told, changes.state.members.get(member_id)))
+    told = _with_what_it_keeps(told, changes.state.members.get(member_id))
+    taken = take_over(changes, member_id, told)
     has_changed = changes.state.epoch > changes.state.target.epoch
     if not (downgrades and has_changed):
         advance(changes, member_id, tuple(sorted(subscription.owned)), taken)
@@ -119,10 +127,10 @@ def _join(
 
 def _may_join(changes: Changes, member_id: str, request: m.JoinGroupRequest) -> ErrorCode:
     """Check what does not depend on the member itself."""
-    state, settings = changes.state, changes.group.settings
+    state = changes.state
     if not state.members:
         return ErrorCode.REBALANCE_IN_PROGRESS  # it joins a classic group then
-    if not settings.admits_classic:
+    if not changes.group.settings.admits_classic:
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     if not has_room(changes, member_id, request.group_instance_id):
         return ErrorCode.GROUP_MAX_SIZE_REACHED
@@ -181,9 +189,9 @@ def _await_sync(step: Step, group: ReconcileGroup, member_id: str) -> None:
 def _check(state: GroupState, request: m.SyncGroupRequest | m.HeartbeatRequest) -> ErrorCode:
     """Check that the request is of a member that speaks the classic protocol, in its generation."""
     member_id = request.member_id
-    error = check_identity(state, member_id, request.group_instance_id, classic=True)
-    if error:
-        return error
+    error = check_identity(state, member_id, request.group_instance_id)
+    if error or state.members[member_id].classic is None:
+        return error or ErrorCode.UNKNOWN_MEMBER_ID
     epoch = state.currents[member_id].epoch
     return NONE if request.generation_id == epoch else ErrorCode.ILLEGAL_GENERATION
 

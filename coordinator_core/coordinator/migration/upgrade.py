@@ -54,7 +54,6 @@ def upgrade(
     if error:
         step.effects.reply(request_id, refused(request, error, message))
         return
-    before = str(classic_group.state)
     for member in classic_group.members.values():
         classic_group.refuse_parked(step, member, ErrorCode.REBALANCE_IN_PROGRESS)
     epoch = max(classic_group.generation, classic_group.handed_out)
@@ -63,30 +62,37 @@ def upgrade(
         step.effects.reply(request_id, refused(request, members))
         return
     group = ReconcileGroup(request.group_id, computing, settings, GroupState())
-
-    def convert(changes: Changes) -> None:
-        changes.undo.append(partial(_put_back, classic_group))
-        stored = StoredGroup(PROTOCOL_TYPE, None, epoch, None, (), step.now_ms, FAMILY)
-        changes.write(GroupRecord(group.group_id, stored))
-        names = {topic: None for member, _ in members.values() for topic in member.topics}
-        for member_id, (member, current) in members.items():
-            changes.put(MEMBER, member_id, member)
-            changes.put(SHARE, member_id, current.assigned)
-            changes.put(CURRENT, member_id, current)
-        changes.put(TARGET, "", Target(epoch, "", computing.topics(names)))
-        changes.begin_with(before, f"Upgrade group {group.group_id} from classic to consumer")
-        changes.follow.append(begin_sessions)
-
-    def begin_sessions(step: Step) -> None:
-        for member_id in members:
-            if member_id in group.members:
-                group.begin_session(step, member_id)
-
-    reconcile(step, group, request_id, request, convert)
+    reconcile(step, group, request_id, request, partial(_convert, classic_group, epoch, members))
     if group.is_writing:
-        step.timers.cancel_group(request.group_id)
-        step.schedule_retention(group)
-        step.shard.groups[request.group_id] = group
+        _put_in_place(step, group, classic_group)
+
+
+def _convert(
+    classic_group: ClassicGroup, epoch: int, members: Mapping[str, tuple[Member, Current]], changes: Changes
+) -> None:
+    """Make a group of the members, in an epoch."""
+    group = changes.group
+    changes.undo.append(partial(_put_back, classic_group))
+    stored = StoredGroup(PROTOCOL_TYPE, None, epoch, None, (), changes.now_ms, FAMILY)
+    changes.write(GroupRecord(group.group_id, stored))
+    names = {topic: None for member, _ in members.values() for topic in member.topics}
+    for member_id, (member, current) in members.items():
+        changes.put(MEMBER, member_id, member)
+        changes.put(SHARE, member_id, current.assigned)
+        changes.put(CURRENT, member_id, current)
+        changes.follow.append(partial(group.begin_session, member_id=member_id))
+    changes.put(TARGET, "", Target(epoch, "", group.computing.topics(names)))
+    changes.begin_with(str(classic_group.state), f"Upgrade group {group.group_id} from classic to consumer")
+
+
+def _put_in_place(step: Step, group: ReconcileGroup, classic_group: ClassicGroup) -> None:
+    """Put a group whose records are being written in the place of the classic one."""
+    step.timers.cancel_group(group.group_id)
+    for (kind, group_id, member_id), at_ms in classic_group.suspended.items():
+        if at_ms > step.now_ms:
+            step.timers.schedule(kind, group_id, member_id, at_ms)
+    step.schedule_retention(group)
+    step.shard.groups[group.group_id] = group
 
 
 def _may_upgrade(settings: ReconcileSettings, group: ClassicGroup) -> bool:

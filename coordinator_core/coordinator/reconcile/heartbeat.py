@@ -9,11 +9,11 @@ from coordinator_core.coordinator.kafka_versions import Rule
 from coordinator_core.coordinator.reconcile.changes import Changes, submit
 from coordinator_core.coordinator.reconcile.group import Asked, Computing, ReconcileGroup, TimerKind
 from coordinator_core.coordinator.reconcile.members import (
-    admit,
     advance,
     check_identity,
     has_room,
     may_join,
+    replace,
     take_over,
 )
 from coordinator_core.coordinator.reconcile.settings import ReconcileSettings
@@ -182,15 +182,16 @@ def _reconcile(changes: Changes, request: Request, client: tuple[str, str]) -> R
     """
     error = _check(changes, request)
     message = None
-    known = changes.state.instances.get(request.instance_id or "", request.member_id)
-    told = _told(request, client, changes.state.members.get(known))
+    of_instance = changes.state.instances.get(request.instance_id or "")
+    known = changes.state.members.get(request.member_id if of_instance is None else of_instance)
+    told = _told(request, client, known)
     if not error and told.pattern not in (None, *changes.state.patterns):
         error, message = _invalid_pattern(changes.group.computing, told.pattern)
     if error:
         return refused(request, error, message)
     member_id, group, joins = request.member_id, changes.group, request.member_epoch == JOINS
-    if joins:
-        admit(changes, member_id, request.instance_id, classic=False)
+    if joins and of_instance is not None:
+        replace(changes, of_instance, member_id)
     before = changes.state.currents.get(member_id, Current())
     taken = take_over(changes, member_id, told)
     current = advance(changes, member_id, request.topic_partitions, taken)
@@ -213,7 +214,7 @@ def _check(changes: Changes, request: Request) -> ErrorCode:
     if request.member_epoch == JOINS:
         may_rejoin = instance_id is not None or changes.group.has(Rule.REJOINS_AT_ANY_EPOCH)
         if may_rejoin or member_id not in state.members:
-            return may_join(changes, member_id, instance_id, classic=False)
+            return may_join(changes, member_id, instance_id)
     else:
         error = check_identity(state, member_id, instance_id)
         if error:

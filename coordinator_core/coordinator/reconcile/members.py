@@ -26,23 +26,14 @@ from coordinator_core.protocol.error_codes import NONE, ErrorCode
 from coordinator_core.protocol.reconcile import LEAVES_FOR_A_WHILE
 
 
-def check_identity(
-    state: GroupState, member_id: str, instance_id: str | None, *, classic: bool = False
-) -> ErrorCode:
-    """Check that a request is of a member. FENCED_INSTANCE_ID: another member has the instance id.
-
-    ``classic``: the member has to be one that speaks the classic protocol.
-    """
-    if instance_id is not None:
-        known = state.instances.get(instance_id)
-        if known is None:
-            return ErrorCode.UNKNOWN_MEMBER_ID
-        if known != member_id:
-            return ErrorCode.FENCED_INSTANCE_ID
-    member = state.members.get(member_id)
-    if member is None or (classic and member.classic is None):
+def check_identity(state: GroupState, member_id: str, instance_id: str | None) -> ErrorCode:
+    """Check that a member has the id, and the instance id if the request names one."""
+    if instance_id is None:
+        return NONE if member_id in state.members else ErrorCode.UNKNOWN_MEMBER_ID
+    known = state.instances.get(instance_id)
+    if known is None:
         return ErrorCode.UNKNOWN_MEMBER_ID
-    return NONE
+    return NONE if known == member_id else ErrorCode.FENCED_INSTANCE_ID
 
 
 def has_room(changes: Changes, member_id: str, instance_id: str | None) -> bool:
@@ -53,38 +44,35 @@ def has_room(changes: Changes, member_id: str, instance_id: str | None) -> bool:
     return member_id in state.members or len(state.members) < group.settings.max_size
 
 
-def may_join(changes: Changes, member_id: str, instance_id: str | None, *, classic: bool) -> ErrorCode:
-    """Check whether a member may join that is new, or joins again.
+def may_join(changes: Changes, member_id: str, instance_id: str | None) -> ErrorCode:
+    """Check whether a member of the consumer protocol may join that is new, or joins again.
 
-    A static one may take the place of its old id. Under the consumer protocol its old id must have left for
-    a while, even if it is the same; a process that speaks the classic protocol, and a member that spoke it,
-    does not say so.
+    A static one takes the place of its old id. If that speaks the consumer protocol, it must have left for a
+    while, even if it is the same.
     """
     state = changes.state
     if not has_room(changes, member_id, instance_id):
         return ErrorCode.GROUP_MAX_SIZE_REACHED
     known = state.instances.get(instance_id or "")
-    if known is None or classic or state.members[known].classic is not None:
+    if known is None or state.members[known].classic is not None:
         return NONE
     is_released = state.currents[known].epoch == LEAVES_FOR_A_WHILE
     return NONE if is_released else ErrorCode.UNRELEASED_INSTANCE_ID
 
 
-def admit(changes: Changes, member_id: str, instance_id: str | None, *, classic: bool) -> ErrorCode:
-    """Let a member in that `may_join`. A static one gets what its old id had, and owns nothing."""
-    error = may_join(changes, member_id, instance_id, classic=classic)
+def replace(changes: Changes, old_id: str, new_id: str) -> None:
+    """Put a static member in the place of its old id. It keeps its assignment, in epoch 0.
+
+    One that keeps its id keeps its deadlines, too.
+    """
     state = changes.state
-    known = state.instances.get(instance_id or "")
-    if error or known is None or (classic and known == member_id):
-        return error
-    member, share, current = state.members[known], state.shares.get(known, ()), state.currents[known]
-    changes.delete(known)
-    changes.put(MEMBER, member_id, member)
-    changes.put(SHARE, member_id, share)
-    changes.put(CURRENT, member_id, msgspec.structs.replace(current, epoch=0, previous_epoch=0))
-    if known != member_id:
-        changes.effects.report_replaced(changes.group.group_id, instance_id or "", known, member_id)
-    return NONE
+    member, share, current = state.members[old_id], state.shares.get(old_id, ()), state.currents[old_id]
+    if old_id != new_id:
+        changes.delete(old_id)
+        changes.put(MEMBER, new_id, member)
+        changes.put(SHARE, new_id, share)
+        changes.effects.report_replaced(changes.group.group_id, member.instance_id or "", old_id, new_id)
+    changes.put(CURRENT, new_id, msgspec.structs.replace(current, epoch=0, previous_epoch=0))
 
 
 class Taken(NamedTuple):
@@ -106,7 +94,8 @@ def take_over(changes: Changes, member_id: str, member: Member) -> Taken:
     before, default = state.members.get(member_id), group.computing.assignors[0]
     vote = None if before is None else before.assignor
     assignor = preferred_after(state.votes, vote, member.assignor) or default
-    changes_assignor = group.has(Rule.ASSIGNOR_BUMPS) and assignor != (preferred(state.votes) or default)
+    is_counted = group.has(Rule.ASSIGNOR_BUMPS) and member.classic is None
+    changes_assignor = is_counted and assignor != (preferred(state.votes) or default)
     has_share = member.instance_id is None or member.instance_id in state.instances
     names = frozenset(() if before is None else before.topics)
     pattern = subscriptions.change_of_pattern(changes, before, member)
@@ -130,17 +119,12 @@ def take_over(changes: Changes, member_id: str, member: Member) -> Taken:
     return Taken(has_subscribed, assignor, has_share)
 
 
-def advance(changes: Changes, member_id: str, owned: Listed | None, taken: Taken | None = None) -> Current:
+def advance(changes: Changes, member_id: str, owned: Listed | None, taken: Taken) -> Current:
     """Compute the shares if the group has changed, and take the member's next step to its own.
 
     ``owned`` is what the member reports to own, and ``taken`` what has changed by its request.
     """
     group = changes.group
-    if taken is None:
-        default = group.computing.assignors[0]
-        taken = Taken(
-            has_subscribed=False, assignor=preferred(changes.state.votes) or default, has_share=True
-        )
     if _is_due(changes):
         _compute(changes, taken.assignor)
         taken = taken._replace(has_share=True)

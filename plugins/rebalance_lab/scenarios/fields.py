@@ -213,6 +213,13 @@ class ScenarioFields(Document, frozen=True, kw_only=True):
     ] = None
     config: Annotated[Any, about("Settings under Kafka's names.", schema={"$ref": "#/$defs/settings"})] = None
     network: Annotated[NetworkFields | None, about("Latency and faults.")] = None
+    phase: Annotated[
+        Bounds | None,
+        about(
+            "How much later than at time 0 all members start, drawn from the seed; by default up to an"
+            " interval of heartbeats or commits."
+        ),
+    ] = None
     measure: Annotated[
         MeasureFields | None,
         about("The part of the run that is measured; from the first rest of the group, if it is not given."),

@@ -17,7 +17,7 @@ from coordinator_core.reading.durations import format_duration, parse_duration
 from coordinator_core.reading.patterns import topic_pattern
 from coordinator_core.reading.suggestions import one_of
 from coordinator_core.registry.registry import Registry, default_registry
-from rebalance_lab.scenarios.application import IDEAL, LIMITED, Application
+from rebalance_lab.scenarios.application import IDEAL, LIMITED, NONE, Application, Span
 from rebalance_lab.scenarios.batch_times import with_rates
 from rebalance_lab.scenarios.documents import read
 from rebalance_lab.scenarios.fields import (
@@ -40,7 +40,7 @@ from rebalance_lab.scenarios.ownership import Ownership, ownership_of
 from rebalance_lab.scenarios.rates import Rates, read_rates
 from rebalance_lab.scenarios.replicas import Racks, checked_length
 from rebalance_lab.scenarios.roster import Roster
-from rebalance_lab.scenarios.settings import parse_config
+from rebalance_lab.scenarios.settings import PERIODIC, parse_config
 
 E = TypeVar("E", bound=NewMemberFields)
 
@@ -103,7 +103,8 @@ class Scenario:
 
     Events are in order of time. Events at equal times are in the order of the document. Costs are counted
     from ``measure_from_ms`` on, or from the first rest of the group if it is None. ``words`` are the settings
-    in its config that choose a strategy.
+    in its config that choose a strategy. Members that join from the beginning start at a time that the seed
+    draws from ``phase_ms``, the same for all.
     """
 
     name: str
@@ -118,6 +119,7 @@ class Scenario:
     description: str = ""
     measure_from_ms: int | None = None
     words: Words = NO_WORDS
+    phase_ms: Span = NONE
 
     @property
     def running(self) -> tuple[Member, ...]:
@@ -196,7 +198,19 @@ def parse_scenario(
         description=fields.description or "",
         measure_from_ms=_measure_from(fields, document, root),
         words=words,
+        phase_ms=fields.phase or _phase(config, events),
     )
+
+
+def _phase(config: Mapping[str, Any], events: Sequence[ScenarioEvent]) -> Span:
+    """Return the phases of a group against the events: all those of its heartbeats and commits.
+
+    Nothing outside of a group waits for its heartbeats. The start takes at most half of the time before the
+    first event.
+    """
+    longest_ms = max(config.get(name, default) for name, default in PERIODIC.items())
+    first_ms = min((event.at_ms for event in events), default=2 * longest_ms)
+    return 0, min(longest_ms, first_ms // 2)
 
 
 def _check_words(words: Words, events: Iterable[ScenarioEvent], where: str, registry: Registry) -> None:

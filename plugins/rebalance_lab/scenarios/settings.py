@@ -9,6 +9,7 @@ import msgspec
 from coordinator_core.client.config import ClientConfig
 from coordinator_core.coordinator.config import CoordinatorConfig
 from coordinator_core.coordinator.kafka_versions import VERSIONS
+from coordinator_core.coordinator.reconcile.settings import HEARTBEAT, ReconcileSettings
 from coordinator_core.errors import InputError
 from coordinator_core.reading import checks as doc
 from coordinator_core.reading.checks import inside, unexpected
@@ -26,6 +27,14 @@ Setting: TypeAlias = msgspec.structs.FieldInfo
 
 OF_EVERY_STRATEGY: Mapping[str, Setting] = {**settings_of(ClientConfig), **settings_of(CoordinatorConfig)}
 """The settings that every strategy reads: of consumers and of the coordinator."""
+
+PERIODIC: Mapping[str, int] = {
+    name: setting.default
+    for kind in (ClientConfig, ReconcileSettings)
+    for name, setting in settings_of(kind).items()
+    if name in ("heartbeat.interval.ms", HEARTBEAT, "auto.commit.interval.ms")
+}
+"""The intervals of what members do again and again as long as nothing happens, with their defaults."""
 
 OTHER_DEFAULTS = {"auto.offset.reset": "earliest"}
 """A simulated group reads its topics from the beginning. Otherwise it would skip records and their lag."""

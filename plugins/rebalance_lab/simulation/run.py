@@ -35,7 +35,9 @@ from rebalance_lab.scenarios.scenario import Member, Scenario
 from rebalance_lab.scenarios.stage import Passage
 from rebalance_lab.simulation.gathering import Gathering
 from rebalance_lab.simulation.process.application import drawn
+from rebalance_lab.simulation.process.clients import CLIENTS
 from rebalance_lab.simulation.process.connections import ranks
+from rebalance_lab.simulation.process.lateness import Lateness
 from rebalance_lab.simulation.process.load import Load
 from rebalance_lab.simulation.process.process import Process
 from rebalance_lab.simulation.process.workers import ROUNDING
@@ -44,6 +46,7 @@ from rebalance_lab.simulation.skipping.quiet import Quiet
 from rebalance_lab.simulation.world.administrator import Administrator
 from rebalance_lab.simulation.world.brokers import Brokers
 from rebalance_lab.simulation.world.collector import collecting_rarely
+from rebalance_lab.simulation.world.dice import Dice
 from rebalance_lab.simulation.world.exchange import Exchange
 from rebalance_lab.simulation.world.host import SimulatedHost
 from rebalance_lab.simulation.world.network import Network
@@ -55,6 +58,10 @@ from rebalance_lab.traces.trace import Trace
 
 COORDINATORS = "uniform-848"
 """The assignor of the coordinator, if the strategy is one for members: the default one of Kafka's."""
+
+GOLDEN, SILVER = (5**0.5 - 1) / 2, 2**0.5 - 1
+"""The multiples of each, without their whole parts, are spread evenly however many they are, and those of
+both together in the square."""
 
 DEFAULTS = ("range", "cooperative-sticky")
 """The assignors of members of the classic protocol beside a strategy of the other: Kafka's defaults."""
@@ -127,7 +134,7 @@ class Run(Simulation[Process]):
         steps = (steps for topic in scenario.topics.values() for steps in topic.rates.steps)
         self._rate_times = sorted({at_ms for at_ms, _ in steps})
         self._rises: dict[tuple[tuple[TopicPartition, ...], float], list[int]] = {}
-        self._starting = self._stream("start-up")
+        self._starting, self._committing = self._stream("start-up"), self._stream("commits")
         self.observers.append(self._observe)
         if watch is not None:
             self.observers.append(watch.observe)
@@ -337,6 +344,18 @@ class Run(Simulation[Process]):
 
     # --- what scenario events do
 
+    def _phase_ms(self) -> int:
+        """Return a time that is the same under every strategy."""
+        low, high = self.scenario.phase_ms
+        return low + int(self._even("phase", GOLDEN) * (high - low))
+
+    def _even(self, concern: str, step: float) -> float:
+        """Return a number from 0 to below 1. Those of consecutive seeds are spread evenly.
+
+        Thus a few seeds show early and late ones.
+        """
+        return (self.scenario.seed * step + Random(f"{self.scenario.name}:{concern}").random()) % 1
+
     def _process(self, member: Member) -> Process:
         """Return a new process. It subscribes when it has started."""
         self._starts += 1
@@ -349,9 +368,9 @@ class Run(Simulation[Process]):
             part=self.family.member(self._nodes, self._protocol_of(member)),
             bootstrap=range(self.scenario.brokers),
             habits=partial(self._stream, f"application {self._starts}"),
-            waits_in_rounds=self._waits_in_rounds(member),
             name=f"process {self._starts}",
             rank=self._starts * ranks(self.brokers.places),
+            late=self._lateness_of(member, f"process {self._starts}"),
         )
         process.set_cut(member.id in self.network.cut_off)
         return process
@@ -362,11 +381,13 @@ class Run(Simulation[Process]):
         self.clock.after(start_ms, lambda: consumer.do(consumer.started_up))
 
     def _go_on(self, member: Member) -> None:
-        """Start a process in the middle of its membership and of its heartbeat interval."""
+        """Start a process in the middle of its membership, and of its intervals of heartbeats and commits."""
         assert self._group is not None
-        process = self.launch(member)
-        last_response_ms = -self._starting.randrange(self._config_of(member).heartbeat_interval_ms)
+        process, config = self.launch(member), self._config_of(member)
+        last_response_ms = -self._starting.randrange(config.heartbeat_interval_ms)
+        last_commit_ms = -self._committing.randrange(config.auto_commit_interval_ms)
         process.resume_membership(self._group, last_response_ms=last_response_ms)
+        process.client.begin_auto_commit(now_ms=last_commit_ms)
 
     def _config_of(self, member: Member) -> ClientConfig:
         return self.family.client_config(
@@ -389,6 +410,17 @@ class Run(Simulation[Process]):
     def _protocol_of(self, member: Member) -> str:
         """Return the protocol that a member speaks, as ``group.protocol`` has it."""
         return member.overrides.protocol or NAME_OF.get(self.strategy.protocol, "")
+
+    def _lateness_of(self, member: Member, name: str) -> Lateness:
+        """Return the waits of a process."""
+        return Lateness(
+            CLIENTS[member.application.client],
+            self._even("lateness", SILVER),
+            Dice(f"{self.network.seed}:{name}:waits"),
+            self.clock,
+            backoff_ms=self._config_of(member).retry_backoff_ms,
+            in_rounds=self._waits_in_rounds(member),
+        )
 
     def _waits_in_rounds(self, member: Member) -> bool:
         """Return whether a coordinator has rounds for which a member waits."""

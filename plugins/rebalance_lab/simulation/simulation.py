@@ -119,6 +119,10 @@ class Simulation(Stage, ABC, Generic[C]):
 
     # --- what the two simulations do differently
 
+    def _phase_ms(self) -> int:
+        """Return the time at which the members start that join from the beginning."""
+        return 0
+
     @abstractmethod
     def _go_on(self, member: Member) -> None:
         """Start a process in the middle of its membership."""
@@ -142,11 +146,11 @@ class Simulation(Stage, ABC, Generic[C]):
     # --- scenario events
 
     def _schedule_all(self) -> None:
-        """Let members start at time 0, those of a running group first, and the events happen."""
+        """Let members start, those of a running group at time 0, and the events happen."""
         for member in self.scenario.running:
             self.clock.at_first(0, partial(self._go_on, member))
         for member in self.scenario.joining:
-            self.clock.at_first(0, partial(self.start, member))
+            self.clock.at_first(self._phase_ms(), partial(self.start, member))
         for event in self.scenario.events:
             self.schedule(event)
 

@@ -37,6 +37,7 @@ def test_the_least_scenario_has_the_defaults_of_the_contract():
         seed=0,
         brokers=3,
         description="",
+        phase_ms=(0, 5_000),
     )
 
 

@@ -17,13 +17,14 @@ from rebalance_lab.traces.invariants import Invariants
 JOINS_AT = 60_000
 
 
-def run(strategy="range", *, duration="2m", config=None, events=None, seed=0, exchanged=None, **member):
+def run(strategy="range", *, duration="2m", config=None, events=None, seed=8, exchanged=None, **member):
     """Three members with a backlog of records of 100 ms, in batches of 50. A fourth joins after a minute."""
     fields = {"topics": ["t"], "process_rate": 10, "record_cv": 0, "batch_overhead": 0, **member}
     joins = [{"at": JOINS_AT, "join": {"id": "late", **fields, "start_up": "1s"}}]
     document = {
         "name": "batches",
         "duration": duration,
+        "phase": "0s",
         "seed": seed,
         "topics": {"t": {"partitions": 12, "backlog": 1_200_000}},
         "members": [{"id": "m", "count": 3, **fields}],

@@ -147,6 +147,6 @@ def test_a_wrong_protocol_is_an_error_with_its_place(protocol):
 def test_only_members_of_the_classic_protocol_wait_in_rounds():
     run = Run(scenario_of({**STAYS, "protocol": "consumer"}), "range", default_registry())
     run.advance(19_000)
-    assert all(process._read_every_ms for process in run.consumers.values())
+    assert all(process._late._every_ms for process in run.consumers.values())
     run.advance(60_000)
-    assert not any(process._read_every_ms for process in run.consumers.values())
+    assert not any(process._late._every_ms for process in run.consumers.values())

@@ -15,6 +15,7 @@ def run(*events, strategy="range", **fields):
     document = {
         "name": "overlaps",
         "duration": "4m",
+        "phase": "0s",
         "topics": {"t": {"partitions": 6, "rate": 60}},
         "members": [{"id": "c", "count": 3, "topics": ["t"]}],
         "events": list(events),

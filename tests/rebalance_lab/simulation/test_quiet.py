@@ -191,6 +191,7 @@ def document(**fields):
     return {
         "name": "g",
         "duration": HOUR_MS,
+        "phase": "0s",
         "topics": {"t": {"partitions": 4, "rate": 10}},
         "members": [{"id": f"m{n}", "topics": ["t"], "process_rate": 1_000} for n in range(2)],
         **fields,

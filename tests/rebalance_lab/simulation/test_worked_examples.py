@@ -9,6 +9,8 @@ from rebalance_lab.traces.rounds import rounds
 THIRD_JOINS = {
     "name": "third-joins",
     "duration": "2m",
+    "phase": "0s",
+    "seed": 8,
     "topics": {"P": {"partitions": 6, "rate": 60}},
     "members": [{"id": "c1", "topics": ["P"]}, {"id": "c2", "topics": ["P"]}],
     "events": [{"at": "60s", "join": {"id": "c3", "topics": ["P"]}}],

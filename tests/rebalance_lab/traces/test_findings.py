@@ -127,6 +127,7 @@ def test_a_rolling_restart_that_the_end_of_the_run_cuts_is_no_fault():
     document = {
         "name": "cut",
         "duration": "62s",
+        "phase": "0s",
         "topics": {"t": {"partitions": 6, "rate": 60}},
         "members": [{"id": "c", "count": 3, "topics": ["t"], "process_rate": 20}],
         "events": [{"at": "20s", "rolling_restart": {"every": "12s", "down": "8s"}}],

@@ -87,6 +87,7 @@ def joining_one(on_revoked="20s", events=()):
         "name": "forgotten",
         "seed": 60,
         "duration": "480s",
+        "phase": "0s",
         "topics": {"t": {"partitions": 5, "rate": 10}},
         "members": [{"id": "m", "count": 2, **member}],
         "events": [{"at": "81s", "join": {"id": "x", **member}}, *events],

@@ -98,6 +98,7 @@ def run_of(strategy, events, *, members=None, **changes):
     document = {
         "name": "told",
         "duration": "4m",
+        "phase": "0s",
         "topics": {"t": {"partitions": 6, "rate": 60}},
         "members": members or [{"id": "c", "count": 3, "topics": ["t"]}],
         "events": events,

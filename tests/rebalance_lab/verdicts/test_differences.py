@@ -1,5 +1,6 @@
 """Partitions with different owners at a time: the owners, and why each has the partition."""
 
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -15,7 +16,7 @@ from tests.places import SCENARIOS
 
 @cache
 def traces(name="scale-out", strategies=("range", "cooperative-sticky")):
-    scenario = load_scenario(SCENARIOS / f"{name}.yaml")
+    scenario = replace(load_scenario(SCENARIOS / f"{name}.yaml"), phase_ms=(0, 0))
     return [simulate(scenario, strategy, default_registry()) for strategy in strategies]
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections import defaultdict
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -19,7 +20,8 @@ STRATEGIES = ("range", "cooperative-sticky", "uniform-848+reconcile", "range+wat
 
 
 def run_of(name, strategy):
-    trace = simulate(load_scenario(SCENARIOS / f"{name}.yaml"), strategy, default_registry())
+    scenario = replace(load_scenario(SCENARIOS / f"{name}.yaml"), phase_ms=(0, 0))
+    trace = simulate(scenario, strategy, default_registry())
     return History(trace), json.loads(as_perfetto(trace))["traceEvents"]
 
 

@@ -29,6 +29,7 @@ def run(strategy, topics, members, events=(), how=simulate, **fields):
     document = {
         "name": "g",
         "duration": "3m",
+        "phase": "0s",
         "topics": {name: {"partitions": len(rates), "rates": rates} for name, rates in topics.items()},
         "members": [
             {"id": "m", "count": members, "topics": list(topics), "process_rate": 1_000, **fields},

@@ -63,7 +63,7 @@ def added(client):
         ({"process_rate": 100, "batch_overhead": "20s"}, " s in a batch, while partitions"),
         (
             {"process_rate": 100, "on_revoked": "4s"},
-            "m-2 (the last of 2 to join): 0.644 s until the next heartbeat, 4 s in a callback",
+            "m-2 (the last of 2 to join): 0.653 s until the next heartbeat, 4 s in a callback",
         ),
     ],
 )
@@ -71,6 +71,7 @@ def test_a_round_says_why_the_last_member_was_late(application, why):
     document = {
         "name": "late",
         "duration": "3m",
+        "phase": "0s",
         "seed": 3,
         "topics": {"t": {"partitions": 6, "rate": 150}},
         "members": [{"id": "m", "count": 3, "topics": ["t"], **application}],

@@ -26,10 +26,9 @@ from rebalance_lab.simulation.process.clients import CLIENTS, Commits, Joins
 from rebalance_lab.simulation.process.connections import (
     RESET,
     Connections,
-    is_read_between_waits,
-    next_read_ms,
     ranks,
 )
+from rebalance_lab.simulation.process.lateness import Lateness
 from rebalance_lab.simulation.skipping.quiet import Overload
 from rebalance_lab.simulation.skipping.rest import Rest
 from rebalance_lab.simulation.world.clock import Alarm
@@ -65,11 +64,11 @@ class Process:
         part: MakeMember,
         bootstrap: Sequence[int],
         habits: Callable[[], Random],
-        waits_in_rounds: bool,
         name: str,
         rank: int,
+        late: Lateness,
     ) -> None:
-        """``habits`` makes the random numbers of the application. ``waits_in_rounds``: rounds wait for it.
+        """``habits`` makes the random numbers of the application.
 
         ``name`` is a name that no other process has, ``rank`` the first of its `ranks` on the clock.
         """
@@ -80,7 +79,7 @@ class Process:
             world.emit(started)
         last_rank = rank + ranks(world.brokers.places) - 1
         late_ms = facts.heartbeat_late_ms if member.process_rate is not None else NONE
-        lateness = Spread(*late_ms, Dice(f"{world.network.seed}:{name}:heartbeats"))
+        beats_late = Spread(*late_ms, Dice(f"{world.network.seed}:{name}:heartbeats"))
         choices = Dice(f"{world.network.seed}:{name}:choices")
         self._name, self._rank, self._world, self._clock = name, rank, world, world.clock
         self._assignors = "/".join(assignor.name for assignor in assignors)
@@ -95,7 +94,7 @@ class Process:
             fetching=False,
             rebalance_timeout_ms=facts.rebalance_timeout_ms(config),
             library=facts.library(joins_with_calls=not self._joins_after_calls),
-            lateness=lateness.at,
+            lateness=beats_late.at,
             dice=choices.at,
         )
         self._facts, self._joins = facts, facts.joins
@@ -116,7 +115,7 @@ class Process:
         self._held: list[Callable[[], None]] = []
         self._unread: list[tuple[int, Response]] = []
         self._read_soon = 0
-        self._read_every_ms = config.retry_backoff_ms * (facts.reads_between_waits and waits_in_rounds)
+        self._late = late
         self._close_when_resumed = self._cut = self._subscribed = self._has_pattern = False
         self._connections = Connections(world.network, world.brokers, member.id, name, rank)
         self._connected_ms = self._last_poll_ms = -1
@@ -128,7 +127,7 @@ class Process:
             world,
             self.client,
             self._application,
-            lateness,
+            beats_late,
             choices,
             member.id,
             self._poll_every_ms,
@@ -362,6 +361,7 @@ class Process:
             return
         in_background = self._polls_in_background
         now_ms = self._last_poll_ms = self._clock.now_ms
+        self._late.polled()
         self._after(self.client.poll(now_ms=now_ms), polled=not in_background)
 
     def _continue_poll(self) -> None:
@@ -433,9 +433,8 @@ class Process:
             exchange.answer(response, now_ms=now_ms)
         if self.frozen:
             self._held.append(lambda: self._arrived(response, request_id, sent_ms))
-        elif self._read_every_ms and is_read_between_waits(response) and self._is_busy:
+        elif (read_ms := self._late.read_ms(response, sent_ms, self._is_busy)) is not None:
             self._read_soon += 1
-            read_ms = next_read_ms(sent_ms, now_ms, self._read_every_ms)
             self._clock.at(read_ms, self._waited, request_id, response, rank=self._rank)
         else:
             self._read(request_id, response)
@@ -444,7 +443,6 @@ class Process:
         self._read_soon -= 1
         self._read(request_id, response)
 
-    @property
     def _is_busy(self) -> bool:
         return self.paused or self._application.next_poll_ms() > self._clock.now_ms
 
@@ -498,7 +496,9 @@ class Process:
         if client.timer_ms != self._deadline.due_ms:
             self._deadline.set(client.timer_ms)
         if client.wants_poll:
-            poll_ms = max(self._next_poll_ms(), self._last_poll_ms + 1)
+            poll_ms = max(
+                self._next_poll_ms(), self._last_poll_ms + 1, self._late.next_poll_ms(self._application)
+            )
         else:
             poll_ms = min(client.poll_ms, self._last_poll_ms + self._poll_every_ms)
         if poll_ms != self._next_poll.due_ms:

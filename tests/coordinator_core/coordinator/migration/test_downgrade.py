@@ -211,3 +211,22 @@ def test_the_log_has_the_classic_group_and_nothing_of_the_other(mixed):
     assert not shard.table.parts["g"]
     mixed.arrive("new")
     assert list(mixed.group().members) == [*mixed.olds, "new"]
+
+
+@pytest.mark.parametrize(("wait_ms", "stays"), [(1_000, False), (6_000, True)])
+def test_the_time_to_sync_goes_on_if_the_group_is_upgraded_again_before_its_end(
+    make_migrating_bench, wait_ms, stays
+):
+    """Kafka cancels no deadline with the kind of the group."""
+    bench = make_migrating_bench()
+    (old,) = bench.classic_group((0, 1, 2, 3))
+    bench.arrive("new")
+    bench.rejoin(old, rebalance_ms=6_000)
+    bench.tell("new", -1)
+    bench.rejoin_later(old)
+    bench.sync(old)
+    bench.sleep(wait_ms)
+    assert bench.beat(old) is NONE
+    bench.arrive("newer")
+    bench.sleep(5_000)
+    assert (old in bench.group().members) is stays
