@@ -135,10 +135,14 @@ def _cannot_create(
             expected = f"each of partitions 0 to {count - 1} once, on broker {data.node}"
             found = f"an assignment of replicas that does not have {expected}"
             return Appended(Wire.invalid_replica_assignment, message=found)
-    elif topic.replication_factor not in (DEFAULT_REPLICAS, 1):
-        found = f"replication factor {topic.replication_factor}, and there is one broker"
-        return Appended(Wire.invalid_replication_factor, message=found)
-    return data.topics.cannot_create(topic.name, count, sum(beside.values()))
+        return data.topics.cannot_create(topic.name, count, sum(beside.values()))
+    replicas = topic.replication_factor
+    found = f"replication factor {replicas}, and there is one broker"
+    refusal = Appended(Wire.invalid_replication_factor, message=found)
+    if replicas < 1 and replicas != DEFAULT_REPLICAS:
+        return refusal
+    too_many = data.topics.cannot_create(topic.name, count, sum(beside.values()))
+    return too_many if too_many is not None or replicas in (DEFAULT_REPLICAS, 1) else refusal
 
 
 def _create_partitions(data: Data, request: Request) -> Values:
