@@ -10,7 +10,8 @@ from assignors.optimal import OPTIONS, OptimalAssignor
 from assignors.range import RangeAssignor, range_owners
 from assignors.rendezvous import RendezvousAssignor
 from assignors.roundrobin import RoundRobinAssignor, roundrobin_owners
-from assignors.sticky import StickyAssignor
+from assignors.sticky import StickyAssignor, sticky_owners
+from assignors.sticky_balanced import StickyBalancedAssignor
 from assignors.weighted.options import read_share
 from coordinator_core.assigning.flow import balanced_owners
 from coordinator_core.registry.hookspecs import AssignorSpec, hookimpl
@@ -38,14 +39,22 @@ def assignors() -> Iterable[AssignorSpec]:
         AssignorSpec(
             "sticky",
             StickyAssignor,
-            "Best balance, then racks, then fewest moves; eager.",
-            owners=balanced_owners,
+            "Keeps owners, and evens out loads move by move; Kafka's StickyAssignor, eager.",
+            owners=sticky_owners,
+            by_names=True,
         ),
         AssignorSpec(
             "cooperative-sticky",
             CooperativeStickyAssignor,
-            "Sticky's answer without stopping what stays.",
+            "The same without stopping what stays; Kafka's CooperativeStickyAssignor.",
             owners=cooperative_owners,
+            by_names=True,
+        ),
+        AssignorSpec(
+            "sticky-balanced",
+            StickyBalancedAssignor,
+            "Best balance, then racks, then fewest moves; eager.",
+            owners=balanced_owners,
         ),
         AssignorSpec(
             "optimal",
@@ -75,7 +84,7 @@ def assignors() -> Iterable[AssignorSpec]:
         AssignorSpec(
             "uniform-848",
             Uniform848Assignor,
-            "Best balance, then fewest moves; Kafka's default for KIP-848.",
+            "Equally many for each, which keep theirs; Kafka's default for KIP-848.",
             protocols=_OF_COORDINATORS,
         ),
     ]

@@ -1,19 +1,19 @@
 """CooperativeSticky: the result of Sticky in two rounds; only partitions that move stop (KIP-429).
 
-A partition that moves is left out until its owner has revoked it.
+A partition that moves is left out until its owner has revoked it, by the rules of Apache Kafka 4.4.
 """
 
 from operator import attrgetter
 
 import msgspec
 
+from assignors.kafka_sticky import Answer, kafka_sticky
 from coordinator_core.assigning.assignor import Assignor, Capability
-from coordinator_core.assigning.combinators import hold_back
-from coordinator_core.assigning.flow import balanced_owners
 from coordinator_core.assigning.problem import Problem
 from coordinator_core.assigning.user_data import decode_generation, encode_generation
 from coordinator_core.model import (
     NO_GENERATION,
+    NO_OWNER,
     GroupAssignment,
     GroupSubscription,
     Int32Array,
@@ -30,6 +30,7 @@ class CooperativeStickyAssignor(Assignor):
 
     name = "cooperative-sticky"
     capabilities = (Capability.STICKY, Capability.BALANCED, Capability.RACK_AWARE)
+    subscribers_only = False
     supported_protocols = (RebalanceProtocol.COOPERATIVE, RebalanceProtocol.EAGER)
 
     def __init__(self) -> None:
@@ -45,15 +46,22 @@ class CooperativeStickyAssignor(Assignor):
 
     def solve(self, problem: Problem) -> GroupAssignment:
         """Return the assignment of a problem without the partitions that move."""
-        owner = cooperative_owners(_with_generations(problem))
-        return GroupAssignment.from_owners(problem.index, problem.members, owner)
+        if not problem.members:
+            return GroupAssignment({})
+        answer = kafka_sticky(_with_generations(problem), problem.group)
+        owner = _held_back(answer)
+        return GroupAssignment.from_owners(problem.index, problem.members, owner, order=answer.listed())
 
 
 def cooperative_owners(problem: Problem) -> Int32Array:
     """int32[P]: the owner of each partition, -1 without subscribers, and for partitions that move."""
-    target = balanced_owners(problem)
-    hold_back(problem, target)
-    return target
+    return _held_back(kafka_sticky(problem)) if problem.members else problem.index.nobody
+
+
+def _held_back(answer: Answer) -> Int32Array:
+    """Return the owners without those of the partitions that move. The answer is used up."""
+    answer.owner[answer.moving] = NO_OWNER
+    return answer.owner
 
 
 def _with_generations(problem: Problem) -> Problem:

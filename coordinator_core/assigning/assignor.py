@@ -47,6 +47,11 @@ class Assignor:
     """Keyword arguments of the class that a strategy may set, each with the parser of its text."""
     repeats: bool = True
     """Whether equal groups and topics get equal assignments at any time."""
+    subscribers_only: bool = True
+    """Whether it is an error to assign a topic to a member that does not subscribe to it.
+
+    Apache Kafka's sticky ones do so in rare cases (PITFALLS C-69). The member then joins again.
+    """
     provider: str = ""
     """The provider of weights and capacities, unless a strategy or the assignor's record names another."""
 
@@ -92,6 +97,7 @@ class Wrapper(Assignor):
         self.supported_protocols = inner.supported_protocols
         self.capabilities = inner.capabilities
         self.repeats = inner.repeats
+        self.subscribers_only = inner.subscribers_only
 
     def subscription_user_data(self, topics: tuple[str, ...]) -> bytes | None:
         """Return the user data of the inner assignor."""

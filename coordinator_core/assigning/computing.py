@@ -53,7 +53,7 @@ def run(assignor: Assignor, problem: Problem) -> GroupAssignment:
         raise AssignmentError(assignor.name, [f"raised {raised(error)}"]) from error
     if isinstance(assignor, Wrapper) and isinstance(result, GroupAssignment):
         return result
-    return _validated(assignor.name, problem, result)
+    return _validated(assignor, problem, result)
 
 
 def settled(assignor: Assignor, problem: Problem) -> GroupAssignment:
@@ -98,8 +98,9 @@ def unassigned(cluster: Cluster, group: GroupSubscription, assignment: GroupAssi
     return Partitions.dense(problem.index, problem.subscribed[owner[problem.subscribed] == NO_OWNER])
 
 
-def _validated(name: str, problem: Problem, result: Any) -> GroupAssignment:
+def _validated(assignor: Assignor, problem: Problem, result: Any) -> GroupAssignment:
     """Return a valid result, or raise AssignmentError. Owner arrays are checked without a loop."""
+    name = assignor.name
     if not isinstance(result, GroupAssignment):
         return _validated_mapping(name, problem, result)
     owner = result.owner_array(problem.index, problem.members)
@@ -108,19 +109,19 @@ def _validated(name: str, problem: Problem, result: Any) -> GroupAssignment:
     if owner.shape != (problem.index.size,) or owner.dtype.kind != "i":
         found = f"an owner array {owner.dtype}{list(owner.shape)}"
         raise AssignmentError(name, [f"returned {found}, not int32[{problem.index.size}]"])
-    if faults := _faults_in(problem, owner):
+    if faults := _faults_in(problem, owner, assignor.subscribers_only):
         raise AssignmentError(name, faults)
     _check_extras(name, result)
     return result
 
 
-def _faults_in(problem: Problem, owner: Int32Array) -> list[str]:
+def _faults_in(problem: Problem, owner: Int32Array, subscribers_only: bool) -> list[str]:
     """Describe the first owners that do not exist, or else those that do not subscribe."""
     unknown = np.flatnonzero((owner < NO_OWNER) | (owner >= len(problem.members)))
     if len(unknown):
         of = f"of {len(problem.members)}"
         return [f"{name} went to member number {m} {of}" for name, m in _given(problem, owner, unknown)]
-    if problem.alike:
+    if problem.alike or not subscribers_only:
         return []
     held = np.flatnonzero(owner != NO_OWNER)
     holders = owner if len(held) == len(owner) else owner[held]

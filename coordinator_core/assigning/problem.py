@@ -118,6 +118,11 @@ class Problem:
     def claim_member(self) -> Int32Array:
         return self._claims.member
 
+    @property
+    def claim_generation(self) -> NDArray[np.int64]:
+        """int64[M]: the generation of the claims of each member."""
+        return self._claims.generation
+
     @cached_property
     def _claims(self) -> Claimed:
         if self.claimed is not None:

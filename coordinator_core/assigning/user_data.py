@@ -12,7 +12,14 @@ import numpy as np
 
 from coordinator_core.assigning.problem import Claimed
 from coordinator_core.java import java_order
-from coordinator_core.model import NO_PARTITIONS, Int32Array, Partitions, Subscription, TopicIndex
+from coordinator_core.model import (
+    NO_GENERATION,
+    NO_PARTITIONS,
+    Int32Array,
+    Partitions,
+    Subscription,
+    TopicIndex,
+)
 from coordinator_core.packing import read_claims, rows_of
 
 _LENGTH = struct.Struct(">h")
@@ -32,7 +39,7 @@ def encode_ownership(owned: Partitions, generation: int) -> bytes:
 def decode_ownership(data: bytes) -> tuple[Partitions, int] | None:
     """Return the ownership of a member and its generation, or None for other bytes.
 
-    Bytes after the fields are ignored, as by the decoders of Apache Kafka.
+    Bytes after the fields are ignored, as by the decoders of Apache Kafka. Version 0 has no generation.
     """
     owned: dict[str, Int32Array] = {}
     try:
@@ -50,7 +57,8 @@ def decode_ownership(data: bytes) -> tuple[Partitions, int] | None:
             numbers = np.frombuffer(data, dtype=">i4", count=count, offset=at).astype(np.int32)
             owned[topic] = np.concatenate((owned[topic], numbers)) if topic in owned else numbers
             at += 4 * count
-        (generation,) = _NUMBER.unpack_from(data, at)
+        version_0 = len(data) - at < _NUMBER.size
+        generation = NO_GENERATION if version_0 else _NUMBER.unpack_from(data, at)[0]
     except (struct.error, ValueError):
         return None
     return Partitions(owned), generation

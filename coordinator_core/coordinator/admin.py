@@ -1,6 +1,6 @@
-"""DescribeGroups 0-5, ListGroups 0-5, DeleteGroups 0-2 and OffsetDelete 0, for one shard (PROTOCOL 7.3).
+"""DescribeGroups 0-6, ListGroups 0-5, DeleteGroups 0-3 and OffsetDelete 0, for one shard (PROTOCOL 7.3).
 
-Not implemented: authorized operations.
+Whoever knows the users adds their authorized operations.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -16,7 +16,10 @@ from coordinator_core.protocol.error_codes import NONE, ErrorCode
 def describe(group: Group | None, group_id: str) -> m.DescribedGroup:
     """Describe a group. An unknown group is Dead, with GROUP_ID_NOT_FOUND (as of Kafka 4)."""
     if group is None:
-        return m.DescribedGroup(error=ErrorCode.GROUP_ID_NOT_FOUND, group_id=group_id, state=DEAD)
+        found = f"Group {group_id} not found."
+        return m.DescribedGroup(
+            error=ErrorCode.GROUP_ID_NOT_FOUND, group_id=group_id, state=DEAD, message=found
+        )
     return group.describe()
 
 
@@ -27,7 +30,7 @@ def listed(group: Group, group_type: str) -> m.ListedGroup:
 
 def wanted(rows: Iterable[m.ListedGroup], request: m.ListGroupsRequest) -> tuple[m.ListedGroup, ...]:
     """Return the rows that a request is for, sorted by group."""
-    states = {state.lower() for state in request.states}
+    states = {state.lower().strip() for state in request.states}
     types = {group_type.lower() for group_type in request.types}
     return tuple(
         row

@@ -30,7 +30,3 @@ class CoordinatorConfig(VersionedSettings, frozen=True, kw_only=True, forbid_unk
     notice_static_subscription: bool = msgspec.field(default=False, name="group.notice.static.subscription")
     """Start a round if a static member comes back with another subscription. Kafka does not
     (KAFKA-12759): there the new topics are not read until the next round."""
-
-    expiry_cuts_initial_delay: bool = msgspec.field(default=False, name="group.expiry.cuts.initial.delay")
-    """End the join phase when the last member that has not joined expires, even during the initial delay.
-    Kafka does so when a member expires, but not when it leaves (PITFALLS C-12)."""

@@ -58,9 +58,6 @@ class Rule(StrEnum):
 
     RETURNS_TO_FULL_GROUP = "a static member comes back into a full group"
 
-    OTHER_INSTANCE_ID = "a member that takes another instance id loses the one it had"
-    """Before, both led to it."""
-
 
 SINCE: Mapping[Rule, str] = {
     Rule.UNIFORM_SPREADS_EXTRAS: "4.1",
@@ -76,7 +73,6 @@ SINCE: Mapping[Rule, str] = {
     Rule.EMPTY_IS_ASSIGNED: "4.4",
     Rule.DISABLED_KEEPS_CLASSIC_OUT: "4.4",
     Rule.RETURNS_TO_FULL_GROUP: "4.4",
-    Rule.OTHER_INSTANCE_ID: "4.4",
 }
 """The version that each rule came with."""
 

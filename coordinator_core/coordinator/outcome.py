@@ -28,8 +28,8 @@ class Outcome(msgspec.Struct):
     """The effects of one step, to be carried out in this order: appends, replies, events.
 
     A step adds its effects to the outcome; who receives the outcome only reads it. ``superseded`` are the
-    ids of requests that will never be answered, because the same member has sent a newer request. Each
-    request ends in exactly one reply or in one entry of ``superseded``.
+    ids of requests that will never be answered, because the same member has sent a newer request, or was
+    removed. Each request ends in exactly one reply or in one entry of ``superseded``.
     """
 
     appends: list[Append] = []
@@ -42,7 +42,7 @@ class Outcome(msgspec.Struct):
         self.replies.append(Reply(request_id, response))
 
     def supersede(self, request_id: int | None) -> None:
-        """Give up a request, if there is one, for a newer request of the same member."""
+        """Give up a request, if there is one."""
         if request_id is not None:
             self.superseded.append(request_id)
 

@@ -217,7 +217,7 @@ class RoundGroup(Group, ABC, Generic[AnyMember]):
         """Continue the group of a record, whose members are added: Stable, or Empty without a member."""
         self.protocol_type, self.protocol_name = stored.protocol_type or None, stored.protocol_name
         self.generation, self.leader = stored.generation, stored.leader
-        self.emptied_at_ms = stored.changed_at_ms
+        self.emptied_at_ms = stored.changed_at_ms if stored.protocol_type else 0
         if self.members:
             self.state = self.previous_state = self.stable
 
@@ -241,8 +241,10 @@ class RoundGroup(Group, ABC, Generic[AnyMember]):
             step.effects.reply(request_id, self.join_response(error=error, member_id=member.member_id))
 
     def drop(self, step: Step, member: AnyMember, reason: str) -> None:
-        """Remove a member; its parked requests get UNKNOWN_MEMBER_ID (C-37)."""
-        self.refuse_parked(step, member, ErrorCode.UNKNOWN_MEMBER_ID)
+        """Remove a member; its parked join gets UNKNOWN_MEMBER_ID, without a member id (C-37)."""
+        request_id = self.joins.pop(member.member_id, None)
+        if request_id is not None:
+            step.effects.reply(request_id, self.join_response(error=ErrorCode.UNKNOWN_MEMBER_ID))
         self.remove(member.member_id)
         step.cancel(TimerKind.SESSION, self, member.member_id)
         step.effects.report_removed(self.group_id, member.member_id, reason)

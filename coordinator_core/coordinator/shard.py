@@ -1,6 +1,6 @@
 """One partition of the offsets topic on its leader, its groups, and the step that changes them."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Container, Mapping
 from dataclasses import dataclass, field
 from random import Random
 from types import MappingProxyType
@@ -23,6 +23,15 @@ from coordinator_core.protocol.messages import (
 
 EMPTY, DEAD = "Empty", "Dead"
 """The states that every family has: a group without members, and one that is forgotten."""
+
+
+class _EveryTopic:
+    def __contains__(self, topic: object) -> bool:
+        return True
+
+
+EVERY_TOPIC: Container[str] = _EveryTopic()
+"""The topics of a group whose members may subscribe to any."""
 
 GROUP_BYTES, MEMBER_BYTES = 2_000, 2_000
 """The approximate memory of a group and of a member, without their texts."""
@@ -53,7 +62,7 @@ class Group:
     """The members by member id, in the order in which they joined."""
 
     emptied_at_ms: int = 0
-    """When the last member left; 0 if the group never had one."""
+    """When the last member left; 0 if the group never had one, or if its offsets expire by their own age."""
 
     def __init__(self, group_id: str) -> None:
         """``group_id`` is the id under which clients know the group."""
@@ -82,11 +91,11 @@ class Group:
         """Return the group as administrators see it."""
         return DescribedGroup(error=NONE, group_id=self.group_id, state=str(self.state))
 
-    def subscribed_topics(self) -> Collection[str] | None:
+    def subscribed_topics(self) -> Container[str] | None:
         """Return the topics that members subscribe to; None if the coordinator cannot read them."""
         return ()
 
-    def topics_in_use(self) -> Collection[str] | None:
+    def topics_in_use(self) -> Container[str] | None:
         """Return the topics whose offsets do not expire now; None if no offset expires.
 
         The offsets of an Empty group expire in any case.
@@ -104,6 +113,11 @@ class Group:
     def accept_fetch(self, request: OffsetFetchRequest) -> ErrorCode:  # noqa: ARG002
         """Check a request for offsets, which may come from outside the group."""
         return NONE
+
+    @property
+    def awaits_heartbeat(self) -> bool:
+        """Whether a heartbeat may change the group though no member tells anything new."""
+        return False
 
     def forget_expected(self) -> None:
         """Forget the clients that have announced that they will join, because the group is being deleted."""

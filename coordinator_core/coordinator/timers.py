@@ -70,10 +70,12 @@ class Timers:
         """Cancel the deadline of a key, if it has one."""
         self._timers.pop((kind, group_id, member_id), None)
 
-    def cancel_group(self, group_id: str) -> None:
-        """Cancel every deadline of a group."""
-        for key in [timer.key for timer in self._timers.values() if timer.key.group_id == group_id]:
+    def cancel_group(self, group_id: str) -> dict[TimerKey, int]:
+        """Cancel every deadline of a group. Return their times."""
+        found = {t.key: t.at_ms for t in self._timers.values() if t.key.group_id == group_id}
+        for key in found:
             del self._timers[key]
+        return found
 
     def not_before_ms(self) -> int | None:
         """Return a time before which no deadline passes, or None if there is none. This is O(1)."""

@@ -10,9 +10,11 @@ from coordinator_core.coordinator.reconcile.group import FAMILY
 from coordinator_core.coordinator.reconcile.state import (
     CURRENT,
     MEMBER,
+    PATTERN,
     SHARE,
     TARGET,
     Current,
+    Resolved,
     Target,
     part_record,
 )
@@ -34,8 +36,11 @@ class ReconciledGroup(RunningGroup):
             yield part_record(group_id, MEMBER, member.member_id, _stored(member, self.protocol))
             yield part_record(group_id, SHARE, member.member_id, owned)
             yield part_record(group_id, CURRENT, member.member_id, Current(epoch, epoch, assigned=owned))
-        topics = {name: info.partitions for name, info in self.based_on.topics.items()}
-        yield part_record(group_id, TARGET, "", Target(epoch, self.protocol, topics))
+        for pattern, topics in {m.pattern: m.topics for m in self.members.values()}.items():
+            if pattern is not None:
+                yield part_record(group_id, PATTERN, pattern, Resolved(tuple(sorted(topics)), 0))
+        counts = {name: info.partitions for name, info in self.based_on.topics.items()}
+        yield part_record(group_id, TARGET, "", Target(epoch, self.protocol, counts))
         yield from self.offsets()
 
 

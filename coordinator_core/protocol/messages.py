@@ -138,12 +138,18 @@ class OffsetToCommit(msgspec.Struct, frozen=True):
     metadata: str = ""
 
 
+DEFAULT_RETENTION = -1
+
+
 class OffsetCommitRequest(Request, frozen=True):
+    """``retention_time_ms``: the time after which the offsets expire, in versions 2 to 4."""
+
     group_id: str
     generation_id: int = -1
     member_id: str = NO_MEMBER
     group_instance_id: str | None = None
     offsets: tuple[OffsetToCommit, ...] = ()
+    retention_time_ms: int = DEFAULT_RETENTION
     version: int = 9
 
 
@@ -168,6 +174,7 @@ class TxnOffsetCommitRequest(Request, frozen=True):
     member_id: str = NO_MEMBER
     group_instance_id: str | None = None
     offsets: tuple[OffsetToCommit, ...] = ()
+    version: int = 5
 
 
 class TxnOffsetCommitResponse(Response, frozen=True):
@@ -203,6 +210,11 @@ class OffsetFetchResponse(Response, frozen=True):
 
 class DescribeGroupsRequest(Request, frozen=True):
     group_ids: tuple[str, ...]
+    include_authorized_operations: bool = False
+
+
+OPERATIONS_NOT_INCLUDED = -(2**31)
+"""The authorized operations in a response to a request that does not include them."""
 
 
 class DescribedMember(msgspec.Struct, frozen=True):
@@ -221,6 +233,8 @@ class DescribedGroup(msgspec.Struct, frozen=True, kw_only=True):
     protocol_type: str = ""
     protocol_name: str = ""
     members: tuple[DescribedMember, ...] = ()
+    message: str | None = None
+    authorized_operations: int = OPERATIONS_NOT_INCLUDED
 
 
 class DescribeGroupsResponse(Response, frozen=True):

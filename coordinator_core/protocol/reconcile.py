@@ -4,11 +4,15 @@ import msgspec
 
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol.error_codes import ErrorCode
-from coordinator_core.protocol.messages import FamilyRequest, FamilyResponse
+from coordinator_core.protocol.messages import OPERATIONS_NOT_INCLUDED, FamilyRequest, FamilyResponse
 
 JOINS, LEAVES, LEAVES_FOR_A_WHILE = 0, -1, -2
 """The member epochs of a request that joins, one that leaves, and one by which a static member leaves and
 keeps its partitions until its session expires."""
+
+
+UNCHANGED = -1
+"""The rebalance timeout of a request that does not tell it again."""
 
 
 class ConsumerGroupHeartbeatRequest(FamilyRequest, frozen=True):
@@ -24,13 +28,19 @@ class ConsumerGroupHeartbeatRequest(FamilyRequest, frozen=True):
     member_epoch: int
     instance_id: str | None = None
     rack_id: str | None = None
-    rebalance_timeout_ms: int = -1
+    rebalance_timeout_ms: int = UNCHANGED
     subscribed_topic_names: tuple[str, ...] | None = None
     subscribed_topic_regex: str | None = None
     server_assignor: str | None = None
     topic_partitions: tuple[TopicPartition, ...] | None = None
     version: int = 1
     principal: str = ""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the request tells what a member tells that joins."""
+        has_topics = self.subscribed_topic_names is not None or self.subscribed_topic_regex is not None
+        return has_topics and self.rebalance_timeout_ms != UNCHANGED and self.topic_partitions is not None
 
     @property
     def repeats(self) -> bool:
@@ -42,8 +52,8 @@ class ConsumerGroupHeartbeatRequest(FamilyRequest, frozen=True):
 class ConsumerGroupHeartbeatResponse(FamilyResponse, frozen=True):
     """The epoch of the member, and the partitions that it may own, or an error.
 
-    ``assignment``: None if the member has reported that it owns just that. ``message`` describes the error of
-    the request, if the code does not.
+    ``assignment``: None if the member may own what an earlier response has told. ``message`` describes the
+    error of the request, if the code does not.
     """
 
     error: ErrorCode
@@ -63,6 +73,7 @@ class ConsumerGroupDescribeRequest(FamilyRequest, frozen=True):
     """A request for the state and the members of a group. On the wire it is for several groups."""
 
     group_id: str
+    include_authorized_operations: bool = False
 
 
 SPEAKS_CLASSIC, SPEAKS_CONSUMER = 0, 1
@@ -70,7 +81,11 @@ SPEAKS_CLASSIC, SPEAKS_CONSUMER = 0, 1
 
 
 class ConsumerGroupMember(msgspec.Struct, frozen=True):
-    """A member as administrators see it: what it may own now, and its share, which it will own."""
+    """A member as administrators see it.
+
+    ``assignment``: what it may own or has yet to give up. ``target_assignment``: what it will own, its share.
+    ``subscribed_topic_regex``: "" without one.
+    """
 
     member_id: str
     instance_id: str | None
@@ -79,7 +94,7 @@ class ConsumerGroupMember(msgspec.Struct, frozen=True):
     client_id: str
     client_host: str
     subscribed_topic_names: tuple[str, ...]
-    subscribed_topic_regex: str | None
+    subscribed_topic_regex: str
     assignment: tuple[TopicPartition, ...]
     target_assignment: tuple[TopicPartition, ...]
     member_type: int = SPEAKS_CONSUMER
@@ -96,3 +111,4 @@ class ConsumerGroupDescribeResponse(FamilyResponse, frozen=True):
     assignment_epoch: int = 0
     assignor: str = ""
     members: tuple[ConsumerGroupMember, ...] = ()
+    authorized_operations: int = OPERATIONS_NOT_INCLUDED

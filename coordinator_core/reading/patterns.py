@@ -1,6 +1,8 @@
 """Regular expressions that people write for the names of topics."""
 
 import re
+from collections.abc import Callable
+from functools import lru_cache
 
 _QUANTIFIER = re.compile(r"[*+?]|\{(\d*)(,?)(\d*)\}")
 _CLASS = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
@@ -25,6 +27,28 @@ def topic_pattern(text: str) -> re.Pattern[str]:
     if _is_nested(text):
         raise ValueError(NESTED)
     return compiled
+
+
+@lru_cache(maxsize=1_000)
+def re2_matcher(text: str) -> Callable[[str], bool]:
+    """Return a function that returns whether a name matches a regular expression of RE2 as a whole.
+
+    Kafka's brokers match those that members of the consumer protocol send, by RE2/J. Some expressions differ:
+    RE2/J has no ``\\C``, no group name twice and no repetition of a brace that begins none, and no limit of
+    the memory, by which RE2 refuses large ones.
+
+    Raises:
+        ValueError: if the text is no regular expression.
+    """
+    import re2  # not before the first expression, which few processes have
+
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        compiled = re2.compile(text, options)
+    except re2.error as error:
+        raise ValueError(error.args[0].decode(errors="replace")) from None
+    return lambda name: compiled.fullmatch(name) is not None
 
 
 def _is_nested(text: str) -> bool:

@@ -50,7 +50,8 @@ class AssignorSpec:
     ``owners`` computes the assignment of an assignor without options from a `Problem` alone: int32[P], a
     position in ``problem.members`` or -1. Claims there are the partitions that each member got last, with
     its generation, or those that it still owns if the assignor is cooperative. Plans of many groups call it
-    in place of the assignor.
+    in place of the assignor. ``by_names``: whether these depend on the names of members and topics, apart
+    from their order.
     """
 
     name: str
@@ -60,6 +61,7 @@ class AssignorSpec:
     protocols: tuple[str, ...] = field(default=(), kw_only=True)
     aliases: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     owners: "Callable[[Problem], Int32Array] | None" = field(default=None, kw_only=True)
+    by_names: bool = field(default=False, kw_only=True)
     doc: str = ""
 
     def __post_init__(self) -> None:

@@ -43,6 +43,35 @@ _IMPLIED_BY = {
 _EXPECTED = f"USER:OPERATION:{'|'.join(Kind)}:NAME, such as ada:read:topic:orders"
 
 
+_BITS = {
+    Operation.READ: 1 << 3,
+    Operation.WRITE: 1 << 4,
+    Operation.CREATE: 1 << 5,
+    Operation.DELETE: 1 << 6,
+    Operation.ALTER: 1 << 7,
+    Operation.DESCRIBE: 1 << 8,
+    Operation.DESCRIBE_CONFIGS: 1 << 10,
+    Operation.ALTER_CONFIGS: 1 << 11,
+}
+"""Operation -> its bit in a response with authorized operations (KIP-430)."""
+
+_OPERATIONS = {
+    Kind.TOPIC: tuple(_BITS),
+    Kind.GROUP: (
+        Operation.READ,
+        Operation.DELETE,
+        Operation.DESCRIBE,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+    ),
+}
+"""Kind -> the operations that a response reports for it."""
+
+ON_CLUSTER = 8_096
+"""All operations on a cluster: create, alter, describe, cluster_action, describe_configs, alter_configs,
+idempotent_write."""
+
+
 class Acl(NamedTuple):
     """Allow a user an operation. ``user`` may be `ANY`. A ``name`` may end in `ANY`, for every ending."""
 
@@ -104,6 +133,14 @@ class Access:
         return self._acls is None or any(
             acl.allows(operation, Kind.TOPIC, acl.name.removesuffix(ANY)) for acl in self._acls
         )
+
+    def operations(self, kind: Kind, name: str) -> int:
+        """Return what the user may do with a topic or a group, as the bits of a response."""
+        return sum(_BITS[operation] for operation in _OPERATIONS[kind] if self._may(operation, kind, name))
+
+    def cluster_operations(self) -> int:
+        """Return what the user may do with the cluster: all, or nothing if there are users."""
+        return ON_CLUSTER if self._acls is None else 0
 
     def _may(self, operation: Operation, kind: Kind, name: str) -> bool:
         return self._acls is None or any(acl.allows(operation, kind, name) for acl in self._acls)

@@ -7,6 +7,7 @@ worked out from the members one by one, apart from the arrays of the program.
 from hypothesis import strategies as st
 
 from coordinator_core.assigning.computing import compute_assignment
+from coordinator_core.errors import AssignmentError
 from coordinator_core.model import (
     Cluster,
     GroupSubscription,
@@ -17,8 +18,10 @@ from coordinator_core.model import (
 )
 from coordinator_core.registry.registry import default_registry
 
-NAMES = ["range", "roundrobin", "sticky", "cooperative-sticky"]
-STICKY = ["sticky", "cooperative-sticky"]
+KAFKAS = ["sticky", "cooperative-sticky"]
+BALANCED = ["sticky-balanced", "sticky-balanced+cooperative"]
+LAWFUL = ["range", "roundrobin", *BALANCED]
+NAMES = [*LAWFUL, *KAFKAS]
 
 TOPICS = ["a", "q", "logs-2", "größe", "\uff41", "\U0001f600"]
 MEMBERS = ["c1", "c2", "C3", "ü", "\uffee", "\U0001f642"]
@@ -53,7 +56,17 @@ def told(assignment):
 
 
 def assign(name, cluster, members):
-    return compute_assignment(default_registry().assignor(name), cluster, members)
+    """Return the assignment by an assignor, or by one with this name."""
+    made = default_registry().assignor(name) if isinstance(name, str) else name
+    return compute_assignment(made, cluster, members)
+
+
+def lists_or_error(name, cluster, members):
+    """Return the lists of the members, or the error where Apache Kafka's assignor raises one."""
+    try:
+        return listed(assign(name, cluster, members))
+    except AssignmentError as error:
+        return str(error)
 
 
 def listed(assignment):

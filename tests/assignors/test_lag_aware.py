@@ -78,7 +78,9 @@ def test_without_differences_in_weight_it_is_sticky(drawn, weight):
         t: TopicInfo(info.partitions, info.racks, None if weight is None else (weight,) * info.partitions)
         for t, info in cluster.topics.items()
     }
-    assert listed(assign("lag-aware", Cluster(same), members)) == listed(assign("sticky", cluster, members))
+    assert listed(assign("lag-aware", Cluster(same), members)) == listed(
+        assign("sticky-balanced", cluster, members)
+    )
 
 
 def test_without_weights_capacities_count():

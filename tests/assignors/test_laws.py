@@ -1,4 +1,8 @@
-"""What holds for every assignor of the program, whatever the group. Groups are drawn by Hypothesis."""
+"""What holds for every assignor of the program, whatever the group. Groups are drawn by Hypothesis.
+
+The sticky ones of Apache Kafka keep some of these laws in most groups only; they are held against Kafka in
+test_vectors.py and test_oracle.py.
+"""
 
 import random
 import subprocess
@@ -13,10 +17,12 @@ from coordinator_core.model import Cluster, GroupSubscription, Partitions, Subsc
 from coordinator_core.protocol.consumer_protocol import encode_assignment
 from coordinator_core.registry.registry import default_registry
 from tests.assignors.groups import (
+    BALANCED,
+    KAFKAS,
+    LAWFUL,
     MEMBERS,
     NAMES,
     RACKS,
-    STICKY,
     assign,
     changed,
     claims,
@@ -26,6 +32,7 @@ from tests.assignors.groups import (
     group,
     groups,
     listed,
+    lists_or_error,
     member,
     sets,
     subscriptions,
@@ -35,7 +42,14 @@ from tests.examples import scaled
 from tests.places import ROOT
 
 every_assignor = pytest.mark.parametrize("name", NAMES)
-the_sticky_ones = pytest.mark.parametrize("name", STICKY)
+the_lawful_ones = pytest.mark.parametrize("name", LAWFUL)
+the_sticky_ones = pytest.mark.parametrize("name", [*BALANCED, *KAFKAS])
+EAGER = {
+    "sticky": "sticky",
+    "cooperative-sticky": "sticky",
+    "sticky-balanced": "sticky-balanced",
+    "sticky-balanced+cooperative": "sticky-balanced",
+}
 examples = settings(max_examples=scaled(35))
 
 
@@ -46,7 +60,7 @@ def given_out(assignment):
 # --- validity
 
 
-@every_assignor
+@the_lawful_ones
 @examples
 @given(drawn=groups())
 def test_every_partition_goes_to_one_subscriber_and_none_is_left(name, drawn):
@@ -60,8 +74,8 @@ def test_every_partition_goes_to_one_subscriber_and_none_is_left(name, drawn):
         assert {tp.topic for tp in got} <= set(members[m].topics)
     left = wanted(cluster, members) - set(out)
     assert set(out) <= wanted(cluster, members)
-    if name == "cooperative-sticky":
-        final = sets(assign("sticky", cluster, members))
+    if name == "sticky-balanced+cooperative":
+        final = sets(assign("sticky-balanced", cluster, members))
         new = {tp: m for m, got in final.items() for tp in got}
         assert all(set(claims(cluster, members)[tp]) - {new[tp]} for tp in left)
     else:
@@ -90,12 +104,12 @@ def test_the_order_of_members_and_topics_changes_nothing(name, drawn, random):
             for m, s in shuffled(members.items())
         }
     )
-    first, second = assign(name, cluster, members), assign(name, topics, again)
+    first, second = lists_or_error(name, cluster, members), lists_or_error(name, topics, again)
+    if name in ("range", *KAFKAS) and not isinstance(first, str):
+        # the lists show how Java's hash maps were filled, see test_range.py, and what members listed first
+        first, second = sets(first), sets(second)
     assert list(first) == list(second)
-    if name == "range":  # its lists show how Java's hash maps were filled, see test_range.py
-        assert sets(first) == sets(second)
-    else:
-        assert listed(first) == listed(second)
+    assert first == second
 
 
 PRINT_ALL = """
@@ -138,9 +152,9 @@ def test_the_seed_of_hashes_changes_nothing():
 def test_an_assignor_remembers_nothing_of_the_groups_it_has_assigned(name, first, second):
     """C-71: one object, used for one group, another, and the first again."""
     assignor = default_registry().assignor(name)
-    once = listed(assignor.assign(*first))
-    assignor.assign(*second)
-    assert listed(assignor.assign(*first)) == once
+    once = lists_or_error(assignor, *first)
+    lists_or_error(assignor, *second)
+    assert lists_or_error(assignor, *first) == once
 
 
 @every_assignor
@@ -175,7 +189,7 @@ def test_the_group_and_the_cluster_are_left_as_they_were(name, drawn):
     cluster, members = drawn
     before = [(m, list(s.owned), s.topics, s.generation) for m, s in members.items()]
     topics = dict(cluster.topics)
-    listed(assign(name, cluster, members))
+    lists_or_error(name, cluster, members)
     assert [(m, list(s.owned), s.topics, s.generation) for m, s in members.items()] == before
     assert dict(cluster.topics) == topics
 
@@ -183,7 +197,7 @@ def test_the_group_and_the_cluster_are_left_as_they_were(name, drawn):
 # --- rounds
 
 
-@pytest.mark.parametrize("name", ["range", "roundrobin", "sticky"])
+@pytest.mark.parametrize("name", ["range", "roundrobin", "sticky-balanced"])
 @examples
 @given(drawn=groups())
 def test_a_group_that_does_not_change_is_assigned_the_same_again(name, drawn):
@@ -194,12 +208,12 @@ def test_a_group_that_does_not_change_is_assigned_the_same_again(name, drawn):
 
 
 @given(drawn=groups())
-def test_cooperative_sticky_comes_to_rest_within_two_rounds(drawn):
+def test_the_cooperative_one_comes_to_rest_within_two_rounds(drawn):
     """C-62, C-63, from any claims: the second round hands out what the first held back, and is the last."""
     cluster, members = drawn
-    first = assign("cooperative-sticky", cluster, members)
-    second = assign("cooperative-sticky", cluster, fed_back(members, first))
-    third = assign("cooperative-sticky", cluster, fed_back(members, second, generation=8))
+    first = assign("sticky-balanced+cooperative", cluster, members)
+    second = assign("sticky-balanced+cooperative", cluster, fed_back(members, first))
+    third = assign("sticky-balanced+cooperative", cluster, fed_back(members, second, generation=8))
     assert set(given_out(second)) == wanted(cluster, members)
     assert sets(third) == sets(second)
     kept = sets(second)
@@ -207,10 +221,10 @@ def test_cooperative_sticky_comes_to_rest_within_two_rounds(drawn):
 
 
 @given(drawn=groups(least=2), newcomer=st.data())
-def test_cooperative_sticky_takes_two_rounds_at_most_after_a_join_or_leave(drawn, newcomer):
+def test_the_cooperative_one_takes_two_rounds_at_most_after_a_join_or_leave(drawn, newcomer):
     """C-63: from a group at rest, with racks and subscriptions of every kind."""
     cluster, members = drawn
-    rest = assign("sticky", cluster, members)
+    rest = assign("sticky-balanced", cluster, members)
     settled = fed_back(members, rest)
     after = dict(settled.items())
     if newcomer.draw(st.booleans()):
@@ -221,8 +235,8 @@ def test_cooperative_sticky_takes_two_rounds_at_most_after_a_join_or_leave(drawn
         )
     after, answers = GroupSubscription(after), []
     for generation in range(10, 14):
-        answers.append(sets(assign("cooperative-sticky", cluster, after)))
-        after = fed_back(after, assign("cooperative-sticky", cluster, after), generation)
+        answers.append(sets(assign("sticky-balanced+cooperative", cluster, after)))
+        after = fed_back(after, assign("sticky-balanced+cooperative", cluster, after), generation)
     assert answers[1] == answers[2] == answers[3]
     assert set().union(*answers[1].values()) == wanted(cluster, after)
 
@@ -235,12 +249,12 @@ def test_nothing_is_given_to_one_member_while_another_holds_it(drawn):
     """C-64: whoever gets a partition is alone in claiming it, or is the owner that counts."""
     cluster, members = drawn
     counted, claimed = counted_owners(cluster, members), claims(cluster, members)
-    for m, got in assign("cooperative-sticky", cluster, members).items():
+    for m, got in assign("sticky-balanced+cooperative", cluster, members).items():
         for tp in got:
             assert set(claimed.get(tp, ())) <= {m} or counted.get(tp) == m
 
 
-@pytest.mark.parametrize("name", ["range", "roundrobin", "sticky"])
+@pytest.mark.parametrize("name", ["range", "roundrobin", "sticky-balanced"])
 @examples
 @given(drawn=groups())
 def test_claims_that_do_not_count_change_nothing(name, drawn):
@@ -256,7 +270,7 @@ def test_claims_that_do_not_count_change_nothing(name, drawn):
     assert listed(assign(name, cluster, members)) == listed(assign(name, cluster, cleaned))
 
 
-@every_assignor
+@the_lawful_ones
 @examples
 @given(drawn=groups(), ids=st.permutations(MEMBERS))
 def test_static_members_get_the_same_under_new_member_ids(name, drawn, ids):
@@ -279,7 +293,7 @@ def test_static_members_get_the_same_under_new_member_ids(name, drawn, ids):
 def test_a_leave_moves_only_what_the_leaver_had(name, drawn, leaver):
     """C-67, where all subscribe alike."""
     cluster, members = drawn
-    settled = fed_back(members, assign("sticky", cluster, members))
+    settled = fed_back(members, assign(EAGER[name], cluster, members))
     gone = sorted(members)[leaver % len(members)]
     after = GroupSubscription({m: s for m, s in settled.items() if m != gone})
     for m, got in assign(name, cluster, after).items():
@@ -292,7 +306,7 @@ def test_a_leave_moves_only_what_the_leaver_had(name, drawn, leaver):
 def test_a_join_moves_a_share_of_the_newcomer_and_no_more(name, drawn):
     """C-67: floor(P / (n + 1)) partitions, which is what the newcomer ends up with."""
     cluster, members = drawn
-    settled = fed_back(members, assign("sticky", cluster, members))
+    settled = fed_back(members, assign(EAGER[name], cluster, members))
     newcomer = Subscription(tuple(sorted(cluster.topics)))
     after = GroupSubscription({**settled, "new": newcomer})
     assignment = assign(name, cluster, after)
@@ -300,7 +314,7 @@ def test_a_join_moves_a_share_of_the_newcomer_and_no_more(name, drawn):
     gained = sum(len(set(assignment[m]) - set(settled[m].owned)) for m in members)
     share = len(wanted(cluster, after)) // len(after)
     assert (lost, gained) == (share, 0)
-    assert len(assignment["new"]) == (share if name == "sticky" else 0)
+    assert len(assignment["new"]) == (share if name == EAGER[name] else 0)
 
 
 # --- unusual groups
@@ -322,7 +336,7 @@ def test_a_topic_nobody_described_or_without_partitions_is_left_out(name):
     assert listed(assign(name, cluster, members)) == {"a": [("known", 0), ("known", 1)], "b": []}
 
 
-@every_assignor
+@the_lawful_ones
 def test_whoever_subscribes_to_nothing_gets_nothing(name):
     """C-69: not even what it says it owns."""
     members = group(a=member("", "t:0,1"), b=member("t"))
@@ -367,6 +381,7 @@ def test_disjoint_subscriptions_do_not_meet(name):
         ("roundrobin", [3, 5, 10]),
         ("sticky", [6, 6, 6]),
         ("cooperative-sticky", [6, 6, 6]),
+        ("sticky-balanced", [6, 6, 6]),
     ],
 )
 def test_nested_subscriptions_are_balanced_as_well_as_the_assignor_can(name, loads):
@@ -381,7 +396,7 @@ def test_racks_never_make_the_balance_worse(drawn):
     """C-72: the sum of squares is the same as without racks, and no more owners are across racks."""
     with_racks, members = drawn
     without = Cluster({t: info.partitions for t, info in with_racks.topics.items()})
-    blind, aware = assign("sticky", without, members), assign("sticky", with_racks, members)
+    blind, aware = assign("sticky-balanced", without, members), assign("sticky-balanced", with_racks, members)
     measured, reference = cost(with_racks, members, aware), cost(with_racks, members, blind)
     assert measured[0] == reference[0]
     assert measured[1] <= reference[1]
@@ -402,7 +417,7 @@ def test_racks_that_cannot_matter_change_nothing(name, drawn, everywhere):
         racked = Cluster(topics)
     else:
         members = GroupSubscription({m: changed(s, rack=None) for m, s in members.items()})
-    assert listed(assign(name, racked, members)) == listed(assign(name, bare, members))
+    assert lists_or_error(name, racked, members) == lists_or_error(name, bare, members)
 
 
 # --- size
@@ -430,9 +445,9 @@ def test_random_churn_never_leaves_the_sticky_ones_apart():
     """C-63, C-67: thirty joins and leaves, one after another; both end each one with the same loads."""
     random = Random(5)
     cluster = Cluster({"a": 12, "b": 7, "c": 5})
-    group_of = {name: {"m00": member("a b c"), "m01": member("a b"), "m02": member("c")} for name in STICKY}
+    group_of = {name: {"m00": member("a b c"), "m01": member("a b"), "m02": member("c")} for name in BALANCED}
     for step in range(30):
-        leaver = random.choice(sorted(group_of["sticky"])) if random.random() < 0.5 else None
+        leaver = random.choice(sorted(group_of["sticky-balanced"])) if random.random() < 0.5 else None
         topics = random.choice(["a b c", "a b", "b c", "c"])
         loads = []
         for name, members in group_of.items():

@@ -81,7 +81,7 @@ def test_without_weights_it_is_never_worse_than_kafka(recorded):
 
 @pytest.mark.parametrize("weight", [None, 0.0, 5.0])
 def test_weights_that_are_all_the_same_are_none(weight):
-    """C-73: all-zero ones too; sticky's answer, figures in the unit of the weights."""
+    """C-73: all-zero ones too; the answer of sticky-balanced, figures in the unit of the weights."""
     rng = np.random.default_rng(11)
     for _ in range(20):
         cluster, members = random_group(rng, 5, 12)
@@ -89,7 +89,7 @@ def test_weights_that_are_all_the_same_are_none(weight):
         weighted = Cluster(
             {t: TopicInfo(n, r, None if weight is None else (weight,) * n) for t, (n, r) in bare.items()}
         )
-        ours, plain = assign("optimal", weighted, members), assign("sticky", cluster, members)
+        ours, plain = assign("optimal", weighted, members), assign("sticky-balanced", cluster, members)
         assert listed(ours) == listed(plain)
         assert ours.report["largest_load"] == max(map(len, plain.values())) * (weight or 1.0)
         assert ours.report["moved_weight"] == moved_partitions(cluster, members, plain) * (weight or 1.0)

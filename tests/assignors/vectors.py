@@ -20,6 +20,8 @@ def vectors(assignor, folder=KEPT):
     """Return the lines for an assignor, those of the sample kept here unless another folder is named."""
     lines = []
     for path in sorted(folder.glob(f"*-{assignor}.jsonl.gz")):
+        if path.name.partition("-")[2] != f"{assignor}.jsonl.gz":
+            continue  # the name of another assignor ends with this one's
         with gzip.open(path, "rt") as file:
             lines += [json.loads(line) for line in file]
     assert lines, f"no vectors for {assignor} in {folder}"

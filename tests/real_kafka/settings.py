@@ -12,3 +12,6 @@ SHORT: Mapping[str, object] = {
     "group.consumer.assignment.interval.ms": 0,
 }
 """Sessions of seconds, and targets that are computed at once."""
+
+LONG: Mapping[str, object] = {**SHORT, "group.consumer.session.timeout.ms": 60_000}
+"""Sessions that outlast a restart of the broker."""

@@ -49,6 +49,7 @@ class Key(IntEnum):
     CREATE_PARTITIONS = 37
     DELETE_GROUPS = 42
     OFFSET_DELETE = 47
+    DESCRIBE_TRANSACTIONS = 65
     CONSUMER_GROUP_HEARTBEAT = 68
     CONSUMER_GROUP_DESCRIBE = 69
 
@@ -97,7 +98,7 @@ def _maker(hint: Any) -> Callable[[Any], Any]:
         return lambda value: None if value is None else inner(value)
     if typing.get_origin(hint) is tuple:
         each = _maker(arguments[0])
-        return lambda values: tuple(map(each, values))
+        return lambda values: tuple(map(each, values or ()))  # null is not in every version
     if dataclasses.is_dataclass(hint):
         return lambda values: _entity(hint, values)
     if isinstance(hint, type) and issubclass(hint, dt.timedelta):

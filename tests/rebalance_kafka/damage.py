@@ -51,6 +51,7 @@ REQUESTS: dict[Api, dict[str, Any]] = {
         "replica_id": -1,
         "isolation_level": 0,
         "topics": ({"name": TOPIC, "partitions": ({"partition_index": 0, "timestamp": 5},)},),
+        "timeout": MINUTE,
     },
     Api.METADATA: {
         "topics": ({"name": TOPIC, "topic_id": None}, {"name": "unknown", "topic_id": None}),
@@ -139,6 +140,15 @@ REQUESTS: dict[Api, dict[str, Any]] = {
         "v3_and_below_producer_id": 0,
         "v3_and_below_producer_epoch": 0,
         "v3_and_below_topics": ({"name": TOPIC, "partitions": (0, 1)},),
+        "transactions": (
+            {
+                "transactional_id": "tx",
+                "producer_id": 0,
+                "producer_epoch": 0,
+                "verify_only": False,
+                "topics": ({"name": TOPIC, "partitions": (0, 1)},),
+            },
+        ),
     },
     Api.ADD_OFFSETS_TO_TXN: {
         "transactional_id": "tx",

@@ -28,7 +28,7 @@ from rebalance_kafka import EmbeddedBroker
 from rebalance_kafka.broker.store import FILE, Store
 from rebalance_kafka.broker.topics import Topics
 from rebalance_kafka.broker.transactions import Transactions
-from tests.rebalance_kafka.records import batch, numbered
+from tests.rebalance_kafka.records import BEGINS, batch, numbered
 
 GROUPS, OFFSETS = ("g", "another"), 10
 BATCHES = 23
@@ -66,7 +66,7 @@ def write(folder: Path) -> Store:
     for name, producer in producers.items():
         transactions.add(name, producer, FAR_MS, partitions=[("u", 0)])
         records = batch(b"1", b"2", producer=(*producer, 0), transactional=True)
-        topics.append([("u", 0, records)], transactions_of=producer.producer_id)
+        topics.append([("u", 0, records)], begin=BEGINS)
     transactions.end("x", producers["x"], 2, committed=False)
     topics.append([("t", 0, batch(b"1", b"2", b"3", b"4", producer=(7, 0, 0)))])
     topics.delete_records({("t", 1): 5})

@@ -9,6 +9,7 @@ from rebalance_kafka.access import EVERYTHING
 from rebalance_kafka.broker.data import Data
 from rebalance_kafka.broker.data_requests import HANDLERS as OF_DATA
 from rebalance_kafka.broker.fetching import Fetch
+from rebalance_kafka.broker.producing import produce
 from rebalance_kafka.broker.store import Store
 from rebalance_kafka.broker.topics import Topics
 from rebalance_kafka.broker.transaction_requests import HANDLERS as OF_TRANSACTIONS
@@ -79,11 +80,13 @@ class Desk:
         request = request._replace(access=self.access)
         if api in OF_TRANSACTIONS:
             return their_answer(request, OF_TRANSACTIONS[api](self.data, request, self.now_ms))
+        if api is Api.PRODUCE:
+            produced = produce(self.data, request, self.now_ms)
+            return None if produced is None else their_answer(request, produced)
         if api is Api.FETCH:
             fetch = Fetch(self.data, request)
             return their_answer(request, fetch.response(fetch.read()[0]))
-        answer = OF_DATA[api](self.data, request)
-        return None if answer is None else their_answer(request, answer)
+        return their_answer(request, OF_DATA[api](self.data, request))
 
     def write(self, topic: str, partition: int, records: bytes) -> int:
         """Write records and return the offset of the first one."""

@@ -3,10 +3,17 @@
 from typing import Any, NamedTuple
 
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
+from kio.schema.errors import ErrorCode as Wire
+
+from rebalance_kafka.broker.topics import Begin
 
 NO_COMPRESSION, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 COMPRESSIONS = (NO_COMPRESSION, GZIP, SNAPPY, LZ4, ZSTD)
 AT_MS = 1_700_000_000_000
+
+
+BEGINS = Begin(lambda *_: Wire.none)
+"""Every producer may begin a transaction on every partition."""
 
 
 class Sent(NamedTuple):

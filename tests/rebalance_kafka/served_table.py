@@ -12,7 +12,7 @@ from dataclasses import fields
 from types import SimpleNamespace
 from typing import Any, NamedTuple, get_type_hints
 
-from kio.index import api_key_map, load_request_schema, schema_name_map
+from kio.index import api_key_map, schema_name_map
 from kio.schema.errors import ErrorCode as Wire
 
 from rebalance_kafka import EmbeddedBroker
@@ -25,6 +25,7 @@ from rebalance_kafka.wire.frames import (
     head_of,
 )
 from rebalance_kafka.wire.messages import reading_of
+from rebalance_kafka.wire.schemas import request_schema
 from tests.places import ROOT
 from tests.rebalance_kafka.damage import REQUESTS, TOPIC
 from tests.rebalance_kafka.live import BY_NAME
@@ -83,11 +84,10 @@ REFUSED = (
         {"transactional_id": "t", "transaction_timeout": 900_001},
     ),
     Refused(
-        "Produce to a partition that was not added to the transaction",
+        "Produce in a transaction with an epoch that another producer has replaced",
         Api.PRODUCE,
         {"transactional_id": "t", "topic_data": ({"name": TOPIC, "partition_data": (NOT_ADDED,)},)},
     ),
-    Refused("TxnOffsetCommit for a group that was not added to the transaction", Api.TXN_OFFSET_COMMIT, {}),
     Refused("Produce with other acks than -1, 0 and 1", Api.PRODUCE, {"acks": 2}),
     Refused(
         "a record batch larger than `max.message.bytes` of its topic",
@@ -169,7 +169,7 @@ def _served(broker: EmbeddedBroker, api: Api) -> str:
     names: dict[str, None] = {}
     read: set[str] = set()
     for version in range(highest, lowest - 1, -1):
-        schema, message = load_request_schema(api, version), reading_of(api, version).message
+        schema, message = request_schema(api, version), reading_of(api, version).message
         frame = encode_request(api, version, 7, "us", {**REQUESTS[api], **ALL_READ.get(api, {})})[4:]
         request = decode_request(frame, head_of(frame))
         if isinstance(request.body, SimpleNamespace):

@@ -103,7 +103,7 @@ REFUSALS = {
     Api.DELETE_RECORDS: {TOPIC_ERROR},
     Api.INIT_PRODUCER_ID: {Wire.cluster_authorization_failed},
     Api.OFFSET_FOR_LEADER_EPOCH: {TOPIC_ERROR},
-    Api.ADD_PARTITIONS_TO_TXN: {ID_ERROR},
+    Api.ADD_PARTITIONS_TO_TXN: {Wire.cluster_authorization_failed},
     Api.ADD_OFFSETS_TO_TXN: {ID_ERROR},
     Api.END_TXN: {ID_ERROR},
     Api.TXN_OFFSET_COMMIT: {GROUP},
@@ -122,13 +122,18 @@ REFUSALS = {
 }
 
 
+NAMED = {Api.FETCH: BY_NAME, Api.PRODUCE: BY_NAME, Api.OFFSET_COMMIT: 9, Api.OFFSET_FETCH: 9}
+NAMED |= {Api.TXN_OFFSET_COMMIT: 5}
+"""The highest versions in which topics have names."""
+
+
 def test_a_user_without_an_entry_is_refused_in_every_api():
     async def work():
         async with broker({TOPIC: 1}, acls=["root:all:topic:*"]) as kafka:
             line = await Line.to(kafka.address)
             found = {}
             for api, (_, version) in VERSIONS.items():
-                version = min(version, BY_NAME) if api in (Api.FETCH, Api.PRODUCE) else version
+                version = min(version, NAMED.get(api, version))
                 found[api] = set(error_codes(await line.ask(api, version, **REQUESTS[api])))
             assert found == REFUSALS
             assert kafka.topics == {TOPIC: 1}
@@ -176,7 +181,7 @@ def test_a_refused_topic_does_not_affect_the_others():
             ours = {"group_id": "ours"}
             assert await errors(Api.OFFSET_COMMIT, 8, topics=offsets, **ours) == expected
             in_transaction = await errors(Api.TXN_OFFSET_COMMIT, 3, topics=offsets, **ours)
-            assert in_transaction == {"open": Wire.invalid_txn_state, "closed": TOPIC_ERROR}
+            assert in_transaction == {"open": Wire.invalid_producer_id_mapping, "closed": TOPIC_ERROR}
             other = ours | {"transactional_id": "other"}
             in_transaction = await errors(Api.TXN_OFFSET_COMMIT, 3, topics=offsets, **other)
             assert in_transaction == dict.fromkeys(TWO, ID_ERROR)

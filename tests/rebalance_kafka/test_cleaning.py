@@ -13,7 +13,7 @@ from rebalance_kafka.broker.topics import Topics
 from rebalance_kafka.wire.batches import keyed_records, records_of, with_records
 from tests.examples import scaled
 from tests.rebalance_kafka.live import run
-from tests.rebalance_kafka.records import COMPRESSIONS, Sent, batch
+from tests.rebalance_kafka.records import BEGINS, COMPRESSIONS, Sent, batch
 
 DAY_MS = 86_400_000
 NOW_MS = 1_700_000_000_000
@@ -147,8 +147,7 @@ PRODUCER = 5
 def transactional(log, sequence, *records, ended=None, producer=PRODUCER):
     """Write records in a transaction, and end it: True commits, False aborts, None leaves it open."""
     data = batch(*records, producer=(producer, 0, sequence), transactional=True)
-    log.topics.is_in_transaction = lambda *_: True
-    log.topics.append([("t", 0, data)], transactions_of=producer)
+    log.topics.append([("t", 0, data)], begin=BEGINS)
     if ended is not None:
         log.topics.end_transaction([("t", 0)], producer, 0, committed=ended, now_ms=NOW_MS)
 
@@ -218,12 +217,11 @@ def test_markers_and_sequences_survive_a_compaction(tmp_path):
     assert [row.first for row in log.store.headers("t", 0) if row.is_marker] == [1, 3]
     log.store.close()
     again = Log(tmp_path)
-    again.topics.is_in_transaction = lambda *_: True
     assert again.bounds == (0, 5)
     late, following = (
         again.topics.append(
             [("t", 0, batch(keyed(b"a", b"4"), producer=(PRODUCER, 0, n), transactional=True))],
-            transactions_of=PRODUCER,
+            begin=BEGINS,
         )[0]
         for n in (3, 2)
     )

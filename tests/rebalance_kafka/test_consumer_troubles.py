@@ -94,7 +94,10 @@ NOWHERE = {"bootstrap_servers": "127.0.0.1:9", "group_id": "g"}
     ("options", "problem"),
     [
         ({"settings": {"session.timeout": 5}}, "session.timeout"),
-        ({"settings": {"session.timeout.ms": "long"}}, "session.timeout.ms: found 'long', expected a whole"),
+        (
+            {"settings": {"session.timeout.ms": "long"}},
+            "session.timeout.ms: found 'long', expected a duration",
+        ),
         ({"settings": {"session.timeout.ms": 2**31}}, "2147483648, expected a whole number from 0 to 2,147"),
         ({"settings": {"session.timeout.ms": 10**30}}, "expected a whole number"),
         ({"settings": {"enable.auto.commit": "maybe"}}, "found 'maybe', expected true or false"),

@@ -52,6 +52,8 @@ def test_replica_assignments_give_the_number_of_partitions(desk):
         ({"name": "v", "num_partitions": 0}, Wire.invalid_partitions),
         ({"name": "v", "num_partitions": 100_001}, Wire.invalid_partitions),
         ({"name": "v", "replication_factor": 3}, Wire.invalid_replication_factor),
+        ({"name": "v", "replication_factor": 3, "num_partitions": 0}, Wire.invalid_partitions),
+        ({"name": "v", "replication_factor": 0, "num_partitions": 0}, Wire.invalid_replication_factor),
     ],
 )
 def test_a_refused_topic_does_not_affect_the_others(desk, requested, error):
@@ -60,10 +62,15 @@ def test_a_refused_topic_does_not_affect_the_others(desk, requested, error):
     assert desk.topics.partitions == {**before, "other": 1}
 
 
-def test_a_topic_that_comes_twice_is_created_once(desk):
+def test_a_topic_that_comes_twice_is_not_created(desk):
     answer = create(desk, {"name": "v", "num_partitions": 2}, {"name": "v", "num_partitions": 3})
     assert answer["v"] is Wire.invalid_request
-    assert desk.topics.partitions["v"] == 2
+    assert "v" not in desk.topics.partitions
+
+
+@pytest.mark.parametrize("name", ["__consumer_offsets", "__transaction_state"])
+def test_kafkas_own_topics_exist_already(desk, name):
+    assert create(desk, {"name": name}) == {name: Wire.topic_already_exists}
 
 
 def test_validate_only_creates_no_topic(desk):

@@ -8,6 +8,8 @@ from kio.schema.errors import ErrorCode as Wire
 from rebalance_kafka.broker.fetching import Fetch
 from rebalance_kafka.wire.apis import Api
 from rebalance_kafka.wire.batches import records_of
+from rebalance_kafka.wire.frames import decode_request, encode_request, head_of
+from tests.rebalance_kafka.damage import REQUESTS
 from tests.rebalance_kafka.fetches import at_a_node, fetch, fetch_fields, waiting_fetch
 from tests.rebalance_kafka.frames import PLENTY, Desk, versions
 from tests.rebalance_kafka.records import numbered
@@ -46,9 +48,45 @@ def test_an_offset_out_of_range_is_an_error_at_once(desk, offset):
     desk.write("t", 0, numbered(2))
     answer = fetch(desk, {"t": {0: offset}})
     part = answer.responses[0].partitions[0]
-    assert (Wire(part.error_code), part.high_watermark) == (Wire.offset_out_of_range, 2)
+    assert (Wire(part.error_code), part.high_watermark) == (Wire.offset_out_of_range, -1)
     assert fetched(answer) == {("t", 0): []}
     assert Fetch(desk.data, waiting_fetch({"t": {0: offset, 1: 0}})).read()[1]
+
+
+def at_epoch(desk, offset, **epochs):
+    row = {"partition": 0, "fetch_offset": offset, "partition_max_bytes": 10_000, **epochs}
+    frame = encode_request(
+        Api.FETCH,
+        12,
+        7,
+        "us",
+        {**REQUESTS[Api.FETCH], "topics": ({"topic": "t", "partitions": (row,)},)},
+    )[4:]
+    found, is_enough = Fetch(desk.data, decode_request(frame, head_of(frame))).read()
+    assert is_enough
+    (part,) = found.values()
+    return part
+
+
+@pytest.mark.parametrize(
+    ("epoch", "error"), [(-1, Wire.none), (0, Wire.none), (1, Wire.unknown_leader_epoch)]
+)
+def test_a_leader_epoch_of_another_log_is_unknown(desk, epoch, error):
+    """KIP-320: the topic was created anew, for instance."""
+    desk.write("t", 0, numbered(2))
+    part = at_epoch(desk, 0, current_leader_epoch=epoch)
+    assert (part["error_code"], bool(part["records"])) == (error, error is Wire.none)
+
+
+def test_a_client_that_is_ahead_of_the_log_gets_its_end(desk):
+    """KIP-595: the end of the epoch of its last record, to which it goes back."""
+    desk.write("t", 0, numbered(2))
+    part = at_epoch(desk, 9, last_fetched_epoch=0)
+    assert part["error_code"] is Wire.none
+    assert part["diverging_epoch"] == {"epoch": 0, "end_offset": 2}
+    assert at_epoch(desk, 9, last_fetched_epoch=-1)["error_code"] is Wire.offset_out_of_range
+    assert at_epoch(desk, 1, last_fetched_epoch=3)["error_code"] is Wire.offset_out_of_range
+    assert at_epoch(desk, 1, last_fetched_epoch=0)["records"]
 
 
 def test_an_unknown_partition_is_an_error(desk):

@@ -10,9 +10,9 @@ from kio.schema.errors import ErrorCode as Wire
 
 from rebalance_kafka.broker.producers import REMEMBERED
 from rebalance_kafka.broker.store import Store
-from rebalance_kafka.broker.topics import Topics
-from rebalance_kafka.wire.batches import batches_of, marker, records_of
-from tests.rebalance_kafka.records import AT_MS, batch, numbered
+from rebalance_kafka.broker.topics import Begin, Topics
+from rebalance_kafka.wire.batches import marker, records_of
+from tests.rebalance_kafka.records import AT_MS, BEGINS, batch, numbered
 
 PLENTY = 1_000_000
 PRODUCER = 5
@@ -25,7 +25,7 @@ class Log:
     def __init__(self, folder=None):
         self.store = Store(folder)
         self.topics = Topics(self.store, most_bytes=PLENTY)
-        self.topics.is_in_transaction = lambda producer_id, epoch, topic, partition: partition != 1
+        self.asked = []
         if not self.topics.partitions:
             self.topics.create({"t": 2, "u": 1})
 
@@ -35,9 +35,12 @@ class Log:
         return self.append(data, topic, partition)
 
     def append(self, data, topic="t", partition=0):
-        (first, *_) = batches_of(data)
-        (appended,) = self.topics.append([(topic, partition, data)], transactions_of=first.producer_id)
+        (appended,) = self.topics.append([(topic, partition, data)], begin=Begin(self.refusal))
         return appended
+
+    def refusal(self, producer_id, epoch, place):
+        self.asked.append((producer_id, epoch, place))
+        return Wire.invalid_txn_state if place[1] == 1 else Wire.none
 
     def end(self, *places, producer=PRODUCER, epoch=0, committed=True):
         self.topics.end_transaction(places or [("t", 0)], producer, epoch, committed=committed, now_ms=END)
@@ -164,10 +167,24 @@ def test_a_batch_of_a_transaction_that_does_not_contain_the_partition_is_refused
 
 
 def test_the_coordinator_is_given_the_producer_and_the_partition(log):
-    questions = []
-    log.topics.is_in_transaction = lambda *question: questions.append(question)
     log.write(b"a", epoch=3, partition=1)
-    assert questions == [(PRODUCER, 3, "t", 1)]
+    assert log.asked == [(PRODUCER, 3, ("t", 1))]
+
+
+def test_the_coordinator_is_not_asked_while_the_transaction_is_open(log):
+    log.write(b"a")
+    log.write(b"b", sequence=1)
+    assert log.asked == [(PRODUCER, 0, ("t", 0))]
+
+
+def test_a_new_producer_may_have_to_begin_with_sequence_0(log):
+    """KIP-890: its epoch is as new as its transaction."""
+    begin = Begin(lambda *_: Wire.none, from_zero=True)
+    late, first = (
+        log.topics.append([("t", 0, of_transaction(producer=(PRODUCER, 0, n)))], begin=begin)[0]
+        for n in (1, 0)
+    )
+    assert (late.error, first.error) == (Wire.out_of_order_sequence_number, Wire.none)
 
 
 def test_a_batch_of_a_transaction_needs_a_request_with_a_transactional_id(log):
@@ -208,19 +225,12 @@ def test_a_fenced_producer_is_refused_and_its_successor_begins_with_sequence_0(l
 def test_a_repeated_batch_is_recognised_after_its_transaction(log):
     log.write(b"a")
     log.end()
-    log.topics.is_in_transaction = lambda *_: False
     assert (log.write(b"a").base_offset, log.bounds()) == (0, (2, 2))
-
-
-def test_a_batch_of_another_producer_than_that_of_the_transactional_id_is_refused(log):
-    (appended,) = log.topics.append([("t", 0, of_transaction())], transactions_of=PRODUCER + 1)
-    assert appended.error is Wire.invalid_producer_id_mapping
-    assert log.bounds() == (0, 0)
 
 
 def test_a_partition_that_comes_twice_in_a_request_begins_one_transaction(log):
     writes = [of_transaction(), of_transaction(producer=(PRODUCER, 0, 1))]
-    log.topics.append([("t", 0, data) for data in writes], transactions_of=PRODUCER)
+    log.topics.append([("t", 0, data) for data in writes], begin=BEGINS)
     log.end(committed=False)
     assert (log.bounds(), log.read()) == ((3, 3), ([], [(PRODUCER, 0)]))
 

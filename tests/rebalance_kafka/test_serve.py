@@ -226,6 +226,11 @@ def test_the_last_words_after_open_files_have_run_out_are_one_line():
         (("--listen", "127.0.0.1:0", "--set", f"group.max.size={10**20}"), "a whole number from 0 to"),
         (("--listen", "127.0.0.1:0", "--advertise", "here"), "--advertise: found 'here', expected HOST:PORT"),
         (("--listen", "127.0.0.1:0", "--set", "group.max.sise=5"), "group.max.sise"),
+        (
+            ("--listen", "127.0.0.1:0", "--set", "group.initial.rebalance.delay.ms=10 parsecs"),
+            "group.initial.rebalance.delay.ms: found '10 parsecs', expected a duration such as",
+        ),
+        (("--listen", "127.0.0.1:0", "--set", "group.max.size=10s"), "group.max.size: found '10s', expected"),
         (("--listen", "127.0.0.1:0", "--assignor-trace", "/nowhere/at/all/trace"), "cannot be written"),
         (("--listen", "127.0.0.1:0", "--data-dir", "/dev/null/data"), "a folder to write to"),
         (("--listen", "192.0.2.1:9092"), "an address to listen on"),

@@ -4,8 +4,11 @@ import pytest
 from kio.schema.errors import ErrorCode as Wire
 
 from rebalance_kafka.access import Acl, access_of
+from rebalance_kafka.broker.transaction_requests import HANDLERS
+from rebalance_kafka.broker.transaction_states import Producer
 from rebalance_kafka.broker.transactions import RETRY_MS
 from rebalance_kafka.wire.apis import Api
+from rebalance_kafka.wire.frames import decode_request, encode_request, head_of
 from tests.rebalance_kafka.frames import Desk, their_class, versions
 from tests.rebalance_kafka.live import broker, run
 from tests.rebalance_kafka.stand import Line
@@ -65,6 +68,11 @@ def end(desk, producer, version=4, *, name="x", committed=True):
     return error_of(desk, Api.END_TXN, producer, version, name=name, committed=committed)
 
 
+def is_added(desk, producer, **where):
+    """Return whether a partition or a group is in the transaction of x."""
+    return desk.data.transactions.verify("x", Producer(*producer), **where) is Wire.none
+
+
 def described(desk, *names):
     answer = desk.ask(Api.DESCRIBE_TRANSACTIONS, transactional_ids=list(names))
     return answer.transaction_states
@@ -118,7 +126,7 @@ def test_an_invalid_producer_is_refused(desk, fields, error):
 # --- transactions
 
 
-@versions(Api.ADD_PARTITIONS_TO_TXN)
+@pytest.mark.parametrize("version", range(4))
 def test_partitions_are_added_to_a_transaction(desk, version):
     _, producer = init(desk)
     assert add(desk, producer, {"t": [0, 1], "u": [0]}, version) == {
@@ -126,7 +134,7 @@ def test_partitions_are_added_to_a_transaction(desk, version):
         ("t", 1): Wire.none,
         ("u", 0): Wire.none,
     }
-    assert desk.data.transactions.is_in_transaction(*producer, "t", 1)
+    assert is_added(desk, producer, partition=("t", 1))
     init(desk)
     assert add(desk, producer, {"t": [0]}, version) == {("t", 0): FENCED[version >= 2]}
 
@@ -138,14 +146,69 @@ def test_an_unknown_partition_is_added_with_no_other(desk):
         ("t", 2): Wire.unknown_topic_or_partition,
         ("v", 0): Wire.unknown_topic_or_partition,
     }
-    assert not desk.data.transactions.is_in_transaction(*producer, "t", 1)
+    assert not is_added(desk, producer, partition=("t", 1))
+
+
+def test_partitions_are_answered_as_requested(desk):
+    """A topic twice, or without partitions."""
+    _, producer = init(desk)
+    topic = their_class(Api.ADD_PARTITIONS_TO_TXN, "Request").AddPartitionsToTxnTopic
+    wanted = [("t", [0]), ("u", []), ("t", [1, 0])]
+    answer = desk.ask(
+        Api.ADD_PARTITIONS_TO_TXN,
+        3,
+        v3_and_below_transactional_id="x",
+        v3_and_below_producer_id=producer[0],
+        v3_and_below_producer_epoch=producer[1],
+        v3_and_below_topics=[topic(name=name, partitions=numbers) for name, numbers in wanted],
+    )
+    found = [
+        (row.name, [part.partition_index for part in row.results_by_partition])
+        for row in answer.results_by_topic_v3_and_below
+    ]
+    assert found == wanted
+
+
+@pytest.mark.parametrize("only_verify", [True, False])
+def test_a_broker_adds_and_verifies_the_partitions_of_several_transactions(desk, only_verify):
+    """Version 4 and 5, which KIP-890 has for brokers."""
+    named = {name: init(desk, name=name)[1] for name in ("x", "y")}
+    add(desk, named["x"], {"t": [0]})
+    topics = ({"name": "t", "partitions": (0, 1)},)
+    rows = tuple(
+        {
+            "transactional_id": name,
+            "producer_id": producer[0],
+            "producer_epoch": producer[1],
+            "verify_only": only_verify,
+            "topics": topics,
+        }
+        for name, producer in named.items()
+    )
+    frame = encode_request(Api.ADD_PARTITIONS_TO_TXN, 5, 7, "us", {"transactions": rows})[4:]
+    request = decode_request(frame, head_of(frame))
+    answer = HANDLERS[Api.ADD_PARTITIONS_TO_TXN](desk.data, request, 0)
+    found = {
+        row["transactional_id"]: [
+            part["partition_error_code"] for part in row["topic_results"][0]["results_by_partition"]
+        ]
+        for row in answer["results_by_transaction"]
+    }
+    abortable = Wire.transaction_abortable
+    if only_verify:
+        assert found == {"x": [Wire.none, abortable], "y": [abortable, abortable]}
+    else:
+        assert found == {"x": [Wire.none] * 2, "y": [Wire.none] * 2}
+    guarded = request._replace(access=access_of("me", ()))
+    answer = HANDLERS[Api.ADD_PARTITIONS_TO_TXN](desk.data, guarded, 0)
+    assert answer["error_code"] is Wire.cluster_authorization_failed
 
 
 @versions(Api.ADD_OFFSETS_TO_TXN)
 def test_groups_are_added_to_a_transaction(desk, version):
     _, producer = init(desk)
     assert add_offsets(desk, producer, version) is Wire.none
-    assert desk.data.transactions.is_group_in_transaction(*producer, "g")
+    assert is_added(desk, producer, group="g")
     init(desk)
     assert add_offsets(desk, producer, version) is FENCED[version >= 2]
 
@@ -210,8 +273,26 @@ def test_transactions_are_listed(desk):
     assert listed(desk, state_filters=["Ongoing", "Sleeping"]) == (["y"], ["Sleeping"])
     assert listed(desk, state_filters=["Sleeping"]) == ([], ["Sleeping"])
     assert listed(desk, producer_id_filters=[first[0]]) == (["x"], [])
-    assert listed(desk, duration_filter=RETRY_MS - 1) == (["y"], [])
-    assert listed(desk, duration_filter=RETRY_MS) == ([], [])
+    ongoing = {"state_filters": ["Ongoing"]}
+    assert listed(desk, duration_filter=RETRY_MS - 1, **ongoing) == (["y"], [])
+    assert listed(desk, duration_filter=RETRY_MS, **ongoing) == ([], [])
+    assert listed(desk, duration_filter=RETRY_MS) == (["x"], []), "Kafka: began at -1, so that it lasts long"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "names"), [(None, ["x", "yy"]), ("", ["x", "yy"]), ("y+", ["yy"]), ("y", [])]
+)
+def test_transactions_are_listed_by_a_pattern_of_their_whole_ids(desk, pattern, names):
+    """KIP-1152, from version 2 on."""
+    init(desk, name="x")
+    init(desk, name="yy")
+    assert listed(desk, version=2, transactional_id_pattern=pattern) == (names, [])
+
+
+def test_an_invalid_pattern_is_an_error(desk):
+    fields = {"state_filters": [], "producer_id_filters": [], "duration_filter": -1}
+    answer = desk.ask(Api.LIST_TRANSACTIONS, 2, transactional_id_pattern="[", **fields)
+    assert Wire(answer.error_code) is Wire.invalid_regular_expression
 
 
 # --- access

@@ -1,6 +1,7 @@
 """Offsets and records in transactions, from the requests of a producer to what a consumer gets."""
 
 import asyncio
+from uuid import UUID
 
 import pytest
 from kio.schema.errors import ErrorCode as Wire
@@ -118,9 +119,12 @@ def test_offsets_outside_a_transaction_are_refused():
             producer = await Producer.to(kafka.address)
             line = producer.line
             assert await producer.commit() == {0: Wire.invalid_txn_state}
+            assert await producer.commit(version=4) == {0: Wire.transaction_abortable}
             await producer.add_group()
             assert await producer.commit(group_id="h") == {0: Wire.invalid_txn_state}
-            assert await producer.commit(producer_id=99) == {0: Wire.invalid_txn_state}
+            assert await producer.commit(producer_id=99) == {0: Wire.invalid_producer_id_mapping}
+            assert await producer.commit(transactional_id="y") == {0: Wire.invalid_producer_id_mapping}
+            assert await producer.commit(producer_epoch=7) == {0: Wire.invalid_producer_epoch}
             assert await producer.commit(generation_id=3) == {0: Wire.illegal_generation}
             assert await producer.commit() == {0: Wire.none}
             older = producer.epoch
@@ -128,6 +132,71 @@ def test_offsets_outside_a_transaction_are_refused():
             assert await producer.commit(producer_epoch=older) == {0: Wire.invalid_producer_epoch}
             assert await fetched(line, 9) == (-1, Wire.none)
             await line.close()
+
+    run(work())
+
+
+def test_a_commit_adds_its_group_to_the_transaction():
+    """KIP-890: from version 5 on. The end gives the next epoch."""
+
+    async def work():
+        async with broker({TOPIC: 1}) as kafka:
+            producer = await Producer.to(kafka.address)
+            line = producer.line
+            assert await producer.commit(version=5) == {0: Wire.none}
+            assert await fetched(line, 9) == (-1, Wire.unstable_offset_commit)
+            ended = await line.ask(Api.END_TXN, 5, committed=True, **producer.named)
+            assert (ended.error_code, ended.producer_id, ended.producer_epoch) == (Wire.none, producer.id, 1)
+            assert await fetched(line, 9) == (5, Wire.none)
+            assert await producer.commit(version=5) == {0: Wire.invalid_producer_epoch}
+            await line.close()
+
+    run(work())
+
+
+def test_a_commit_may_be_of_another_group_in_the_same_log_partition():
+    """Kafka's transactions have partitions of the log of groups."""
+
+    async def work():
+        settings = {"offsets.topic.num.partitions": 1}
+        async with broker({TOPIC: 1}, settings=settings) as kafka:
+            producer = await Producer.to(kafka.address)
+            await producer.add_group()
+            assert await producer.commit(group_id="h", transactional_id="y") == {
+                0: Wire.invalid_producer_id_mapping
+            }
+            assert await producer.commit(group_id="h") == {0: Wire.none}
+            assert await producer.commit(group_id="i", transactional_id="y") == {0: Wire.none}
+            await producer.end(committed=True)
+            for group in "hi":
+                asked = {"group_id": group, "topics": None}
+                answer = await producer.line.ask(Api.OFFSET_FETCH, 9, groups=(asked,), require_stable=True)
+                ((row,),) = (topic.partitions for topic in answer.groups[0].topics)
+                assert (row.committed_offset, row.error_code) == (5, Wire.none)
+            await producer.line.close()
+
+    run(work())
+
+
+def test_a_commit_names_topics_by_their_ids():
+    """KIP-1319: from version 6 on."""
+
+    async def work():
+        async with broker({TOPIC: 1}) as kafka:
+            producer = await Producer.to(kafka.address)
+            ids = [kafka.ids.ids[TOPIC], UUID(int=7)]
+            rows = ({**ROW, "partition_index": 0, "committed_offset": 5, "committed_metadata": ""},)
+            topics = tuple({"topic_id": number, "partitions": rows} for number in ids)
+            named = {**producer.named, "group_id": "g", "topics": topics, "member_id": ""}
+            answer = await producer.line.ask(Api.TXN_OFFSET_COMMIT, 6, group_instance_id=None, **named)
+            found = {topic.topic_id: topic.partitions[0].error_code for topic in answer.topics}
+            assert found == {ids[0]: Wire.none, ids[1]: Wire.unknown_topic_id}
+            unknown = {"generation_id": 3, "group_instance_id": None}
+            answer = await producer.line.ask(
+                Api.TXN_OFFSET_COMMIT, 6, **{**named, "group_id": "h", **unknown}
+            )
+            assert answer.topics[1].partitions[0].error_code is Wire.group_id_not_found
+            await producer.line.close()
 
     run(work())
 

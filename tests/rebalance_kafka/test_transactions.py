@@ -71,11 +71,14 @@ class Bench:
     def state(self, name="x"):
         return self.transactions.find(name).state
 
+    def end_with_next_epoch(self, producer, *, committed=True, name="x"):
+        return self.transactions.end_with_next_epoch(name, producer, self.now_ms, committed=committed)
+
     def has(self, producer, place=PLACE):
-        return self.transactions.is_in_transaction(*producer, *place)
+        return self.transactions.verify("x", producer, partition=place) is Wire.none
 
     def has_group(self, producer, group):
-        return self.transactions.is_group_in_transaction(*producer, group)
+        return self.transactions.verify("x", producer, group=group) is Wire.none
 
     def set_epoch(self, epoch):
         """Let the producer of x have this epoch."""
@@ -129,11 +132,19 @@ def test_a_producer_continues_with_the_next_epoch(bench, producer):
     assert newer == (producer.producer_id, 1)
     assert bench.init(named=producer) == newer, "the response was lost, and the request is repeated"
     bench.add(newer, PLACE)
-    assert bench.init(named=producer) is Wire.producer_fenced
-    assert bench.has(newer), "it has the response, so that this is no repetition"
     bench.end(newer)
     assert bench.init(named=newer) == (producer.producer_id, 2)
     assert bench.init(named=producer) is Wire.producer_fenced
+
+
+def test_a_transaction_is_aborted_for_any_producer_with_the_id(bench, producer):
+    """Kafka compares the epoch after that."""
+    newer = bench.init(named=producer)
+    bench.add(newer, PLACE)
+    assert bench.init(named=producer) is Wire.concurrent_transactions
+    assert bench.state() is State.COMPLETE_ABORT
+    assert bench.init(named=producer) is Wire.producer_fenced
+    assert bench.init(named=newer) == (producer.producer_id, 2)
 
 
 def test_a_fenced_producer_cannot_continue(bench, producer):
@@ -141,8 +152,8 @@ def test_a_fenced_producer_cannot_continue(bench, producer):
     assert bench.init(named=producer) is Wire.producer_fenced
     assert bench.init(named=Producer(producer.producer_id + 1, 0)) is Wire.producer_fenced
     bench.add(newer, PLACE)
-    assert bench.init(named=producer) is Wire.producer_fenced
-    assert bench.has(newer), "it does not abort the transaction of the producer that fenced it"
+    assert bench.init(named=Producer(producer.producer_id + 1, 0)) is Wire.producer_fenced
+    assert bench.has(newer)
 
 
 def test_an_exhausted_epoch_gives_a_new_producer_id(bench, producer):
@@ -159,7 +170,9 @@ def test_the_last_epoch_of_all_fences_the_last_producer(bench, producer):
     bench.add(last, PLACE)
     assert bench.init() is Wire.concurrent_transactions
     assert bench.ends.markers == [(PLACE, last._replace(epoch=2**15 - 1), False)]
-    assert bench.init().epoch == 0
+    record = bench.transactions.find("x")
+    assert record.producer == (producer.producer_id + 1, 0), "the fence has used up the epochs of the id"
+    assert bench.init() == (producer.producer_id + 1, 1)
 
 
 @pytest.mark.parametrize(
@@ -247,6 +260,74 @@ def test_the_next_transaction_begins_without_the_partitions_of_the_last(bench, p
     assert bench.ends.groups == [("g", producer.producer_id, True), ("h", producer.producer_id, False)]
 
 
+# --- the end of a transaction gives the next epoch (KIP-890)
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_a_producer_gets_its_next_epoch_at_the_end(bench, producer, committed):
+    bench.add(producer, PLACE)
+    newer = bench.end_with_next_epoch(producer, committed=committed)
+    assert newer == (producer.producer_id, 1)
+    assert bench.ends.markers == [(PLACE, newer, committed)]
+    assert bench.add(producer, PLACE) is Wire.producer_fenced
+    assert bench.add(newer, PLACE) is Wire.none
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_a_repeated_end_returns_the_same_epoch(bench, producer, committed):
+    bench.add(producer, PLACE)
+    newer = bench.end_with_next_epoch(producer, committed=committed)
+    assert bench.end_with_next_epoch(producer, committed=committed) == newer
+    assert bench.end_with_next_epoch(producer, committed=not committed) is Wire.invalid_txn_state
+    assert len(bench.ends.markers) == 1
+    bench.add(newer, PLACE)
+    assert bench.end_with_next_epoch(producer, committed=committed) is Wire.producer_fenced
+
+
+def test_a_producer_may_abort_without_a_transaction_but_not_commit(bench, producer):
+    """Its transaction may have begun in a request whose response was lost."""
+    assert bench.end_with_next_epoch(producer, committed=True) is Wire.invalid_txn_state
+    newer = bench.end_with_next_epoch(producer, committed=False)
+    assert newer == (producer.producer_id, 1)
+    assert (bench.state(), bench.ends.markers) == (State.COMPLETE_ABORT, [])
+    assert bench.end_with_next_epoch(newer, committed=False) == (producer.producer_id, 2)
+
+
+def test_the_last_epoch_ends_with_a_new_producer_id(bench, producer):
+    last = bench.set_epoch(LAST_EPOCH)
+    bench.add(last, PLACE)
+    newer = bench.end_with_next_epoch(last)
+    assert newer == (producer.producer_id + 1, 0)
+    assert bench.ends.markers == [(PLACE, last._replace(epoch=2**15 - 1), True)]
+    assert bench.end_with_next_epoch(last) == newer, "the response was lost, and the request is repeated"
+    assert bench.add(newer, PLACE) is Wire.none
+    assert bench.end_with_next_epoch(last) is Wire.invalid_producer_id_mapping
+
+
+def test_an_unknown_producer_cannot_end(bench, producer):
+    bench.add(producer, PLACE)
+    other = Producer(producer.producer_id + 7, 0)
+    assert bench.end_with_next_epoch(other) is Wire.invalid_producer_id_mapping
+    assert bench.end_with_next_epoch(producer._replace(epoch=3)) is Wire.producer_fenced
+    assert bench.end_with_next_epoch(producer, name="unknown") is Wire.invalid_producer_id_mapping
+    assert bench.end_with_next_epoch(producer, name="") is Wire.invalid_request
+    assert bench.state() is State.ONGOING
+
+
+def test_an_end_without_markers_keeps_the_next_epoch(bench, producer):
+    """The broker is killed between the outcome and its markers."""
+    last = bench.set_epoch(LAST_EPOCH)
+    bench.add(last, PLACE)
+    bench.ends.broken = True
+    newer = bench.end_with_next_epoch(last)
+    assert bench.state() is State.PREPARE_COMMIT
+    assert bench.end_with_next_epoch(last) is Wire.concurrent_transactions
+    assert bench.end_with_next_epoch(last, committed=False) is Wire.invalid_txn_state
+    bench.ends.broken = False
+    bench.start()
+    assert bench.transactions.find("x").producer == newer == (producer.producer_id + 1, 0)
+
+
 # --- time
 
 
@@ -260,8 +341,9 @@ def test_a_transaction_is_aborted_when_its_time_is_over(bench, producer):
     fence = producer._replace(epoch=1)
     assert bench.ends.markers == [(PLACE, fence, False), (OTHER, fence, False)]
     assert bench.end(producer) is Wire.producer_fenced
-    assert bench.init(named=producer) is Wire.producer_fenced
+    assert bench.init(named=producer) == fence, "KIP-360: it may go on if no other has taken its place"
     assert bench.init() == (producer.producer_id, 2)
+    assert bench.init(named=producer) is Wire.producer_fenced
 
 
 def test_a_transaction_that_has_ended_in_time_is_not_aborted(bench, producer):

@@ -19,6 +19,7 @@ from rebalance_kafka.wire.frames import (
     Request,
     decode_received,
     decode_request,
+    decode_response,
     encode_request,
     encode_response,
     head_of,
@@ -142,6 +143,8 @@ def request_as_of(api, request, version):
         return replace(request, members=(m.MemberIdentity(request.members[0].member_id),))
     if api is Api.JOIN_GROUP and version < 1:
         request = replace(request, rebalance_timeout_ms=request.session_timeout_ms)
+    if api is Api.OFFSET_COMMIT and version > 4:
+        request = replace(request, retention_time_ms=m.DEFAULT_RETENTION)
     if hasattr(request, "version"):
         request = replace(request, version=version)
     return before(request, SINCE.get(api, {}), version)
@@ -335,6 +338,8 @@ def answer_as_of(api, answer, version):
     if api is Api.LEAVE_GROUP and version < 3:
         of_the_one = [each.error for each in answer.members if answer.error is ErrorCode.NONE]
         return m.LeaveGroupResponse(error=(of_the_one or [answer.error])[0])
+    if api is Api.CONSUMER_GROUP_HEARTBEAT and answer.error is not ErrorCode.NONE:
+        answer = replace(answer, member_id="")
     if api is Api.JOIN_GROUP and version < 7:
         answer = replace(answer, protocol_name=answer.protocol_name or "")
     if api is Api.DESCRIBE_GROUPS:  # the error of an unknown one exists from version 6 on (KIP-1043)
@@ -350,7 +355,7 @@ def answer_frame(received, answer):
     request = received.body[0] if isinstance(received.body, list) else received.body
     body = response_body(request, received.version, answer)
     if received.api is Api.CONSUMER_GROUP_DESCRIBE:
-        body = of_several({answer.group_id: body})
+        body = of_several([(answer.group_id, body)])
     return encode_response(received.api, received.version, received.correlation_id, body, TOPICS)
 
 
@@ -370,16 +375,25 @@ def test_a_response_of_the_core_means_the_same_to_the_client(api, version, data)
 
 
 @pytest.mark.parametrize("version", range(1, 8))
-def test_an_error_of_the_response_is_an_error_of_every_offset(version):
+def test_an_error_of_the_response_is_an_error_of_every_offset_before_version_2(version):
     question = m.OffsetFetchRequest(group_id="g", partitions=(T0, U0))
     received = taken_in(frame_of(question, version))
     refused = m.OffsetFetchResponse(error=ErrorCode.NOT_COORDINATOR)
     answer = decode_received(question, version, answer_frame(received, refused)[4:])
-    assert [(each.topic, each.error) for each in answer.response.offsets] == [
-        ("t", ErrorCode.NOT_COORDINATOR),
-        ("u", ErrorCode.NOT_COORDINATOR),
-    ]
+    errors = [("t", ErrorCode.NOT_COORDINATOR), ("u", ErrorCode.NOT_COORDINATOR)]
+    found = [(each.topic, each.error) for each in answer.response.offsets]
+    assert found == (errors if version < 2 else [])
     assert answer.response.error is (ErrorCode.NOT_COORDINATOR if version >= 2 else ErrorCode.NONE)
+
+
+@pytest.mark.parametrize(("error", "named"), [(ErrorCode.NONE, "a"), (ErrorCode.GROUP_ID_NOT_FOUND, None)])
+def test_the_error_of_a_heartbeat_names_no_member(error, named):
+    question = r.ConsumerGroupHeartbeatRequest(group_id="g", member_id="a", member_epoch=1)
+    answer = r.ConsumerGroupHeartbeatResponse(error=error, member_id="a")
+    _, found = decode_response(
+        Api.CONSUMER_GROUP_HEARTBEAT, 1, answer_frame(taken_in(frame_of(question, 1)), answer)[4:]
+    )
+    assert (found.error_code, found.member_id) == (error, named)
 
 
 def test_responses_about_deletions():

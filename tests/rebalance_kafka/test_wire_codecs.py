@@ -11,17 +11,17 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kio.index import load_request_schema, load_response_schema
 from kio.schema.errors import ErrorCode as Wire
 from kio.serial import entity_reader, entity_writer
 
 from rebalance_kafka.wire.codecs import codec, nested
 from rebalance_kafka.wire.fields import CONSTANTS, EVERYWHERE, NAMES
+from rebalance_kafka.wire.schemas import request_schema, response_schema
 from rebalance_kafka.wire.values import Input, Output
 from tests.examples import scaled
 from tests.rebalance_kafka.frames import EVERY_VERSION
 
-LOADS = (load_request_schema, load_response_schema)
+LOADS = (request_schema, response_schema)
 MOST_MS = 2**31 - 1
 
 
@@ -138,4 +138,4 @@ def test_a_field_that_no_message_has_must_have_a_constant():
         group_id: str
 
     with pytest.raises(TypeError, match="HeartbeatRequest v4 without generation_id"):
-        codec(load_request_schema(12, 4), Incomplete).write(Output(), Incomplete("g"))
+        codec(request_schema(12, 4), Incomplete).write(Output(), Incomplete("g"))

@@ -5,11 +5,11 @@ import asyncio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kio.index import api_key_map, load_request_schema, load_response_schema, schema_name_map
+from kio.index import api_key_map, schema_name_map
 from kio.schema.errors import ErrorCode as Wire
 
 from coordinator_core.errors import ProtocolError
-from rebalance_kafka.broker.data_requests import api_versions
+from rebalance_kafka.broker.data_requests import api_versions, versions_of
 from rebalance_kafka.wire.apis import ROWS, VERSIONS, Api, common_version
 from rebalance_kafka.wire.frames import (
     Head,
@@ -20,6 +20,7 @@ from rebalance_kafka.wire.frames import (
     head_of,
     is_served,
 )
+from rebalance_kafka.wire.schemas import request_schema, response_schema
 from tests.rebalance_kafka.damage import REQUESTS
 from tests.rebalance_kafka.frames import EVERY_VERSION, read_by_them, their_frame
 from tests.rebalance_kafka.live import broker, exchange, run
@@ -30,24 +31,58 @@ INT32 = st.integers(-(2**31), 2**31 - 1)
 # --- ApiVersions (KIP-511)
 
 
-@pytest.mark.parametrize("version", range(4))
+@pytest.mark.parametrize("version", range(5))
 def test_api_versions_are_listed_with_a_header_of_version_0(version):
-    assert load_response_schema(Api.API_VERSIONS, version).__header_schema__.__version__ == 0
+    assert response_schema(Api.API_VERSIONS, version).__header_schema__.__version__ == 0
     frame = encode_response(Api.API_VERSIONS, version, 7, api_versions())
     assert frame[4:10] == b"\0\0\0\7\0\0"
     theirs = read_by_them(Api.API_VERSIONS, version, "Response", frame)
     reported = {each.api_key: (each.min_version, each.max_version) for each in theirs.api_keys}
-    assert reported == {int(api): versions for api, versions in VERSIONS.items()}
+    assert reported.pop(Api.PRODUCE) == (0, 13), "as Kafka does for librdkafka, although it serves 3-13"
+    assert reported == {int(api): versions for api, versions in VERSIONS.items() if api is not Api.PRODUCE}
+
+
+@pytest.mark.parametrize(
+    ("version", "supported"), [(3, {}), (4, {"group.version": 1, "transaction.version": 2})]
+)
+def test_features_are_listed(version, supported):
+    """Before version 4, a feature with the lowest version 0 is not listed (KAFKA-17011)."""
+    frame = encode_response(Api.API_VERSIONS, version, 7, api_versions(version=version))
+    theirs = read_by_them(Api.API_VERSIONS, version, "Response", frame)
+    assert {each.name: each.max_version for each in theirs.supported_features} == supported
+    finalized = {each.name: each.max_version_level for each in theirs.finalized_features}
+    assert finalized == {"group.version": 1, "transaction.version": 2}
+
+
+@pytest.mark.parametrize(
+    ("fields", "error"),
+    [
+        ({}, Wire.none),
+        ({"client_software_name": ""}, Wire.invalid_request),
+        ({"client_software_version": "1 2"}, Wire.invalid_request),
+        ({"cluster_id": "c"}, Wire.invalid_request),
+        ({"node_id": 1}, Wire.invalid_request),
+        ({"cluster_id": "c", "node_id": 1}, Wire.none),
+        ({"cluster_id": "d", "node_id": 1}, Wire.rebootstrap_required),
+        ({"cluster_id": "c", "node_id": 2}, Wire.rebootstrap_required),
+    ],
+)
+def test_a_client_of_another_broker_is_sent_away(fields, error):
+    """KIP-511, KIP-1242."""
+    values = {"client_software_name": "a", "client_software_version": "1.0", **fields}
+    frame = encode_request(Api.API_VERSIONS, 5, 7, "us", values)[4:]
+    answer = versions_of(decode_request(frame, head_of(frame)), "c", 1)
+    assert (answer["error_code"], bool(answer["api_keys"])) == (error, error is Wire.none)
 
 
 def test_every_other_flexible_response_has_tags_in_its_header():
     for api, version in EVERY_VERSION:
-        schema = load_response_schema(api, version)
+        schema = response_schema(api, version)
         flexible = schema.__flexible__ and api is not Api.API_VERSIONS
         assert schema.__header_schema__.__version__ == (1 if flexible else 0), (api, version)
 
 
-@pytest.mark.parametrize("version", [4, 99, -1])
+@pytest.mark.parametrize("version", [6, 99, -1])
 def test_an_unknown_version_of_api_versions_is_answered_in_version_0(version):
     """KIP-511: the client does not know the versions yet, so the response has the oldest one."""
     packed = Api.API_VERSIONS.to_bytes(2, "big") + version.to_bytes(2, "big", signed=True)
@@ -166,7 +201,7 @@ def tagged(frame: bytes, header_bytes: int) -> bytes:
 
 @pytest.mark.parametrize("api", sorted({api for api, _ in EVERY_VERSION}), ids=lambda api: api.name)
 def test_unknown_tags_of_a_request_are_skipped(api):
-    for version in (v for a, v in EVERY_VERSION if a is api and load_request_schema(api, v).__flexible__):
+    for version in (v for a, v in EVERY_VERSION if a is api and request_schema(api, v).__flexible__):
         frame = encode_request(api, version, 7, "us", REQUESTS[api])[4:]
         more = tagged(frame, header_bytes=13)
         assert decode_request(more, head_of(more)) == decode_request(frame, head_of(frame)), version

@@ -1,10 +1,8 @@
 """The coordinator's part of the classic group protocol.
 
-Where Kafka leaves a tie to a hash map, this coordinator decides it by rule:
+Where Kafka leaves a choice to a hash map over member ids, which are random, this coordinator has a rule:
 
 - equal deadlines fire in the order of `round_group.TimerKind`, then by group id, then by member id;
-- a tie of votes for an assignor goes to the assignor that the leader lists first, then to the lower name
-  (C-07);
 - "the first member", who becomes the leader when the leader has left or did not rejoin, is the member that
   has been in the group longest; a static member that comes back keeps its place (C-16, C-18).
 """

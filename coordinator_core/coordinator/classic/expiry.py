@@ -44,9 +44,7 @@ def _session_expired(step: Step, group: ClassicGroup, member_id: str) -> None:
 
 
 def _complete_after_expiry(step: Step, group: ClassicGroup) -> None:
-    cut_short = step.config.expiry_cuts_initial_delay and group.is_in_initial_delay()
-    if cut_short and group.all_have_joined():
+    """End the join phase if all members have joined, also during the initial delay (C-12)."""
+    if group.state is GroupState.PREPARING_REBALANCE and group.all_have_joined():
         group.join_is_due = True
         rebalance.complete_join(step, group)
-    else:
-        rebalance.complete_if_all_joined(step, group)

@@ -1,15 +1,17 @@
 """A classic group in memory: members, the requests parked for them, and the choice of assignor."""
 
 from collections import Counter
-from collections.abc import Collection, Container, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from coordinator_core.coordinator.classic.states import LEGAL_MOVES, REFUSED, GroupState
-from coordinator_core.coordinator.classic.subscriptions import read_topics, topics_of
+from coordinator_core.coordinator.classic.subscriptions import read_topics
 from coordinator_core.coordinator.records import StoredGroup
 from coordinator_core.coordinator.round_group import RoundGroup, RoundMember, TimerKind
-from coordinator_core.coordinator.shard import Step
+from coordinator_core.coordinator.shard import EVERY_TOPIC, Step
+from coordinator_core.coordinator.timers import TimerKey
+from coordinator_core.java.hash_maps import hash_order
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.consumer_protocol import PROTOCOL_TYPE
 from coordinator_core.protocol.error_codes import NONE, ErrorCode
@@ -40,8 +42,8 @@ class Member(RoundMember):
         return b""
 
     def shown(self, protocol: str | None, *, is_stable: bool) -> tuple[bytes, bytes]:
-        """Return the subscription and the assignment, which are shown if the group is Stable."""
-        return (self.subscription(protocol), self.assignment) if is_stable else (b"", b"")
+        """Return the subscription, if the group is Stable, and the last assignment."""
+        return self.subscription(protocol) if is_stable else b"", self.assignment
 
     def vote(self, candidates: Container[str]) -> str:
         """Return the first assignor among the candidates in the member's list (PROTOCOL 3.8)."""
@@ -57,7 +59,9 @@ class ClassicGroup(RoundGroup[Member]):
 
     ``handed_out`` is the highest generation that an earlier coordinator may have given to members,
     ``reserved`` the highest that this coordinator may give. ``join_is_due``: the time of the join phase has
-    passed. ``listing`` is the number of members that list an assignor.
+    passed. ``listing`` is the number of members that list an assignor. ``topics`` are those that the members
+    of the last generation subscribe to, None if they are unknown. ``suspended`` are deadlines of the time in
+    which the group was one of the consumer protocol: they go on if it becomes one again.
     """
 
     family, moves, join_response = FAMILY, LEGAL_MOVES, m.JoinGroupResponse
@@ -72,28 +76,32 @@ class ClassicGroup(RoundGroup[Member]):
         self.static_members: dict[str, str] = {}
         self.pending_sync: dict[str, None] = {}
         self.listing: dict[str, int] = {}
+        self.suspended: dict[TimerKey, int] = {}
+        self.topics: dict[str, None] | None = None
 
-    def subscribed_topics(self) -> dict[str, None] | None:
-        """Return the topics of all members; None for members that are not consumers."""
-        if self.members and self.protocol_type != PROTOCOL_TYPE:
-            return None
-        return {topic: None for member in self.members.values() for topic in topics_of(member.protocols)}
+    def subscribed_topics(self) -> Container[str] | None:
+        """Return the topics of the last generation; None for members that are not consumers.
 
-    def topics_in_use(self) -> Collection[str] | None:
-        """Return the topics whose offsets do not expire now; None if no offset expires (PROTOCOL 2.1).
-
-        In Stable these are the subscribed topics, if the subscriptions of all members are readable.
+        These are all topics if they are unknown, as before the first generation.
         """
-        if self.state is not GroupState.STABLE or self.protocol_type != PROTOCOL_TYPE:
-            return None
-        return read_topics(member.subscription(self.protocol_name) for member in self.members.values())
+        if self.protocol_type == PROTOCOL_TYPE:
+            return EVERY_TOPIC if self.topics is None else self.topics
+        return () if self.is_empty else None
+
+    def topics_in_use(self) -> Container[str] | None:
+        """Return the topics whose offsets do not expire now; None if no offset expires (PROTOCOL 2.1)."""
+        return self.topics if self.state is GroupState.STABLE else None
+
+    def read_topics(self) -> None:
+        """Read the topics of a new generation, if the subscriptions of all members are readable."""
+        is_readable = self.protocol_type == PROTOCOL_TYPE
+        subscriptions = (member.subscription(self.protocol_name) for member in self.members.values())
+        self.topics = read_topics(subscriptions) if is_readable else None
 
     def restart_session(self, step: Step, member_id: str) -> None:
-        """Restart the session of a member. The session of a new member has not begun (PROTOCOL 3.11)."""
-        member = self.members[member_id]
-        if not member.is_new:
-            at_ms = step.now_ms + member.session_timeout_ms
-            step.timers.schedule(_SESSION, self.group_id, member_id, at_ms)
+        """Restart the session of a member."""
+        at_ms = step.now_ms + self.members[member_id].session_timeout_ms
+        step.timers.schedule(_SESSION, self.group_id, member_id, at_ms)
 
     def add(self, member: Member) -> None:
         """Add a member, in place of one with the same id; the first one becomes the leader."""
@@ -117,16 +125,16 @@ class ClassicGroup(RoundGroup[Member]):
             self.leader = next(iter(self.members), None)
 
     def replace(self, old_id: str, new_id: str) -> None:
-        """Give a static member a new id; it keeps its place (PROTOCOL 6.2)."""
+        """Give a static member a new id; it keeps its place (PROTOCOL 6.2).
+
+        If a SyncGroup of the old id was expected, one of the new id does not count, as in Kafka.
+        """
         member = self.members[old_id]
         assert member.instance_id is not None
         self.members = {new_id if name == old_id else name: v for name, v in self.members.items()}
         member.member_id = new_id
         member.is_new = False
         self.static_members[member.instance_id] = new_id
-        if old_id in self.pending_sync:
-            del self.pending_sync[old_id]
-            self.pending_sync[new_id] = None
         if self.leader == old_id:
             self.leader = new_id
 
@@ -142,6 +150,12 @@ class ClassicGroup(RoundGroup[Member]):
             self._count(member.protocols, -1)
             member.protocols = protocols
             self._count(protocols, 1)
+
+    def drop(self, step: Step, member: Member, reason: str) -> None:
+        """Remove a member. Its parked join gets UNKNOWN_MEMBER_ID, its parked sync no response (C-37)."""
+        step.effects.supersede(member.syncing)
+        member.syncing = None
+        super().drop(step, member, reason)
 
     def refuse_parked(self, step: Step, member: Member, error: ErrorCode) -> None:
         """Answer the parked join and the parked sync of a member with an error."""
@@ -186,8 +200,11 @@ class ClassicGroup(RoundGroup[Member]):
         return REFUSED.get((self.state, type(request)), NONE)
 
     def _has_protocol_of(self, request: m.SyncGroupRequest) -> bool:
-        same_type = request.protocol_type in (None, self.protocol_type)
-        return same_type and request.protocol_name in (None, self.protocol_name)
+        has_type = None in (request.protocol_type, self.protocol_type)
+        has_name = None in (request.protocol_name, self.protocol_name)
+        return (has_type or request.protocol_type == self.protocol_type) and (
+            has_name or request.protocol_name == self.protocol_name
+        )
 
     def next_generation(self) -> int:
         """Return the number of the next generation, which is greater than any before."""
@@ -204,25 +221,20 @@ class ClassicGroup(RoundGroup[Member]):
         """Return whether a joining member's protocols fit the group's (PROTOCOL 3.3, C-06)."""
         if not protocol_type or not protocols:
             return False
-        if not self.members:
+        if self.is_empty:
             return True
         members = len(self.members)
         return protocol_type == self.protocol_type and any(
-            self.listing.get(p.name) == members for p in protocols
+            self.listing.get(p.name, 0) == members for p in protocols
         )
 
     def choose_protocol(self) -> str:
-        """Return the one with most votes; ties go to the leader's order, then to the lower name (C-07)."""
+        """Return the one with most votes; of equal ones the first in a hash map of the votes (C-07)."""
         candidates = [name for name, members in self.listing.items() if members == len(self.members)]
         if len(candidates) == 1:
             return candidates[0]
         votes = Counter(member.vote(candidates) for member in self.members.values())
-        listed = [p.name for p in self.members[self.leader].protocols] if self.leader in self.members else []
-
-        def rank(name: str) -> tuple[int, int, str]:
-            return (-votes[name], listed.index(name) if name in listed else len(listed), name)
-
-        return min(votes, key=rank)
+        return max(hash_order(votes), key=votes.__getitem__)
 
     def elect_rejoined_leader(self) -> bool:
         """Keep the leader if it rejoined, else elect the first member that did (PROTOCOL 3.7).
@@ -250,4 +262,5 @@ def restored(group_id: str, stored: StoredGroup, handed_out: int) -> ClassicGrou
         member.is_new = False
         group.add(member)
     group.take_over(stored)
+    group.read_topics()
     return group

@@ -119,11 +119,13 @@ def complete_join(step: Step, group: ClassicGroup) -> None:
         _begin_sync_phase(step, group)
     else:
         group.protocol_name = group.leader = None
+        group.read_topics()
         group.become_empty(step)
 
 
 def _begin_sync_phase(step: Step, group: ClassicGroup) -> None:
     group.protocol_name = group.choose_protocol()
+    group.read_topics()
     group.move(step, GroupState.COMPLETING_REBALANCE, "everybody has joined")
     group.pending_sync = dict.fromkeys(group.members)
     assert group.leader is not None
@@ -154,10 +156,8 @@ def answer_join(step: Step, group: ClassicGroup, member: Member) -> None:
 
 
 def answer_sync(step: Step, group: ClassicGroup, member: Member) -> None:
-    """Answer the parked sync, if there is one, with the member's assignment, and restart the session."""
-    if member.syncing is None:
-        return
-    group.restart_session(step, member.member_id)
+    """Answer the parked sync of a member with its assignment."""
+    assert member.syncing is not None
     response = SyncGroupResponse(
         error=NONE,
         protocol_type=group.protocol_type,

@@ -33,9 +33,9 @@ def replace(step: Step, group: ClassicGroup, request_id: int, request: JoinGroup
     before = Before(copied(member), group.leader)
     group.replace(old_id, new_id)
     step.cancel(TimerKind.SESSION, group, old_id)
+    group.restart_session(step, new_id)  # with the timeout before, as in Kafka
     group.update(member, request)
     group.joins[new_id] = request_id
-    group.restart_session(step, new_id)
     step.effects.report_replaced(group.group_id, instance_id, old_id, new_id)
     if group.state is not GroupState.STABLE:
         rebalance.start_or_continue(step, group, f"{new_id} came back during a rebalance")
@@ -87,7 +87,8 @@ def _stored(
         members=group.members_for_leader() if skips else (),
     )
     step.effects.reply(request_id, response)
-    group.restart_session(step, new_id)
+    if not step.timers.is_set(TimerKind.SESSION, group_id, new_id):
+        group.restart_session(step, new_id)  # the write has taken longer than the session
 
 
 def _restore(step: Step, group: ClassicGroup, member: Member, before: Member, error: ErrorCode) -> None:

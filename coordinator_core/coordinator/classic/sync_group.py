@@ -49,4 +49,6 @@ def _stored(group_id: str, generation: int, step: Step, error: ErrorCode) -> Non
             group.members[entry.member_id].assignment = entry.assignment
     group.move(step, GroupState.STABLE, "the leader's assignment is stored")
     for member in group.members.values():
-        rebalance.answer_sync(step, group, member)
+        if member.syncing is not None:
+            group.restart_session(step, member.member_id)
+            rebalance.answer_sync(step, group, member)

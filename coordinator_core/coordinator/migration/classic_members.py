@@ -14,7 +14,13 @@ from coordinator_core.coordinator.kafka_versions import Rule
 from coordinator_core.coordinator.migration.downgrade import become_classic, may_become_classic
 from coordinator_core.coordinator.reconcile.changes import Changes, submit
 from coordinator_core.coordinator.reconcile.group import Asked, ReconcileGroup, TimerKind
-from coordinator_core.coordinator.reconcile.members import advance, check_identity, replace, take_over
+from coordinator_core.coordinator.reconcile.members import (
+    advance,
+    check_identity,
+    has_room,
+    replace,
+    take_over,
+)
 from coordinator_core.coordinator.reconcile.state import Classic, GroupState, Member, MemberState
 from coordinator_core.coordinator.round_group import has_valid_session
 from coordinator_core.coordinator.shard import Step
@@ -100,13 +106,14 @@ def _join(
     generation = state.epoch
     timeouts_ms = request.session_timeout_ms, request.rebalance_timeout_ms
     told = speaking_classic(client, instance_id, timeouts_ms, request.protocols, subscription)
-    take_over(changes, member_id, _with_what_it_keeps(told, changes.state.members.get(member_id)))
+    told = _with_what_it_keeps(told, changes.state.members.get(member_id))
+    taken = take_over(changes, member_id, told)
     has_changed = changes.state.epoch > changes.state.target.epoch
     if not (downgrades and has_changed):
-        advance(changes, member_id, tuple(sorted(subscription.owned)))
+        advance(changes, member_id, tuple(sorted(subscription.owned)), taken)
     epoch = changes.state.currents[member_id].epoch
     if downgrades:
-        become_classic(changes, generation, in_a_round=has_changed)
+        become_classic(changes, generation, in_a_round=has_changed, joining=member_id)
     else:
         changes.follow.append(lambda step: _await_sync(step, group, member_id))
     return m.JoinGroupResponse(
@@ -120,13 +127,12 @@ def _join(
 
 def _may_join(changes: Changes, member_id: str, request: m.JoinGroupRequest) -> ErrorCode:
     """Check what does not depend on the member itself."""
-    state, settings = changes.state, changes.group.settings
+    state = changes.state
     if not state.members:
         return ErrorCode.REBALANCE_IN_PROGRESS  # it joins a classic group then
-    if not settings.admits_classic:
+    if not changes.group.settings.admits_classic:
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-    is_known = member_id in state.members or request.group_instance_id in state.instances
-    if not is_known and len(state.members) >= settings.max_size:
+    if not has_room(changes, member_id, request.group_instance_id):
         return ErrorCode.GROUP_MAX_SIZE_REACHED
     fits = request.protocol_type == PROTOCOL_TYPE and _fits(state, [p.name for p in request.protocols])
     return NONE if fits else ErrorCode.INCONSISTENT_GROUP_PROTOCOL

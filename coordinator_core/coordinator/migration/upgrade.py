@@ -8,8 +8,8 @@ from coordinator_core.coordinator.classic.group import ClassicGroup
 from coordinator_core.coordinator.classic.group import Member as ClassicMember
 from coordinator_core.coordinator.migration.classic_members import speaking_classic
 from coordinator_core.coordinator.reconcile.changes import Changes
-from coordinator_core.coordinator.reconcile.group import FAMILY, Computing, ReconcileGroup, Task
-from coordinator_core.coordinator.reconcile.heartbeat import Request, invalid, reconcile, refused
+from coordinator_core.coordinator.reconcile.group import FAMILY, Computing, ReconcileGroup
+from coordinator_core.coordinator.reconcile.heartbeat import Request, handle, invalid, reconcile, refused
 from coordinator_core.coordinator.reconcile.settings import ReconcileSettings
 from coordinator_core.coordinator.reconcile.state import (
     CURRENT,
@@ -26,6 +26,7 @@ from coordinator_core.coordinator.reconcile.state import (
 from coordinator_core.coordinator.records import GroupRecord, StoredGroup
 from coordinator_core.coordinator.shard import Step
 from coordinator_core.errors import ProtocolError
+from coordinator_core.java.hash_maps import hash_order
 from coordinator_core.protocol.consumer_protocol import (
     PROTOCOL_TYPE,
     decode_assignment,
@@ -39,16 +40,21 @@ from coordinator_core.protocol.reconcile import JOINS
 def upgrade(
     computing: Computing, settings: ReconcileSettings, step: Step, request_id: int, request: Request
 ) -> None:
-    """Let a member of the consumer protocol join a classic group. The group is upgraded with its members."""
+    """Let a member of the consumer protocol join a classic group. The group is upgraded with its members.
+
+    An Empty group has a write on its way; it makes room for a new one all the same.
+    """
     error, message = invalid(computing, request)
     classic_group = step.find(request.group_id, ClassicGroup)
     assert classic_group is not None
+    if classic_group.is_empty and request.member_epoch == JOINS:
+        handle(computing, settings, step, request_id, request)
+        return
     if not error and not (request.member_epoch == JOINS and _may_upgrade(settings, classic_group)):
         error = ErrorCode.GROUP_ID_NOT_FOUND
     if error:
         step.effects.reply(request_id, refused(request, error, message))
         return
-    before = str(classic_group.state)
     for member in classic_group.members.values():
         classic_group.refuse_parked(step, member, ErrorCode.REBALANCE_IN_PROGRESS)
     epoch = max(classic_group.generation, classic_group.handed_out)
@@ -57,30 +63,37 @@ def upgrade(
         step.effects.reply(request_id, refused(request, members))
         return
     group = ReconcileGroup(request.group_id, computing, settings, GroupState())
-    step.timers.cancel_group(request.group_id)
+    reconcile(step, group, request_id, request, partial(_convert, classic_group, epoch, members))
+    if group.is_writing:
+        _put_in_place(step, group, classic_group)
+
+
+def _convert(
+    classic_group: ClassicGroup, epoch: int, members: Mapping[str, tuple[Member, Current]], changes: Changes
+) -> None:
+    """Make a group of the members, in an epoch."""
+    group = changes.group
+    changes.undo.append(partial(_put_back, classic_group))
+    stored = StoredGroup(PROTOCOL_TYPE, None, epoch, None, (), changes.now_ms, FAMILY)
+    changes.write(GroupRecord(group.group_id, stored))
+    names = {topic: None for member, _ in members.values() for topic in member.topics}
+    for member_id, (member, current) in members.items():
+        changes.put(MEMBER, member_id, member)
+        changes.put(SHARE, member_id, current.assigned)
+        changes.put(CURRENT, member_id, current)
+        changes.follow.append(partial(group.begin_session, member_id=member_id))
+    changes.put(TARGET, "", Target(epoch, "", group.computing.topics(names)))
+    changes.begin_with(str(classic_group.state), f"Upgrade group {group.group_id} from classic to consumer")
+
+
+def _put_in_place(step: Step, group: ReconcileGroup, classic_group: ClassicGroup) -> None:
+    """Put a group whose records are being written in the place of the classic one."""
+    step.timers.cancel_group(group.group_id)
+    for (kind, group_id, member_id), at_ms in classic_group.suspended.items():
+        if at_ms > step.now_ms:
+            step.timers.schedule(kind, group_id, member_id, at_ms)
     step.schedule_retention(group)
-    step.shard.groups[request.group_id] = group
-
-    def convert(changes: Changes) -> None:
-        changes.undo.append(partial(_put_back, classic_group))
-        stored = StoredGroup(PROTOCOL_TYPE, None, epoch, None, (), step.now_ms, FAMILY)
-        changes.write(GroupRecord(group.group_id, stored))
-        names = {topic: None for member, _ in members.values() for topic in member.topics}
-        for member_id, (member, current) in members.items():
-            changes.put(MEMBER, member_id, member)
-            changes.put(SHARE, member_id, current.assigned)
-            changes.put(CURRENT, member_id, current)
-        changes.put(TARGET, "", Target(epoch, "", computing.topics(names)))
-        changes.begin_with(before, f"Upgrade group {group.group_id} from classic to consumer")
-        changes.follow.append(begin_sessions)
-
-    def begin_sessions(step: Step) -> None:
-        for member_id in members:
-            if member_id in group.members:
-                group.begin_session(step, member_id)
-
-    group.tasks.append(Task(convert))
-    reconcile(step, group, request_id, request)
+    step.shard.groups[group.group_id] = group
 
 
 def _may_upgrade(settings: ReconcileSettings, group: ClassicGroup) -> bool:
@@ -110,7 +123,8 @@ def _upgraded(
     if len({tp for share in shares.values() for tp in share}) < sum(map(len, shares.values())):
         return ErrorCode.UNKNOWN_SERVER_ERROR
     members = {}
-    for member_id, member in group.members.items():
+    for member_id in hash_order(group.members):
+        member = group.members[member_id]
         client, timeouts_ms = (
             (member.client_id, member.client_host),
             (member.session_timeout_ms, member.rebalance_timeout_ms),

@@ -8,7 +8,10 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
+import msgspec
+
 from coordinator_core.coordinator.config import CoordinatorConfig
+from coordinator_core.coordinator.kafka_versions import Rule
 from coordinator_core.coordinator.outcome import Outcome
 from coordinator_core.coordinator.reconcile.group import (
     Asked,
@@ -18,7 +21,16 @@ from coordinator_core.coordinator.reconcile.group import (
     TimerKind,
     state_of,
 )
-from coordinator_core.coordinator.reconcile.state import CURRENT, MEMBER, SHARE, TARGET, apply, part_record
+from coordinator_core.coordinator.reconcile.state import (
+    CURRENT,
+    MEMBER,
+    PATTERN,
+    SHARE,
+    TARGET,
+    Target,
+    apply,
+    part_record,
+)
 from coordinator_core.coordinator.records import GroupRecord, PartRecord, StoredGroup
 from coordinator_core.coordinator.shard import Step
 from coordinator_core.protocol.error_codes import ErrorCode
@@ -53,15 +65,54 @@ class Changes:
         self.records.append(record)
         apply(self.state, record)
 
-    def put(self, kind: str, member_id: str, value: Any) -> None:
+    def drop(self) -> None:
+        """Take all changes back, with their effects."""
+        self.state, self.shown, self.effects = self.group.durable, self.group.state, Outcome()
+        self.records.clear()
+        self.follow.clear()
+        self.undo.clear()
+
+    def put(self, kind: str, name: str, value: Any) -> None:
         """Write a part of the group; None deletes it."""
-        self.write(part_record(self.group.group_id, kind, member_id, value))
+        self.write(part_record(self.group.group_id, kind, name, value))
+
+    def begin(self, cause: str) -> None:
+        """Give a group that has none an epoch. Members wait for the shares of it."""
+        self._change(1, cause)
 
     def bump(self, cause: str) -> None:
-        """Raise the epoch of the group, because it has changed."""
-        group, epoch = self.group, self.state.epoch + 1
+        """Raise the epoch of the group, because it has changed, and note its topics as they are now."""
+        before = self.state.epoch or int(self.group.has(Rule.BEGINS_WITH_EPOCH_2))
+        self._change(before + 1, cause)
+
+    def refresh(self) -> None:
+        """Raise the epoch of the group if its topics have other partitions than when it was raised last."""
+        if self.topics() != self.state.target.topics:
+            self.bump("partitions of a subscribed topic changed")
+        else:
+            self.note_topics()
+
+    def topics(self) -> dict[str, int]:
+        """Return the existing topics of the members with their partitions."""
+        return self.group.computing.topics(self.state.topics())
+
+    def note_topics(self) -> None:
+        """Note that the topics have been looked at as they are now."""
+        group, changes = self.group, self.group.topic_changes
+
+        def seen(_: Step) -> None:
+            group.seen_changes = changes
+
+        self.follow.append(seen)
+
+    def _change(self, epoch: int, cause: str) -> None:
+        group, topics, is_first = self.group, self.topics(), not self.state.epoch
         stored = StoredGroup(group.protocol_type, None, epoch, None, (), self.now_ms, group.family)
         self.write(GroupRecord(group.group_id, stored))
+        # A group of another family may have been one like this before: then the log has an old target.
+        if is_first or topics != self.state.target.topics:
+            self.put(TARGET, "", msgspec.structs.replace(self.state.target, topics=topics))
+        self.note_topics()
         self.show(cause, begins=True)
 
     def show(self, cause: str, *, begins: bool = False) -> None:
@@ -86,7 +137,6 @@ class Changes:
             self.put(kind, member_id, None)
 
         def forget(step: Step) -> None:
-            group.reported.pop(member_id, None)
             step.cancel(TimerKind.SESSION, group, member_id)
             for kind in (TimerKind.REBALANCE, TimerKind.JOIN, TimerKind.SYNC):
                 step.cancel(kind, group, member_id)
@@ -98,12 +148,15 @@ class Changes:
         for member_id, reason in reasons.items():
             self.delete(member_id)
             self.effects.report_removed(self.group.group_id, member_id, reason)
+        for pattern in [p for p in self.state.resolved if p not in self.state.patterns]:
+            self.put(PATTERN, pattern, None)
         if self.group.computing.downgrade(self):
             return
-        if not self.state.members:
-            self.put(TARGET, "", None)
-            self.follow.append(lambda step: step.schedule_retention(self.group))
         self.bump(cause)
+        if not self.state.members:
+            if self.group.has(Rule.EMPTY_IS_ASSIGNED):
+                self.put(TARGET, "", Target(self.state.epoch, self.state.target.assignor))
+            self.follow.append(lambda step: step.schedule_retention(self.group))
 
 
 def submit(

@@ -1,8 +1,13 @@
-"""ConsumerGroupDescribe: a group and its members, as administrators see them."""
+"""ConsumerGroupDescribe: a group and its members, as administrators see them. Deleted topics are left out."""
+
+from collections.abc import Iterable
 
 from coordinator_core.coordinator.reconcile.group import ReconcileGroup
 from coordinator_core.coordinator.reconcile.heartbeat import not_found, not_reconciled
+from coordinator_core.coordinator.reconcile.state import GroupState
+from coordinator_core.coordinator.reconcile.votes import preferred
 from coordinator_core.coordinator.shard import Step
+from coordinator_core.model import TopicPartition
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.reconcile import (
     SPEAKS_CLASSIC,
@@ -32,7 +37,8 @@ def refused(request: ConsumerGroupDescribeRequest, error: ErrorCode) -> Consumer
 
 
 def _described(group: ReconcileGroup) -> ConsumerGroupDescribeResponse:
-    durable = group.durable
+    durable, computing = group.durable, group.computing
+    shown = computing.topics(dict.fromkeys(tp.topic for held in _held(durable) for tp in held))
     members = tuple(
         ConsumerGroupMember(
             member_id,
@@ -42,9 +48,9 @@ def _described(group: ReconcileGroup) -> ConsumerGroupDescribeResponse:
             member.client_id,
             member.client_host,
             tuple(sorted(member.topics)),
-            member.pattern,
-            durable.currents[member_id].assigned,
-            durable.shares.get(member_id, ()),
+            member.pattern or "",
+            tuple(tp for tp in sorted(durable.currents[member_id].epochs()) if tp.topic in shown),
+            tuple(tp for tp in sorted(durable.shares.get(member_id, ())) if tp.topic in shown),
             SPEAKS_CONSUMER if member.classic is None else SPEAKS_CLASSIC,
         )
         for member_id, member in durable.members.items()
@@ -55,6 +61,11 @@ def _described(group: ReconcileGroup) -> ConsumerGroupDescribeResponse:
         state=group.state.value,
         group_epoch=durable.epoch,
         assignment_epoch=durable.target.epoch,
-        assignor=durable.target.assignor,
+        assignor=preferred(durable.votes) or computing.assignors[0],
         members=members,
     )
+
+
+def _held(durable: GroupState) -> Iterable[Iterable[TopicPartition]]:
+    """Return what members may own or have yet to give up, and their shares."""
+    return (durable.holders, *durable.shares.values())

@@ -16,7 +16,10 @@ _LATE = {
 
 
 def on_timer(step: Step, group: ReconcileGroup, key: TimerKey) -> None:
-    """Remove a member whose session has expired, or that has not given up partitions in time."""
+    """Remove a member whose session has expired, or that has not given up partitions in time.
+
+    Let the next heartbeat resolve regular expressions again.
+    """
     member_id = key.member_id
 
     def session(changes: Changes) -> None:
@@ -35,6 +38,8 @@ def on_timer(step: Step, group: ReconcileGroup, key: TimerKey) -> None:
 
     if key.kind == TimerKind.RETRY:
         retry(step, group)
+    elif key.kind == TimerKind.REFRESH:
+        group.resolved_changes = None
     elif key.kind in _LATE:
         submit(step, group, partial(late, reason=_LATE[TimerKind(key.kind)]), again=True)
     else:

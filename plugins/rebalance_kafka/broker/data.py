@@ -7,16 +7,20 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode as Wire
 
+from coordinator_core.coordinator.find_coordinator import home_partition
 from coordinator_core.coordinator.reconcile.settings import ReconcileSettings
 from rebalance_kafka.access import Access, Operation
 from rebalance_kafka.addresses import Place
 from rebalance_kafka.broker.group_configs import GroupConfigs
 from rebalance_kafka.broker.sessions import Sessions
 from rebalance_kafka.broker.store import Store
-from rebalance_kafka.broker.topics import Appended, Topics
+from rebalance_kafka.broker.topics import OFFSETS_TOPIC, Appended, Topics
 from rebalance_kafka.broker.transactions import Transactions, TransactionSettings
 from rebalance_kafka.wire.frames import Request
 from rebalance_kafka.wire.messages import Values
+
+NODE, CLUSTER_ID = 1, "rebalance-lab"
+LEADER_EPOCH, NO_EPOCH = 0, -1
 
 _NO_CONFIGS: Mapping[str, str] = {}
 
@@ -27,7 +31,8 @@ class Data:
     ``partitions``: the number of partitions of a topic that a Metadata request creates. 0: an error.
     ``broker_configs``: the configurations that the broker is described with. ``transactions``: the settings
     of transactions, whose requests `transaction_requests` handles. ``groups``: the settings of groups of the
-    consumer protocol, with the limits of those that a group has for itself.
+    consumer protocol, with the limits of those that a group has for itself. ``offsets_partitions``: the
+    number of partitions of `OFFSETS_TOPIC`.
     """
 
     def __init__(
@@ -41,6 +46,7 @@ class Data:
         broker_configs: Mapping[str, str] = _NO_CONFIGS,
         transactions: TransactionSettings = TransactionSettings(),  # noqa: B008 (it is frozen)
         groups: ReconcileSettings = ReconcileSettings(),  # noqa: B008 (it is frozen)
+        offsets_partitions: int = 50,
     ) -> None:
         self.broker_configs = broker_configs
         self.topics, self.store = topics, store
@@ -49,6 +55,16 @@ class Data:
         self.address = Place("", 0)
         self.transactions = Transactions(store, topics, transactions)
         self.sessions = Sessions()
+        self._offsets_partitions = offsets_partitions
+
+    def home(self, group_id: str) -> int:
+        """Return the partition of `OFFSETS_TOPIC` that has a group."""
+        return home_partition(group_id, self._offsets_partitions)
+
+    def can_be_committed(self, topic: str, partition: int) -> bool:
+        """Return whether there is a partition for which offsets can be committed."""
+        is_home = topic == OFFSETS_TOPIC and 0 <= partition < self._offsets_partitions
+        return is_home or self.topics.has(topic, partition)
 
     def name_and_id(self, topic: Any) -> tuple[str | None, UUID | None]:
         """Return name and id of a topic of a request, which has one of them. The name may be unknown."""
@@ -64,11 +80,18 @@ class Data:
             return Appended(Wire.kafka_storage_error, message=self.store.failed(error))
         return None
 
-    def refusal(self, access: Access, operation: Operation, topic: str, partition: int) -> Wire | None:
-        """Return why an operation on a partition is refused, None if it is not."""
+    def refusal(
+        self, access: Access, operation: Operation, topic: str, partition: int, leader_epoch: int = NO_EPOCH
+    ) -> Wire | None:
+        """Return why an operation on a partition is refused, None if it is not.
+
+        ``leader_epoch``: the epoch in which the client expects the partition. There is one, `LEADER_EPOCH`.
+        """
         if not access.topic(operation, topic):
             return Wire.topic_authorization_failed
-        return None if self.topics.has(topic, partition) else Wire.unknown_topic_or_partition
+        if not self.topics.has(topic, partition):
+            return Wire.unknown_topic_or_partition
+        return Wire.unknown_leader_epoch if leader_epoch > LEADER_EPOCH else None
 
 
 def for_each_partition(request: Request, answer: Callable[[str, Any], Values], name: str = "name") -> Values:

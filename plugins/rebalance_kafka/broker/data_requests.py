@@ -1,6 +1,8 @@
-"""Requests about topics and records: Metadata, Produce, ListOffsets and similar."""
+"""Requests about topics and records: Metadata, ListOffsets and similar."""
 
+import re
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import count
@@ -10,38 +12,76 @@ from uuid import UUID
 from kio.schema.errors import ErrorCode as Wire
 
 from coordinator_core.protocol.messages import READ_COMMITTED
-from rebalance_kafka.access import Access, Operation
+from rebalance_kafka.access import Access, Kind, Operation
 from rebalance_kafka.broker import topic_admin
-from rebalance_kafka.broker.data import Data, for_each_partition
-from rebalance_kafka.broker.topics import Appended, Topics
-from rebalance_kafka.wire.apis import VERSIONS, Api
+from rebalance_kafka.broker.data import LEADER_EPOCH, NO_EPOCH, Data, for_each_partition
+from rebalance_kafka.broker.producers import Place
+from rebalance_kafka.wire.apis import LISTED_FROM, MOST_VERSION, VERSIONS, Api
 from rebalance_kafka.wire.frames import Request
 from rebalance_kafka.wire.messages import Values
 
-LATEST, EARLIEST, NEWEST, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
+LATEST, EARLIEST, NEWEST, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING = -1, -2, -3, -4, -5, -6
 """Timestamps of ListOffsets that are not times. `NEWEST` is the record with the largest time (KIP-734)."""
+
+_SINCE = {LATEST: 0, EARLIEST: 0, NEWEST: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING: 11}
+"""Timestamp -> the first version of ListOffsets that has it."""
 
 MOST_EXACT = 20
 """Partitions of a request whose records are searched for a time."""
 
+FEATURES = {"group.version": 1, "transaction.version": 2}
+"""The finalized features: the consumer protocol (KIP-848), and the second part of KIP-890."""
+
+MIN_FEATURE_0 = 4
+"""The first version of ApiVersions in which a feature may have the lowest version 0 (KAFKA-17011)."""
+
+NO_NODE = -1
+_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
+"""The name and the version of a client (KIP-511)."""
+
 METADATA_BY_ID = 12
 """The first version of Metadata in which topics can be wanted by their ids."""
 
-Handler: TypeAlias = Callable[[Data, Request], Values | None]
-"""Returns the body of the response, None if the client wants none (Produce with acks 0)."""
+Handler: TypeAlias = Callable[[Data, Request], Values]
 
 
-def api_versions(error: Wire = Wire.none) -> Values:
-    """Return the body that lists the APIs of this broker."""
+def api_versions(error: Wire = Wire.none, version: int = 0) -> Values:
+    """Return the body that lists the APIs and features of this broker."""
     keys = tuple(
-        {"api_key": int(api), "min_version": lowest, "max_version": highest}
+        {"api_key": int(api), "min_version": LISTED_FROM.get(api, lowest), "max_version": highest}
         for api, (lowest, highest) in VERSIONS.items()
     )
-    return {"error_code": error, "api_keys": keys}
+    finalized = tuple(
+        {"name": name, "max_version_level": level, "min_version_level": level}
+        for name, level in FEATURES.items()
+    )
+    supported = tuple(
+        {"name": name, "min_version": 0, "max_version": level} for name, level in FEATURES.items()
+    )
+    return {
+        "error_code": error,
+        "api_keys": keys,
+        "supported_features": supported if version >= MIN_FEATURE_0 else (),
+        "finalized_features_epoch": 0,
+        "finalized_features": finalized,
+    }
 
 
-def _api_versions(_: Data, __: Request) -> Values:
-    return api_versions()
+def versions_of(request: Request, cluster_id: str, node: int) -> Values:
+    """Return the response to ApiVersions, an error for another broker or without the client's software."""
+    body = request.body
+    software = getattr(body, "client_software_name", "x"), getattr(body, "client_software_version", "x")
+    expected = getattr(body, "cluster_id", None), getattr(body, "node_id", NO_NODE)
+    error = Wire.none
+    if not all(map(_SOFTWARE.fullmatch, software)) or (expected[0] is None) != (expected[1] == NO_NODE):
+        error = Wire.invalid_request
+    elif expected not in ((None, NO_NODE), (cluster_id, node)):
+        error = Wire.rebootstrap_required
+    return {"error_code": error, "api_keys": ()} if error else api_versions(version=request.version)
+
+
+def _api_versions(data: Data, request: Request) -> Values:
+    return versions_of(request, data.cluster_id, data.node)
 
 
 def _no_sasl(_: Data, request: Request) -> Values:
@@ -59,9 +99,17 @@ def _metadata(data: Data, request: Request) -> Values:
         "brokers": (broker,),
         "cluster_id": data.cluster_id,
         "controller_id": data.node,
-        "topics": tuple(_wanted_topics(data, request)),
+        "topics": tuple(_with_operations(request, topic) for topic in _wanted_topics(data, request)),
         "error_code": Wire.none,
+        **topic_admin.cluster_operations(request),
     }
+
+
+def _with_operations(request: Request, topic: Values) -> Values:
+    """Return a topic with the operations that the user may do on it, if the request includes them."""
+    if topic["name"] is None or not getattr(request.body, "include_topic_authorized_operations", False):
+        return topic
+    return {**topic, "topic_authorized_operations": request.access.operations(Kind.TOPIC, topic["name"])}
 
 
 def _wanted_topics(data: Data, request: Request) -> Iterable[Values]:
@@ -110,7 +158,7 @@ def _described(data: Data, name: str, access: Access) -> Values:
             "error_code": Wire.none,
             "partition_index": number,
             "leader_id": data.node,
-            "leader_epoch": 0,
+            "leader_epoch": LEADER_EPOCH,
             "replica_nodes": nodes,
             "isr_nodes": nodes,
         }
@@ -134,92 +182,63 @@ def _no_topic(error: Wire, name: str | None, number: UUID | None) -> Values:
     return {"error_code": error, "name": name, "topic_id": number, "partitions": ()}
 
 
-def _produce(data: Data, request: Request) -> Values | None:
-    named = [(*data.name_and_id(topic), topic.partition_data) for topic in request.body.topic_data]
-    results = iter(_appended(data, request, [(name, row) for name, _, rows in named for row in rows]))
-    responses = tuple(
-        {
-            "name": name,
-            "topic_id": topic_id,
-            "partition_responses": tuple(
-                _written(data.topics, name, row.index, next(results)) for row in rows
-            ),
-        }
-        for name, topic_id, rows in named
-    )
-    return None if request.body.acks == 0 else {"responses": responses}
-
-
-def _appended(data: Data, request: Request, rows: Sequence[tuple[str | None, Any]]) -> list[Appended]:
-    """Append the records of a request to partitions. Return a result for each."""
-    body = request.body
-    if body.acks not in (-1, 0, 1):
-        return [Appended(Wire.invalid_required_acks)] * len(rows)
-    producer_id = None
-    if body.transactional_id is not None:
-        if not request.access.transactional_id(Operation.WRITE, body.transactional_id):
-            return [Appended(Wire.transactional_id_authorization_failed)] * len(rows)
-        found = data.transactions.find(body.transactional_id)
-        producer_id = -1 if found is None else found.producer.producer_id
-    refusals = {name: _cannot_write(request, name) for name, _ in rows}
-    written = [
-        (name, row.index, row.records) for name, row in rows if name is not None and not refusals[name]
-    ]
-    results = list[Appended]()
-    failed = data.unwritten(lambda: results.extend(data.topics.append(written, transactions_of=producer_id)))
-    each = iter([failed] * len(written) if failed else results)
-    return [refusals[name] or next(each) for name, _ in rows]
-
-
-def _cannot_write(request: Request, topic: str | None) -> Appended | None:
-    if topic is None:
-        return Appended(Wire.unknown_topic_id)
-    may = request.access.topic(Operation.WRITE, topic)
-    return None if may else Appended(Wire.topic_authorization_failed)
-
-
-def _written(topics: Topics, topic: str | None, index: int, result: Appended) -> Values:
-    start = -1 if topic is None or result.error is not Wire.none else topics.start(topic, index)
-    return {
-        "index": index,
-        "error_code": result.error,
-        "base_offset": result.base_offset,
-        "log_append_time": None,
-        "log_start_offset": start,
-        "record_errors": (),
-        "error_message": result.message,
-    }
-
-
 def _list_offsets(data: Data, request: Request) -> Values:
     searched = count()
     committed = getattr(request.body, "isolation_level", 0) == READ_COMMITTED
 
-    def listed(topic: str, partition: Any) -> Values:
+    repeated = _repeated(request)
+
+    def listed(topic: str, row: Any) -> Values:
         exact = next(searched) < MOST_EXACT
-        return _listed(data, request.access, topic, partition, exact=exact, committed=committed)
+        if (topic, row.partition_index) in repeated:
+            return {**_no_offset(row), "error_code": Wire.invalid_request}
+        if row.timestamp < 0 and request.version < _SINCE.get(row.timestamp, MOST_VERSION):
+            return {**_no_offset(row), "error_code": Wire.unsupported_version}
+        return _listed(data, request.access, topic, row, exact=exact, committed=committed)
 
-    return for_each_partition(request, listed)
+    body = for_each_partition(request, listed)
+    rows: dict[str, dict[int, Values]] = {}
+    for topic in body["topics"]:
+        for row in topic["partitions"]:
+            rows.setdefault(topic["name"], {})[row["partition_index"]] = row
+    return {"topics": tuple({"name": name, "partitions": tuple(own.values())} for name, own in rows.items())}
 
 
-def _listed(
-    data: Data, access: Access, topic: str, partition: Any, *, exact: bool, committed: bool
-) -> Values:
+def _repeated(request: Request) -> set[Place]:
+    """Return the partitions that a request lists more than once."""
+    times = Counter(
+        (topic.name, row.partition_index) for topic in request.body.topics for row in topic.partitions
+    )
+    return {place for place, count in times.items() if count > 1}
+
+
+def _no_offset(row: Any) -> dict[str, Any]:
+    """Return the row of a response without an offset."""
+    return {
+        "partition_index": row.partition_index,
+        "error_code": Wire.none,
+        "timestamp": -1,
+        "offset": -1,
+        "leader_epoch": NO_EPOCH,
+    }
+
+
+def _listed(data: Data, access: Access, topic: str, row: Any, *, exact: bool, committed: bool) -> Values:
     """Return an offset by a time. ``committed``: there are no offsets after the last stable one."""
-    number, timestamp = partition.partition_index, partition.timestamp
-    values = {"partition_index": number, "error_code": Wire.none, "timestamp": -1, "leader_epoch": 0}
-    error = data.refusal(access, Operation.DESCRIBE, topic, number)
+    number, timestamp, nothing = row.partition_index, row.timestamp, _no_offset(row)
+    error = data.refusal(
+        access, Operation.DESCRIBE, topic, number, getattr(row, "current_leader_epoch", NO_EPOCH)
+    )
     if error is not None:
-        return {**values, "error_code": error, "offset": -1, "leader_epoch": -1}
+        return {**nothing, "error_code": error}
+    values = {**nothing, "leader_epoch": LEADER_EPOCH}
     end = data.topics.last_stable(topic, number) if committed else data.topics.end(topic, number)
     if timestamp == LATEST:
         return {**values, "offset": end}
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         return {**values, "offset": data.topics.start(topic, number)}
-    if timestamp == LATEST_TIERED:
-        return {**values, "offset": -1, "leader_epoch": -1}
-    if timestamp < 0 and timestamp != NEWEST:
-        return {**values, "error_code": Wire.invalid_request, "offset": -1, "leader_epoch": -1}
+    if timestamp in (LATEST_TIERED, EARLIEST_PENDING):
+        return nothing
     try:
         if timestamp == NEWEST:
             offset, at_ms = data.topics.newest(topic, number, exact=exact)
@@ -227,10 +246,10 @@ def _listed(
             offset, at_ms = data.topics.offset_since(topic, number, timestamp, exact=exact)
     except sqlite3.Error as failure:
         data.store.failed(failure)
-        return {**values, "error_code": Wire.kafka_storage_error, "offset": -1, "leader_epoch": -1}
+        return {**nothing, "error_code": Wire.kafka_storage_error}
     if timestamp != NEWEST and 0 <= offset < data.topics.start(topic, number):
         offset = data.topics.start(topic, number)
-    return {**values, "offset": offset, "timestamp": at_ms} if offset < end else {**values, "offset": -1}
+    return {**values, "offset": offset, "timestamp": at_ms} if 0 <= offset < end else nothing
 
 
 def _epoch_ends(data: Data, request: Request) -> Values:
@@ -241,18 +260,17 @@ def _epoch_ends(data: Data, request: Request) -> Values:
 
 def _epoch_end(data: Data, access: Access, topic: str, row: Any) -> Values:
     values = {"partition": row.partition, "error_code": Wire.none, "leader_epoch": -1, "end_offset": -1}
-    error = data.refusal(access, Operation.DESCRIBE, topic, row.partition)
+    error = data.refusal(access, Operation.DESCRIBE, topic, row.partition, row.current_leader_epoch)
     if error is not None:
         return {**values, "error_code": error}
-    if row.leader_epoch != 0:
+    if row.leader_epoch != LEADER_EPOCH:
         return values
-    return {**values, "leader_epoch": 0, "end_offset": data.topics.end(topic, row.partition)}
+    return {**values, "leader_epoch": LEADER_EPOCH, "end_offset": data.topics.end(topic, row.partition)}
 
 
 HANDLERS: Mapping[Api, Handler] = {
     Api.API_VERSIONS: _api_versions,
     Api.METADATA: _metadata,
-    Api.PRODUCE: _produce,
     Api.LIST_OFFSETS: _list_offsets,
     Api.OFFSET_FOR_LEADER_EPOCH: _epoch_ends,
     Api.SASL_HANDSHAKE: _no_sasl,

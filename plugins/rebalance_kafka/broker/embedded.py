@@ -23,10 +23,10 @@ from rebalance_kafka.addresses import Place, place_of
 from rebalance_kafka.broker.assignors import GroupAssignors
 from rebalance_kafka.broker.cleaning import Cleaner, Cleaning
 from rebalance_kafka.broker.connections import INCOMING_BYTES, Connection
-from rebalance_kafka.broker.data import Data
+from rebalance_kafka.broker.data import CLUSTER_ID, NODE, Data
 from rebalance_kafka.broker.guard import Guard, Tls
 from rebalance_kafka.broker.login import Login
-from rebalance_kafka.broker.node import MOST_GROUP_BYTES, NODE, Node, Served
+from rebalance_kafka.broker.node import MOST_GROUP_BYTES, Node, Served
 from rebalance_kafka.broker.recorder import MOST_TRACE_BYTES, Recorder
 from rebalance_kafka.broker.store import Store
 from rebalance_kafka.broker.topics import MOST_PARTITIONS_IN_ALL, Topics
@@ -170,11 +170,12 @@ class EmbeddedBroker:
                     topics,
                     store,
                     node=NODE,
-                    cluster_id="rebalance-lab",
+                    cluster_id=CLUSTER_ID,
                     partitions=self._auto_create,
                     broker_configs=self.configs,
                     transactions=self._transactions,
                     groups=self._groups,
+                    offsets_partitions=self._config.offsets_topic_partitions,
                 )
                 self.ids = topics
                 self._create_wanted(topics)

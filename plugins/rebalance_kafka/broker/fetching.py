@@ -9,7 +9,7 @@ from kio.schema.errors import ErrorCode as Wire
 
 from coordinator_core.protocol.messages import READ_COMMITTED
 from rebalance_kafka.access import Operation
-from rebalance_kafka.broker.data import Data
+from rebalance_kafka.broker.data import LEADER_EPOCH, NO_EPOCH, Data
 from rebalance_kafka.broker.sessions import NEW, NO_SESSION, WITHOUT_SESSION, Key, Session, Wanted
 from rebalance_kafka.wire.frames import Request
 from rebalance_kafka.wire.messages import Values
@@ -57,7 +57,7 @@ class Fetch:
             row = rows[key] = self._row(key, wanted, left, first=not found)
             left -= len(row["records"])
             found += len(row["records"])
-            errors = errors or row["error_code"] is not Wire.none
+            errors = errors or row["error_code"] is not Wire.none or "diverging_epoch" in row
         return rows, errors or found >= min(body.min_bytes, left + found) or not rows
 
     def response(self, rows: dict[Key, dict[str, Any]]) -> Values:
@@ -111,15 +111,20 @@ class Fetch:
             "records": b"",
         }
         if topic is None:
-            return {**row, "error_code": Wire.unknown_topic_id}
-        error = self._data.refusal(self._request.access, Operation.READ, topic, number)
+            return {**row, "error_code": Wire.unknown_topic_id, "aborted_transactions": ()}
+        error = self._data.refusal(self._request.access, Operation.READ, topic, number, wanted.leader_epoch)
+        if error is Wire.unknown_topic_or_partition:
+            return {**row, "error_code": error, "aborted_transactions": ()}
         if error is not None:
             return {**row, "error_code": error}
         start, end = topics.start(topic, number), topics.end(topic, number)
+        is_ahead = wanted.fetched_epoch == LEADER_EPOCH and wanted.offset > end
+        if wanted.fetched_epoch > LEADER_EPOCH or not (start <= wanted.offset <= end or is_ahead):
+            return {**row, "error_code": Wire.offset_out_of_range}
         row |= {"high_watermark": end, "log_start_offset": start}
         row["last_stable_offset"] = topics.last_stable(topic, number)
-        if not start <= wanted.offset <= end:
-            return {**row, "error_code": Wire.offset_out_of_range}
+        if is_ahead:  # the client has records that the log has lost
+            return {**row, "diverging_epoch": {"epoch": LEADER_EPOCH, "end_offset": end}}
         most = min(left, wanted.most_bytes)
         try:
             if most > 0 or first:
@@ -146,7 +151,12 @@ class Fetch:
 
 def _wanted(topics: Sequence[Any]) -> dict[Key, Wanted]:
     return {
-        _key(topic, row.partition): Wanted(row.fetch_offset, row.partition_max_bytes)
+        _key(topic, row.partition): Wanted(
+            row.fetch_offset,
+            row.partition_max_bytes,
+            getattr(row, "current_leader_epoch", NO_EPOCH),
+            getattr(row, "last_fetched_epoch", NO_EPOCH),
+        )
         for topic in topics
         for row in topic.partitions
     }

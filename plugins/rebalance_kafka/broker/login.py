@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 from kio.schema.errors import ErrorCode as Wire
 
-from rebalance_kafka.broker.data_requests import api_versions
+from rebalance_kafka.broker.data import CLUSTER_ID, NODE
+from rebalance_kafka.broker.data_requests import api_versions, versions_of
 from rebalance_kafka.broker.sasl import Exchange, LoginError, Step, Users
 from rebalance_kafka.wire.apis import Api
 from rebalance_kafka.wire.frames import (
@@ -91,7 +92,7 @@ class Login:
 
     def _versions(self, request: Request) -> Answer:
         self._state = State.HANDSHAKE
-        return _answer(request, api_versions())
+        return _answer(request, versions_of(request, CLUSTER_ID, NODE))
 
     def _handshake(self, request: Request) -> Answer:
         mechanism = request.body.mechanism

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 from time import time
 from typing import Any, NamedTuple, TypeAlias
+from uuid import UUID
 
-import msgspec
 from kio.schema.errors import ErrorCode as Wire
 
 from coordinator_core.assigning.assignor import Assignor
@@ -29,10 +29,12 @@ from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.registry.hookspecs import ProtocolSpec
 from rebalance_kafka.access import EVERYTHING, Access, Operation
 from rebalance_kafka.broker.assignors import GroupAssignors
-from rebalance_kafka.broker.data import Data
+from rebalance_kafka.broker.data import NODE, Data
 from rebalance_kafka.broker.data_requests import HANDLERS as OF_DATA
 from rebalance_kafka.broker.fetching import Fetch
-from rebalance_kafka.broker.permits import permitted
+from rebalance_kafka.broker.offset_rows import OF_OFFSETS, permitted_rows, under_requested_topics
+from rebalance_kafka.broker.permits import Permit, permitted, with_operations
+from rebalance_kafka.broker.producing import produce
 from rebalance_kafka.broker.recorder import Recorder
 from rebalance_kafka.broker.room import LONGEST_NAME, Room
 from rebalance_kafka.broker.store import Store
@@ -42,13 +44,16 @@ from rebalance_kafka.wire.apis import Api
 from rebalance_kafka.wire.frames import Request, heartbeat_frame
 from rebalance_kafka.wire.messages import Values, of_several, response_body
 
-NODE = 1
 GROUP_KEY, TRANSACTION_KEY = 0, 1
 MOST_GROUP_BYTES = 256 * 1024 * 1024
 LONGEST_WAIT_MS = 300_000
 """The longest time that a Fetch waits for records, whatever the client asks for."""
 
-COMMITS = (m.OffsetCommitRequest, m.TxnOffsetCommitRequest)
+KNOWS_ABORTABLE, ADDS_GROUPS = 4, 5
+"""The first versions of TxnOffsetCommit with TRANSACTION_ABORTABLE, and which add groups to transactions."""
+
+NAMED_SINCE = 5
+"""The version from which on a SyncGroup names the protocol type and the protocol."""
 
 LOG = logging.getLogger(__name__)
 
@@ -104,7 +109,7 @@ class Node:
             surroundings = Surroundings(
                 settings,
                 next(iter(served.assignors.values())),
-                lambda: Cluster(data.topics.partitions),
+                lambda: Cluster(data.topics.partitions, data.topics.ids),
                 served.assignors,
                 lambda principal, topic: access(principal).topic(Operation.DESCRIBE, topic),
                 data.group_configs.own_settings,
@@ -146,7 +151,10 @@ class Node:
             return None
         if api is Api.FETCH:
             return self._fetch(request, reply)
-        if api in OF_DATA:
+        if api is Api.PRODUCE:
+            reply(produce(self.data, request, self.now_ms()))
+            self._set_timer()
+        elif api in OF_DATA:
             reply(OF_DATA[api](self.data, request))
         elif api in OF_TRANSACTIONS:
             reply(OF_TRANSACTIONS[api](self.data, request, self.now_ms()))
@@ -177,17 +185,15 @@ class Node:
         reply(heartbeat_frame(request, answer.response))
 
     def _coordinate(self, request: Request, host: str, reply: Reply) -> None:
-        """Pass a request to the coordinator, unless it needs too much or commits unknown partitions only."""
-        permit = permitted(request.body, request.access, self.coordinator.refusal)
-        received = message = permit.message
-        now_ms = self.now_ms()
-        refusal = permit.refusal or self._refused_commit(message) or self._room.refused(message)
-        if isinstance(message, COMMITS) and refusal is None:
-            has = self.data.topics.has
-            known = tuple(offset for offset in message.offsets if has(offset.topic, offset.partition))
-            if message.offsets and not known:
-                refusal = self.coordinator.refusal(message, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            message = msgspec.structs.replace(message, offsets=known)
+        """Pass a request to the coordinator, unless nothing of it is permitted or it needs too much."""
+        permit, now_ms = self._permitted(request.body, request.access), self.now_ms()
+        message = permit.message
+        refusal = (
+            _refused_sync(request)
+            or permit.refusal
+            or self._refused_commit(message, request.version, now_ms)
+            or self._room.refused(message)
+        )
         if refusal is not None:
             reply(response_body(request.body, request.version, permit.complete(refusal)))
             return
@@ -195,8 +201,6 @@ class Node:
 
         def respond(response: m.Response) -> None:
             self.recorder.answered(message, response, request.client_id, self.now_ms())
-            if isinstance(received, COMMITS):
-                response = _committed(received, response)
             reply(response_body(request.body, request.version, permit.complete(response)))
 
         self._requests += 1
@@ -212,18 +216,53 @@ class Node:
             return
         self._carry_out(outcome, now_ms)
 
-    def _refused_commit(self, message: m.Request) -> m.Response | None:
-        """Return the response to a commit in another transaction than the current one of its producer."""
-        if not isinstance(message, m.TxnOffsetCommitRequest):
+    def _permitted(self, message: m.Request, access: Access) -> Permit:
+        """Return the part of a request that the user may make, and whose partitions exist."""
+        permit = permitted(message, access, self.coordinator.refusal)
+        if getattr(message, "include_authorized_operations", False):
+            complete = permit.complete
+            return permit._replace(complete=lambda response: with_operations(complete(response), access))
+        if type(message) not in OF_OFFSETS:
+            return permit
+        if permit.refusal is not None:
+            return permit._replace(refusal=under_requested_topics(message, permit.refusal))
+        return permitted_rows(permit.message, access, self.data.can_be_committed)
+
+    def _refused_commit(self, message: m.Request, version: int, now_ms: int) -> m.Response | None:
+        """Return the response to a commit that is not in the current transaction of its producer.
+
+        From version 5 on the commit adds its group to the transaction (KIP-890).
+        """
+        if not isinstance(message, m.TxnOffsetCommitRequest) or not message.group_id:
             return None
-        transactions, named = self.data.transactions, Producer(message.producer_id, message.producer_epoch)
-        if transactions.is_group_in_transaction(*named, message.group_id):
+        transactions, producer = self.data.transactions, Producer(message.producer_id, message.producer_epoch)
+        name, group_id = message.transactional_id, message.group_id
+        if version >= ADDS_GROUPS:
+            error = transactions.add(name, producer, now_ms, groups=(group_id,))
+        else:
+            error = transactions.verify(name, producer, group=group_id)
+        if error is Wire.none or self._is_beside(name, producer, group_id, now_ms):
             return None
-        found = transactions.find(message.transactional_id)
-        error = ErrorCode.INVALID_TXN_STATE
-        if found is not None and found.producer.producer_id == named.producer_id:
-            error = ErrorCode.INVALID_PRODUCER_EPOCH if found.producer.epoch > named.epoch else error
-        return self.coordinator.refusal(message, error)
+        if error is Wire.producer_fenced:
+            error = Wire.invalid_producer_epoch
+        elif error is Wire.transaction_abortable and version < KNOWS_ABORTABLE:
+            error = Wire.invalid_txn_state
+        return self.coordinator.refusal(message, ErrorCode(error))
+
+    def _is_beside(self, name: str, producer: Producer, group_id: str, now_ms: int) -> bool:
+        """Return whether the transaction of a producer has another group in the log partition of a group.
+
+        Kafka's transactions have log partitions, not groups. With offsets in the partition, Kafka does not
+        compare the transactional id, either. The group is added, so that it gets the outcome.
+        """
+        home, transactions = self.data.home, self.data.transactions
+        for record in transactions.ongoing(producer):
+            for other in record.groups:
+                pending = self.coordinator.pending_offsets(other).get(producer.producer_id)
+                has_offsets = pending is not None and pending.epoch == producer.epoch
+                if home(other) == home(group_id) and (has_offsets or record.name == name):
+                    return transactions.add(record.name, producer, now_ms, groups=(group_id,)) is Wire.none
+        return False
 
     def _end_on_group(self, group_id: str, producer_id: int, committed: bool, now_ms: int) -> bool:
         """End a transaction on a group. Return False if the store does not accept it."""
@@ -237,11 +276,12 @@ class Node:
         self.recorder.grown(topics, now_ms)
         self._carry_out(self.coordinator.on_topics_changed(now_ms=now_ms), now_ms)
 
-    def _topics_deleted(self, topics: Sequence[str]) -> None:
+    def _topics_deleted(self, topics: Mapping[str, UUID]) -> None:
         """Delete the committed offsets of topics, too."""
         now_ms = self.now_ms()
         self.recorder.deleted(topics, now_ms)
-        self._carry_out(self.coordinator.on_topics_deleted(topics, now_ms=now_ms), now_ms)
+        ids = {topic: str(topic_id) for topic, topic_id in topics.items()}
+        self._carry_out(self.coordinator.on_topics_deleted(ids, now_ms=now_ms), now_ms)
         self._carry_out(self.coordinator.on_topics_changed(now_ms=now_ms), now_ms)
 
     def _give(self, request_id: int, response: m.Response) -> None:
@@ -257,29 +297,33 @@ class Node:
     def _of_several(self, request: Request) -> Any:
         """Return the response to a request about several groups, which is answered at once."""
         now_ms = self.now_ms()
-        responses: dict[str, m.Response] = {}
+        responses: list[tuple[str, m.Response]] = []
         for message in request.body:
-            permit = permitted(message, request.access, self.coordinator.refusal)
+            permit = self._permitted(message, request.access)
             response = permit.refusal
             if response is None:
                 if request.api is Api.OFFSET_FETCH:
                     self.recorder.requested(permit.message, request.client_id, now_ms)
                 (answer,) = self.coordinator.receive(0, permit.message, now_ms=now_ms).replies
-                response = permit.complete(answer.response)
-            responses[message.group_id] = response
+                response = answer.response
+            responses.append((message.group_id, permit.complete(response)))
         return of_several(responses)
 
     def _find(self, request: Request) -> Values:
         body = request.body
         if request.version >= 4:
             keys, key_type = body.coordinator_keys, body.key_type
-            found = tuple({"key": key, **self._found(key, key_type, request.access)} for key in keys)
+            found = tuple(
+                {"key": key, **self._found(key, key_type, request.access, without_error="")} for key in keys
+            )
             return {"coordinators": found}
         key_type = body.key_type if request.version >= 1 else GROUP_KEY
-        return self._found(body.key, key_type, request.access)
+        return self._found(body.key, key_type, request.access, without_error="NONE")
 
-    def _found(self, key: str, key_type: int, access: Access) -> Values:
+    def _found(self, key: str, key_type: int, access: Access, *, without_error: str) -> Values:
+        """Return the coordinator of a key. ``without_error``: the message of a response without an error."""
         error, message = self._not_found(key, key_type, access)
+        message = message or without_error
         node, (host, port) = (-1, ("", -1)) if error else (NODE, self.data.address)
         return {"error_code": error, "error_message": message, "node_id": node, "host": host, "port": port}
 
@@ -316,8 +360,7 @@ class Node:
                 self._record(written, now_ms)
                 waiting.append(written)
             for request_id in step.superseded:
-                earlier, _ = self._parked[request_id]
-                self._give(request_id, self.coordinator.refusal(earlier, ErrorCode.REBALANCE_IN_PROGRESS))
+                del self._parked[request_id]  # Kafka never answers it
             for reply in step.replies:
                 self._give(reply.request_id, reply.response)
         self._set_timer()
@@ -387,16 +430,11 @@ def _earlier(first_ms: int | None, second_ms: int | None) -> int | None:
     return min(first_ms, second_ms)
 
 
-def _committed(request: Any, response: Any) -> m.Response:
-    """Return an error code for every committed partition: partitions that do not exist are unknown."""
-    errors = {(row.topic, row.partition): row.error for row in response.partitions}
-    partitions = tuple(
-        m.PartitionError(
-            offset.topic,
-            offset.partition,
-            errors.get((offset.topic, offset.partition), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
-        )
-        for offset in request.offsets
-    )
-    completed: m.Response = msgspec.structs.replace(response, partitions=partitions)
-    return completed
+def _refused_sync(request: Request) -> m.Response | None:
+    """Return the response to a SyncGroup without the protocol type or name that its version has (KIP-559)."""
+    body = request.body
+    if request.api is not Api.SYNC_GROUP or request.version < NAMED_SINCE:
+        return None
+    if body.protocol_type is not None and body.protocol_name is not None:
+        return None
+    return m.SyncGroupResponse(error=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)

@@ -1,7 +1,7 @@
 """What the user of a client may not do with groups: the part of a request that the coordinator receives."""
 
 from collections.abc import Callable, Mapping
-from functools import cache, partial
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
@@ -15,7 +15,7 @@ from coordinator_core.protocol.reconcile import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
-from rebalance_kafka.access import EVERYTHING, Access, Operation
+from rebalance_kafka.access import EVERYTHING, Access, Kind, Operation
 
 _GROUP, _TOPIC = ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.TOPIC_AUTHORIZATION_FAILED
 _TRANSACTIONAL_ID = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
@@ -57,6 +57,19 @@ def permitted(message: m.Request, access: Access, refuse: Refuse) -> Permit:
     return Permit(message) if part is None else part(message, access)
 
 
+def with_operations(response: Any, access: Access) -> Any:
+    """Return a description of groups with the operations that a user may do on them."""
+
+    def described(group: Any) -> Any:
+        if group.error not in (ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND):
+            return group
+        return replace(group, authorized_operations=access.operations(Kind.GROUP, group.group_id))
+
+    if isinstance(response, m.DescribeGroupsResponse):
+        return replace(response, groups=tuple(map(described, response.groups)))
+    return response if response.error is not ErrorCode.NONE else described(response)
+
+
 _OPERATIONS: Mapping[type, Operation] = {
     m.OffsetFetchRequest: Operation.DESCRIBE,
     m.OffsetDeleteRequest: Operation.DELETE,
@@ -85,44 +98,10 @@ def _part(
     )
 
 
-def _of_topic(access: Access, operation: Operation) -> Callable[[Any], bool]:
-    """Return whether a row is of a topic that the user may do this with. Each topic is looked up once."""
-    may = cache(partial(access.topic, operation))
-    return lambda row: may(row.topic)
-
-
-def _commit(message: m.OffsetCommitRequest | m.TxnOffsetCommitRequest, access: Access) -> Permit:
-    return _part(message, "offsets", _of_topic(access, Operation.READ), "partitions", _error)
-
-
 def _commit_in_transaction(message: m.TxnOffsetCommitRequest, access: Access) -> Permit:
     if not access.transactional_id(Operation.WRITE, message.transactional_id):
         return Permit(message, refused(message, _TRANSACTIONAL_ID))
-    return _commit(message, access)
-
-
-def _delete_offsets(message: m.OffsetDeleteRequest, access: Access) -> Permit:
-    return _part(message, "partitions", _of_topic(access, Operation.READ), "partitions", _error)
-
-
-def _fetch_offsets(message: m.OffsetFetchRequest, access: Access) -> Permit:
-    may = _of_topic(access, Operation.DESCRIBE)
-    if message.partitions is None:
-        return Permit(
-            message,
-            complete=lambda response: replace(response, offsets=tuple(filter(may, response.offsets))),
-        )
-    return _part(
-        message,
-        "partitions",
-        may,
-        "offsets",
-        lambda row: m.FetchedOffset(row.topic, row.partition, m.NO_OFFSET, error=_TOPIC),
-    )
-
-
-def _error(row: Any) -> m.PartitionError:
-    return m.PartitionError(row.topic, row.partition, _TOPIC)
+    return Permit(message)
 
 
 def _describe(message: m.DescribeGroupsRequest, access: Access) -> Permit:
@@ -168,10 +147,7 @@ def _describe_consumers(message: ConsumerGroupDescribeRequest, access: Access) -
 
 
 _PARTS: Mapping[type, Callable[[Any, Access], Permit]] = {
-    m.OffsetCommitRequest: _commit,
     m.TxnOffsetCommitRequest: _commit_in_transaction,
-    m.OffsetDeleteRequest: _delete_offsets,
-    m.OffsetFetchRequest: _fetch_offsets,
     m.DescribeGroupsRequest: _describe,
     m.DeleteGroupsRequest: _delete,
     m.ListGroupsRequest: _list,

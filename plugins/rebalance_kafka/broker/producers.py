@@ -88,6 +88,10 @@ class Producers:
         begins = batch.producer_epoch > seen.epoch and batch.base_sequence == 0
         return Wire.none if begins else Wire.out_of_order_sequence_number
 
+    def knows(self, place: Place, producer: int) -> bool:
+        """Return whether a partition knows a producer."""
+        return (*place, producer) in self._producers
+
     def has_open(self, place: Place, producer: int) -> bool:
         """Return whether a transaction of the producer is open on the partition."""
         return producer in self._open.get(place, ())

@@ -13,9 +13,13 @@ from coordinator_core.protocol.reconcile import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
+from rebalance_kafka.wire.values import LONGEST_STRING
 
 LONGEST_NAME = 249
-"""Characters of a static member's name, as clients limit it, and characters that are kept of a client id."""
+"""Characters of a name in the consumer protocol, and characters that are kept of a client id."""
+
+MOST_INSTANCE_BYTES = LONGEST_STRING - 37
+"""Bytes of an instance id, which is the prefix of a member id with a UUID."""
 
 MOST_PROTOCOLS = 100
 """The number of assignors that a member may list."""
@@ -83,19 +87,19 @@ class Room:
         return None
 
     def _refused_join(self, request: m.JoinGroupRequest) -> ErrorCode:
-        if len(request.group_instance_id or "") > LONGEST_NAME:
+        if len((request.group_instance_id or "").encode()) > MOST_INSTANCE_BYTES:
             return ErrorCode.INVALID_GROUP_ID
         if len(request.protocols) > MOST_PROTOCOLS:
             return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-        added = GROUP_BYTES + 2 * len(request.group_id) + MEMBER_BYTES + _protocol_bytes(request.protocols)
+        texts = 2 * len(request.group_id) + 2 * len(request.group_instance_id or "")
+        added = GROUP_BYTES + MEMBER_BYTES + texts + _protocol_bytes(request.protocols)
         return ErrorCode.NONE if self._admits(added) else ErrorCode.GROUP_MAX_SIZE_REACHED
 
     def _refused_heartbeat(self, request: ConsumerGroupHeartbeatRequest) -> ErrorCode:
-        names = (request.instance_id, request.rack_id, request.member_id)
-        if any(len(name or "") > LONGEST_NAME for name in names):
-            return ErrorCode.INVALID_REQUEST
         topics = request.subscribed_topic_names or ()
         added = sum(map(topic_bytes, topics)) + 2 * len(request.subscribed_topic_regex or "")
+        names = (request.instance_id or "", request.rack_id or "", request.member_id)
+        added += sum(2 * len(name) for name in names if len(name) > LONGEST_NAME)
         if request.member_epoch == JOINS:
             added += GROUP_BYTES + 2 * len(request.group_id) + MEMBER_BYTES
         return ErrorCode.NONE if self._admits(added) else ErrorCode.GROUP_MAX_SIZE_REACHED

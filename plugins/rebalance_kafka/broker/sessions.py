@@ -39,10 +39,15 @@ class Key(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """What a client wants of a partition."""
+    """What a client wants of a partition, and the leader epochs that it knows, -1 for none (KIP-320).
+
+    ``fetched_epoch``: that of the record before the offset.
+    """
 
     offset: int
     most_bytes: int
+    leader_epoch: int = -1
+    fetched_epoch: int = -1
 
 
 class _Reported:
@@ -81,7 +86,7 @@ class Session:
             if known is None:  # a later request has forgotten it
                 continue
             state = row.get("log_start_offset", -1), row["high_watermark"]
-            is_error = row["error_code"] is not Wire.none
+            is_error = row["error_code"] is not Wire.none or "diverging_epoch" in row
             if is_full or row["records"] or is_error or state != (known.start, known.end):
                 changed[key] = row
             known.start, known.end = (-1, -1) if is_error else state

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
 from functools import partial
 from typing import Any, TypeAlias
+from uuid import uuid4
 
 from kio.schema.errors import ErrorCode as Wire
 
@@ -63,12 +64,16 @@ def _create_topics(data: Data, request: Request) -> Values:
     topics, results = data.topics, list[dict[str, Any]]()
     new: dict[str, int] = {}
     configs: dict[str, dict[str, str]] = {}
-    for topic in request.body.topics:
+    times = Counter(topic.name for topic in request.body.topics)
+    wanted = {topic.name: topic for topic in request.body.topics}
+    for topic in wanted.values():
         count = _partition_count(data, topic)
         own = {config.name: config.value for config in topic.configs}
         refusal: Appended | None = _NOT_ALLOWED
         if request.access.topic(Operation.CREATE, topic.name):
             refusal = _cannot_create(data, topic, count, own, new)
+        if times[topic.name] > 1:
+            refusal = Appended(Wire.invalid_request, message="comes twice in one request")
         if refusal is None:
             new[topic.name], configs[topic.name] = count, own
         results.append(_result(topic.name, refusal))
@@ -77,7 +82,8 @@ def _create_topics(data: Data, request: Request) -> Values:
     for result in results:
         name = result["name"]
         if result["error_code"] is Wire.none:
-            result |= {"topic_id": topics.ids.get(name), "num_partitions": new[name], "replication_factor": 1}
+            number = topics.ids.get(name) or uuid4()  # Kafka makes one up to validate only, too
+            result |= {"topic_id": number, "num_partitions": new[name], "replication_factor": 1}
             result["configs"] = tuple(_described_configs(configs[name]))
     return {"topics": tuple(results)}
 
@@ -114,11 +120,12 @@ def _cannot_create(
     data: Data, topic: Any, count: int, configs: Mapping[str, str | None], beside: Mapping[str, int]
 ) -> Appended | None:
     """Return why a topic cannot be created, None if it can. ``beside``: topics that the request creates."""
-    if topic.name in beside:
-        return Appended(Wire.invalid_request, message="comes twice in one request")
-    refusal = data.topics.cannot_create(topic.name, count, sum(beside.values()))
+    refusal = data.topics.cannot_create(topic.name, 1)
     if refusal is not None:
         return refusal
+    problem = invalid(configs)
+    if problem is not None:
+        return Appended(Wire.invalid_config, message=problem)
     if topic.assignments:
         if (topic.num_partitions, topic.replication_factor) != (DEFAULT_PARTITIONS, DEFAULT_REPLICAS):
             found = "both an assignment of replicas and a number of partitions or replicas"
@@ -128,11 +135,14 @@ def _cannot_create(
             expected = f"each of partitions 0 to {count - 1} once, on broker {data.node}"
             found = f"an assignment of replicas that does not have {expected}"
             return Appended(Wire.invalid_replica_assignment, message=found)
-    elif topic.replication_factor not in (DEFAULT_REPLICAS, 1):
-        found = f"replication factor {topic.replication_factor}, and there is one broker"
-        return Appended(Wire.invalid_replication_factor, message=found)
-    problem = invalid(configs)
-    return None if problem is None else Appended(Wire.invalid_config, message=problem)
+        return data.topics.cannot_create(topic.name, count, sum(beside.values()))
+    replicas = topic.replication_factor
+    found = f"replication factor {replicas}, and there is one broker"
+    refusal = Appended(Wire.invalid_replication_factor, message=found)
+    if replicas < 1 and replicas != DEFAULT_REPLICAS:
+        return refusal
+    too_many = data.topics.cannot_create(topic.name, count, sum(beside.values()))
+    return too_many if too_many is not None or replicas in (DEFAULT_REPLICAS, 1) else refusal
 
 
 def _create_partitions(data: Data, request: Request) -> Values:
@@ -161,27 +171,27 @@ def _delete_topics(data: Data, request: Request) -> Values:
         wanted = [(topic.name, topic.topic_id) for topic in request.body.topics]
     else:
         wanted = [(name, None) for name in request.body.topic_names]
-    names = [topics.named(number) if name is None else name for name, number in wanted]
-    times = Counter(name for name in names if name is not None)
+    times = Counter(wanted)
+    names = Counter(topics.named(number) if name is None else name for name, number in times)
     results: list[dict[str, Any]] = []
     gone: list[str] = []
-    for (name, number), found in zip(wanted, names, strict=True):
+    for (name, number), count in times.items():
+        found = topics.named(number) if name is None else name
         error = Wire.none
-        if (name is None) == (number is None) and request.version >= 6:
-            error = Wire.invalid_request
+        if count > 1 or ((name is None) == (number is None) and request.version >= 6):
+            error, found = Wire.invalid_request, name
         elif found is None:
             error = Wire.unknown_topic_id
         elif not request.access.topic(Operation.DELETE, found):
             error = Wire.topic_authorization_failed
-        elif times[found] > 1:
+        elif names[found] > 1:
             error = Wire.invalid_request
         elif found not in topics.partitions:
             error = Wire.unknown_topic_or_partition
         else:
             gone.append(found)
-        results.append(
-            {"name": found, "topic_id": number or topics.ids.get(found or ""), "error_code": error}
-        )
+            number = topics.ids.get(found)
+        results.append({"name": found, "topic_id": number, "error_code": error})
     if gone:
         _fail(results, data.unwritten(lambda: topics.delete(gone)))
     return {"responses": tuple(results)}
@@ -332,16 +342,16 @@ def _altered(
     """Change topics and groups. ``changed`` returns the new configurations of one, or why there are none."""
     results: list[dict[str, Any]] = []
     new: dict[int, dict[str, Mapping[str, Any]]] = {Resource.TOPIC: {}, Resource.GROUP: {}}
+    times = Counter((resource.resource_type, resource.resource_name) for resource in request.body.resources)
     for resource in request.body.resources:
         name, kind = resource.resource_name, resource.resource_type
         error = _no_resource(data, resource, request.access, Operation.ALTER_CONFIGS)
         if error is None and kind not in new:
             found = "a change of the broker's configuration, expected one of a topic's or a group's"
             error = Appended(Wire.invalid_request, message=found)
-        if error is None and name in new[kind]:
-            error = Appended(
-                Wire.invalid_request, message=f"{Resource(kind).name.lower()} {name} comes twice"
-            )
+        if error is None and times[kind, name] > 1:
+            found = f"{Resource(kind).name.lower()} {name} comes twice"
+            error = Appended(Wire.invalid_request, message=found)
         if error is None:
             configs = changed(_own_configs(data, kind, name), resource)
             problem = configs if isinstance(configs, str) else _invalid(data, kind, configs)
@@ -373,7 +383,7 @@ def _with_changes(own: Mapping[str, str], resource: Any) -> Mapping[str, str | N
         name, operation, value = change.name, change.config_operation, change.value
         known = CONFIGS.get(name) if of_topic else None
         is_known = known is not None or (name in OF_GROUP and not of_topic)
-        if operation == Change.DELETE and is_known:
+        if operation == Change.DELETE:
             configs.pop(name, None)
         elif operation == Change.SET or not is_known:
             configs[name] = value
@@ -395,14 +405,25 @@ def _with_changes(own: Mapping[str, str], resource: Any) -> Mapping[str, str | N
 # --- the cluster
 
 
+_NO_CLUSTER: Values = {"controller_id": -1, "endpoint_type": BROKERS, "brokers": ()}
+
+
+def cluster_operations(request: Request) -> dict[str, Any]:
+    """Return the operations that the user may do on the cluster, if the request includes them."""
+    if not getattr(request.body, "include_cluster_authorized_operations", False):
+        return {}
+    return {"cluster_authorized_operations": request.access.cluster_operations()}
+
+
 def _describe_cluster(data: Data, request: Request) -> Values:
     endpoints = getattr(request.body, "endpoint_type", BROKERS)
     values = {"cluster_id": data.cluster_id, "controller_id": data.node, "endpoint_type": endpoints}
+    values |= cluster_operations(request)
     if endpoints != BROKERS:
         known = endpoints == CONTROLLERS
         error = Wire.mismatched_endpoint_type if known else Wire.unsupported_endpoint_type
         found = f"endpoint type {endpoints}, expected {BROKERS} (brokers)"
-        return {**values, "error_code": error, "error_message": found, "brokers": ()}
+        return {"cluster_id": data.cluster_id, "error_code": error, "error_message": found, **_NO_CLUSTER}
     host, port = data.address
     broker = {"broker_id": data.node, "host": host, "port": port, "is_fenced": False}
     return {**values, "error_code": Wire.none, "brokers": (broker,)}

@@ -29,6 +29,12 @@ from rebalance_kafka.wire.batches import (
     record_since,
 )
 
+OFFSETS_TOPIC = "__consumer_offsets"
+"""The log of groups and offsets. It is no topic of this broker, but offsets can be committed for it."""
+
+INTERNAL_TOPICS = (OFFSETS_TOPIC, "__transaction_state")
+"""Topics of Kafka's own, which clients do not create."""
+
 LONGEST_NAME = 249
 _NAME = re.compile(rf"[a-zA-Z0-9._-]{{1,{LONGEST_NAME}}}")
 LONGEST_SHOWN = 100
@@ -46,6 +52,17 @@ class Appended(NamedTuple):
     error: Wire
     base_offset: int = -1
     message: str | None = None
+
+
+class Begin(NamedTuple):
+    """How transactions begin on partitions.
+
+    ``refusal`` is called with a producer id, an epoch and a partition, and returns why the producer may not
+    begin one there. ``from_zero``: the first sequence of a producer that the partition does not know is 0.
+    """
+
+    refusal: Callable[[int, int, Place], Wire]
+    from_zero: bool = False
 
 
 class Topics:
@@ -72,11 +89,8 @@ class Topics:
         self._waits = 0
         self.grown: Callable[[Mapping[str, int]], None] | None = None
         """Called with every topic that is created or gets more partitions."""
-        self.deleted: Callable[[Sequence[str]], None] | None = None
-        """Called with every topic that is deleted."""
-        self.is_in_transaction: Callable[[int, int, str, int], bool] | None = None
-        """Returns whether a partition is part of the transaction of a producer: called with the producer's id
-        and epoch, the topic and the partition. None: there are no transactions."""
+        self.deleted: Callable[[Mapping[str, UUID]], None] | None = None
+        """Called with the topics that are deleted, and their ids."""
 
     # --- topics
 
@@ -119,6 +133,7 @@ class Topics:
 
     def delete(self, topics: Sequence[str]) -> None:
         """Delete topics that exist, with their records."""
+        ids = {topic: self.ids[topic] for topic in topics}
         self._store.delete_topics(topics)
         self._read_topics()
         gone = set(topics)
@@ -127,7 +142,7 @@ class Topics:
         self._starts = {place: start for place, start in self._starts.items() if place[0] not in gone}
         self._producers.forget_topics(gone)
         if self.deleted is not None:
-            self.deleted(topics)
+            self.deleted(ids)
         for place in [place for place in self._waiting if place[0] in gone]:
             self._wake(place)
 
@@ -174,7 +189,7 @@ class Topics:
         if not _NAME.fullmatch(topic) or topic in (".", ".."):
             expected = f"1 to {LONGEST_NAME} of a-z, A-Z, 0-9, '.', '_' and '-'"
             return Appended(Wire.invalid_topic_exception, message=f"{_shown(topic)}, expected {expected}")
-        if topic in self.partitions:
+        if topic in self.partitions or topic in INTERNAL_TOPICS:
             return Appended(Wire.topic_already_exists, message=f"topic {topic} exists already")
         if not 1 <= partitions <= MOST_PARTITIONS:
             found = f"{partitions} partitions, expected 1 to {MOST_PARTITIONS:,}"
@@ -203,14 +218,14 @@ class Topics:
     # --- writing
 
     def append(
-        self, written: Sequence[tuple[str, int, bytes | None]], *, transactions_of: int | None = None
+        self, written: Sequence[tuple[str, int, bytes | None]], *, begin: Begin | None = None
     ) -> list[Appended]:
         """Append to partitions in one transaction of the store. Refused records do not affect the others.
 
-        ``transactions_of``: the producer of whose transactions batches may be. Such a batch begins a
-        transaction on the partition, unless one is open, where `is_in_transaction` allows it.
+        A batch of a transaction begins it on the partition, unless it is open there. Without ``begin`` there
+        are no transactions.
         """
-        write = _Write(self._bytes, transactions_of)
+        write = _Write(self._bytes, begin)
         results = [self._place(write, *row) for row in written]
         if write.batches:
             self._store.append_batches(write.batches, write.begun.values())
@@ -299,16 +314,16 @@ class Topics:
 
     def _refused_by_producer(self, place: Place, batch: Batch, write: "_Write") -> Wire:
         """Return why the state of the producer does not allow a new batch, or none."""
-        is_in = self.is_in_transaction
-        if batch.is_transactional and (write.transactions_of is None or is_in is None):
-            return Wire.transactional_id_authorization_failed
-        if batch.is_transactional and batch.producer_id != write.transactions_of:
-            return Wire.invalid_producer_id_mapping
-        error = self._producers.check(place, batch)
-        if error is Wire.none and batch.is_transactional and is_in:
-            allowed = is_in(batch.producer_id, batch.producer_epoch, *place)
-            return Wire.none if allowed else Wire.invalid_txn_state
-        return error
+        if batch.is_transactional and not self._producers.has_open(place, batch.producer_id):
+            if write.begin is None:
+                return Wire.transactional_id_authorization_failed
+            error = write.begin.refusal(batch.producer_id, batch.producer_epoch, place)
+            if error is not Wire.none:
+                return error
+            is_new = not self._producers.knows(place, batch.producer_id)
+            if write.begin.from_zero and is_new and batch.base_sequence:
+                return Wire.out_of_order_sequence_number
+        return self._producers.check(place, batch)
 
     # --- reading
 
@@ -399,7 +414,7 @@ class _Write:
     """A write to several partitions, before it is carried out. ``size``: the bytes of all records with it."""
 
     size: int
-    transactions_of: int | None
+    begin: Begin | None
     batches: list[NewBatch] = field(default_factory=list)
     begun: dict[tuple[str, int, int], Transaction] = field(default_factory=dict)
     ends: dict[Place, int] = field(default_factory=dict)

@@ -1,24 +1,33 @@
 """Requests about producer ids and transactions.
 
-Not implemented: AddPartitionsToTxn from version 4 on, which only brokers send, and the second part of KIP-890
-(EndTxn 5), in which the end of a transaction gives its producer the next epoch. The broker does not list the
-feature ``transaction.version``, so that clients use the first protocol of transactions.
+Both protocols of transactions are served: that of KIP-98, and that of KIP-890 (``transaction.version`` 2), in
+which Produce 12 and TxnOffsetCommit 5 add partitions and groups, and EndTxn 5 gives its producer the next
+epoch.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 from kio.schema.errors import ErrorCode as Wire
 
-from rebalance_kafka.access import Operation
+from coordinator_core.reading.patterns import topic_pattern
+from rebalance_kafka.access import EVERYTHING, Operation
 from rebalance_kafka.broker.data import Data
 from rebalance_kafka.broker.producers import Place
-from rebalance_kafka.broker.transaction_states import Producer, State, TransactionalId
+from rebalance_kafka.broker.topics import OFFSETS_TOPIC
+from rebalance_kafka.broker.transaction_states import NO_ID, Producer, State, TransactionalId
 from rebalance_kafka.wire.apis import Api
 from rebalance_kafka.wire.frames import Request
 from rebalance_kafka.wire.messages import Values
 
-NO_ID = -1
+WITH_NEXT_EPOCH = 5
+"""The version from which on EndTxn gives its producer the next epoch."""
+
+OF_SEVERAL = 4
+"""The version from which on AddPartitionsToTxn is of brokers, for several transactions."""
+
 _FENCED_SINCE = {
     Api.INIT_PRODUCER_ID: 4,
     Api.ADD_PARTITIONS_TO_TXN: 2,
@@ -65,29 +74,72 @@ def _new_producer(data: Data) -> Producer | Wire:
 
 
 def _add_partitions(data: Data, request: Request, now_ms: int) -> Values:
+    """Add the partitions of one transaction, or from version 4 on of several."""
+    body, version = request.body, request.version
+    if version < OF_SEVERAL:
+        producer = Producer(body.v3_and_below_producer_id, body.v3_and_below_producer_epoch)
+        name, topics = body.v3_and_below_transactional_id, body.v3_and_below_topics
+        return {"results_by_topic_v3_and_below": _added(data, request, now_ms, name, producer, topics)}
+    if request.access is not EVERYTHING:  # the request of a broker
+        return {"error_code": Wire.cluster_authorization_failed, "results_by_transaction": ()}
+    results = []
+    for row in body.transactions:
+        topics = _added(
+            data,
+            request,
+            now_ms,
+            row.transactional_id,
+            _producer(row),
+            row.topics,
+            only_verify=row.verify_only,
+        )
+        results.append({"transactional_id": row.transactional_id, "topic_results": topics})
+    return {"error_code": Wire.none, "results_by_transaction": tuple(results)}
+
+
+def _added(
+    data: Data,
+    request: Request,
+    now_ms: int,
+    name: str,
+    producer: Producer,
+    topics: Iterable[Any],
+    *,
+    only_verify: bool = False,
+) -> tuple[Values, ...]:
     """Add all partitions or none. If one is unknown, the others are OPERATION_NOT_ATTEMPTED."""
-    body = request.body
-    name = body.v3_and_below_transactional_id
-    producer = Producer(body.v3_and_below_producer_id, body.v3_and_below_producer_epoch)
-    places = [(topic.name, number) for topic in body.v3_and_below_topics for number in topic.partitions]
-    errors: dict[Place, Wire] = {}
+    places = [(topic.name, number) for topic in topics for number in topic.partitions]
     if not request.access.transactional_id(Operation.WRITE, name):
-        errors = dict.fromkeys(places, Wire.transactional_id_authorization_failed)
-    else:
-        for place in places:
-            refusal = data.refusal(request.access, Operation.WRITE, *place)
-            if refusal is not None:
-                errors[place] = refusal
-        if errors:
-            errors = {place: errors.get(place, Wire.operation_not_attempted) for place in places}
-        else:
-            error = _known(data.transactions.add(name, producer, now_ms, partitions=places), request)
-            errors = dict.fromkeys(places, error)
-    topics: dict[str, list[Values]] = {}
-    for (topic, number), error in errors.items():
-        topics.setdefault(topic, []).append({"partition_index": number, "partition_error_code": error})
-    rows = tuple({"name": topic, "results_by_partition": tuple(rows)} for topic, rows in topics.items())
-    return {"results_by_topic_v3_and_below": rows}
+        return _results(topics, lambda _: Wire.transactional_id_authorization_failed)
+    refusals = {place: data.refusal(request.access, Operation.WRITE, *place) for place in places}
+    if any(refusals.values()):
+        errors = {place: error or Wire.operation_not_attempted for place, error in refusals.items()}
+        return _by_topic_and_number(errors)
+    if only_verify:
+        verify = partial(data.transactions.verify, name, producer)
+        return _by_topic_and_number({place: verify(partition=place) for place in places})
+    error = _known(data.transactions.add(name, producer, now_ms, partitions=places), request)
+    return _results(topics, lambda _: error)
+
+
+def _results(topics: Iterable[Any], error_of: Callable[[Place], Wire]) -> tuple[Values, ...]:
+    """Return the rows of a response as the topics of the request."""
+    return tuple(
+        {
+            "name": topic.name,
+            "results_by_partition": tuple(
+                {"partition_index": number, "partition_error_code": error_of((topic.name, number))}
+                for number in topic.partitions
+            ),
+        }
+        for topic in topics
+    )
+
+
+def _by_topic_and_number(errors: Mapping[Place, Wire]) -> tuple[Values, ...]:
+    """Return the rows of a response with each topic and each partition once."""
+    topics = [SimpleNamespace(name=name, partitions=numbers) for name, numbers in _by_topic(errors).items()]
+    return _results(topics, errors.__getitem__)
 
 
 def _add_offsets(data: Data, request: Request, now_ms: int) -> Values:
@@ -102,15 +154,22 @@ def _add_offsets(data: Data, request: Request, now_ms: int) -> Values:
 
 
 def _end(data: Data, request: Request, now_ms: int) -> Values:
-    body = request.body
+    body, transactions = request.body, data.transactions
     if not request.access.transactional_id(Operation.WRITE, body.transactional_id):
         return {"error_code": Wire.transactional_id_authorization_failed}
-    error = data.transactions.end(body.transactional_id, _producer(body), now_ms, committed=body.committed)
-    return {"error_code": _known(error, request)}
+    if request.version < WITH_NEXT_EPOCH:
+        error = transactions.end(body.transactional_id, _producer(body), now_ms, committed=body.committed)
+        return {"error_code": _known(error, request)}
+    found = transactions.end_with_next_epoch(
+        body.transactional_id, _producer(body), now_ms, committed=body.committed
+    )
+    if isinstance(found, Producer):
+        return {"error_code": Wire.none, "producer_id": found.producer_id, "producer_epoch": found.epoch}
+    return {"error_code": found, "producer_id": NO_ID, "producer_epoch": NO_ID}
 
 
 def _describe(data: Data, request: Request, _: int) -> Values:
-    rows = [_described(data, request, name) for name in dict.fromkeys(request.body.transactional_ids)]
+    rows = [_described(data, request, name) for name in request.body.transactional_ids]
     return {"transaction_states": tuple(rows)}
 
 
@@ -121,8 +180,9 @@ def _described(data: Data, request: Request, name: str) -> Values:
     if not request.access.transactional_id(Operation.DESCRIBE, name):
         found, error = None, Wire.transactional_id_authorization_failed
     elif found is None:
-        error = Wire.transactional_id_not_found
-    record = found or TransactionalId(name, Producer(NO_ID, NO_ID), 0, began_ms=0)
+        error = Wire.transactional_id_not_found if name else Wire.invalid_request
+    record = found or TransactionalId(name, Producer(0, 0), 0, began_ms=0)
+    groups = [(OFFSETS_TOPIC, data.home(group_id)) for group_id in record.groups]
     return {
         "error_code": error,
         "transactional_id": name,
@@ -133,7 +193,7 @@ def _described(data: Data, request: Request, name: str) -> Values:
         "producer_epoch": record.producer.epoch,
         "topics": tuple(
             {"topic": topic, "partitions": tuple(numbers)}
-            for topic, numbers in _by_topic(record.partitions).items()
+            for topic, numbers in _by_topic(dict.fromkeys((*record.partitions, *groups))).items()
             if request.access.topic(Operation.DESCRIBE, topic)
         ),
     }
@@ -144,6 +204,14 @@ def _list(data: Data, request: Request, now_ms: int) -> Values:
     states = {name for name in body.state_filters if name in [*State]}
     producers = set(body.producer_id_filters)
     lasts_ms = getattr(body, "duration_filter", -1)
+    try:
+        pattern = topic_pattern(getattr(body, "transactional_id_pattern", None) or ".*")
+    except ValueError:
+        return {
+            "error_code": Wire.invalid_regular_expression,
+            "unknown_state_filters": (),
+            "transaction_states": (),
+        }
     rows = tuple(
         {
             "transactional_id": record.name,
@@ -153,7 +221,8 @@ def _list(data: Data, request: Request, now_ms: int) -> Values:
         for record in data.transactions
         if (not body.state_filters or record.state in states)
         and (not producers or record.producer.producer_id in producers)
-        and (lasts_ms < 0 or 0 <= record.began_ms < now_ms - lasts_ms)
+        and (lasts_ms < 0 or now_ms - record.began_ms > lasts_ms)
+        and pattern.fullmatch(record.name)
         and request.access.transactional_id(Operation.DESCRIBE, record.name)
     )
     unknown = tuple(name for name in body.state_filters if name not in states)

@@ -3,6 +3,7 @@
 import logging
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import TypeAlias
 from zlib import crc32
 
@@ -24,8 +25,10 @@ from rebalance_kafka.broker.transaction_states import (
     added,
     completed,
     ended,
+    ended_with_next_epoch,
     fenced,
     initialized,
+    verified,
 )
 
 LOG = logging.getLogger(__name__)
@@ -108,12 +111,10 @@ class Transactions:
         self._records: dict[str, TransactionalId] = {}
         self._sizes: dict[str, int] = {}
         self._bytes = 0
-        self._ongoing: dict[int, tuple[Producer, frozenset[Place], frozenset[str]]] = {}
         self._timers = Timers()
         for number, data in enumerate(store.transactional_ids(), 1):
             where = f"{store.path}, record {number} of the table transactional_ids by name"
             self._apply(_decode(data, where), len(data))
-        topics.is_in_transaction = self.is_in_transaction
 
     # --- requests
 
@@ -130,11 +131,9 @@ class Transactions:
         if not 0 < timeout_ms <= self._max_timeout_ms:
             return Wire.invalid_transaction_timeout
         found = self._records.get(transactional_id)
-        try:
-            new = initialized(found, transactional_id, timeout_ms, named, self._store.next_producer_id)
-        except sqlite3.Error as failure:
-            self._store.failed(failure)
-            return Wire.not_coordinator
+        new = self._with_new_id(
+            lambda new_id: initialized(found, transactional_id, timeout_ms, named, new_id)
+        )
         error = self._write(new, found, now_ms)
         if error is not Wire.none or not isinstance(new, TransactionalId):
             return error
@@ -155,6 +154,19 @@ class Transactions:
         found = self._records.get(transactional_id)
         return self._write(added(found, producer, partitions, groups, now_ms), found, now_ms)
 
+    def verify(
+        self,
+        transactional_id: str,
+        producer: Producer,
+        *,
+        partition: Place | None = None,
+        group: str | None = None,
+    ) -> Wire:
+        """Return whether the transaction of a producer has a partition or a group, or why it does not."""
+        if not transactional_id:
+            return Wire.invalid_request
+        return verified(self._records.get(transactional_id), producer, partition=partition, group=group)
+
     def end(self, transactional_id: str, producer: Producer, now_ms: int, *, committed: bool) -> Wire:
         """Commit or abort the transaction of a producer."""
         if not transactional_id:
@@ -162,21 +174,28 @@ class Transactions:
         found = self._records.get(transactional_id)
         return self._write(ended(found, producer, committed=committed), found, now_ms)
 
+    def end_with_next_epoch(
+        self, transactional_id: str, producer: Producer, now_ms: int, *, committed: bool
+    ) -> Producer | Wire:
+        """Commit or abort the transaction of a producer. Return the producer with its next epoch."""
+        if not transactional_id:
+            return Wire.invalid_request
+        found = self._records.get(transactional_id)
+        new = self._with_new_id(
+            lambda new_id: ended_with_next_epoch(found, producer, now_ms, new_id, committed=committed)
+        )
+        error = self._write(new, found, now_ms)
+        return new.following if error is Wire.none and isinstance(new, TransactionalId) else error
+
     # --- what a transaction contains
-
-    def is_in_transaction(self, producer_id: int, epoch: int, topic: str, partition: int) -> bool:
-        """Return whether a producer has an ongoing transaction with the partition."""
-        ongoing = self._ongoing.get(producer_id)
-        return ongoing is not None and ongoing[0].epoch == epoch and (topic, partition) in ongoing[1]
-
-    def is_group_in_transaction(self, producer_id: int, epoch: int, group_id: str) -> bool:
-        """Return whether a producer has an ongoing transaction with offsets of the group."""
-        ongoing = self._ongoing.get(producer_id)
-        return ongoing is not None and ongoing[0].epoch == epoch and group_id in ongoing[2]
 
     def find(self, transactional_id: str) -> TransactionalId | None:
         """Return the record of a transactional id, None if it is unknown."""
         return self._records.get(transactional_id)
+
+    def ongoing(self, producer: Producer) -> list[TransactionalId]:
+        """Return the records of the ongoing transactions of a producer, of which there is one at most."""
+        return [r for r in self._records.values() if r.producer == producer and r.state is State.ONGOING]
 
     def __iter__(self) -> Iterator[TransactionalId]:
         """Return the records of all transactional ids, sorted by them."""
@@ -200,12 +219,21 @@ class Transactions:
             record = self._records[key.group_id]
             if record.state is State.ONGOING:
                 LOG.info("transaction %s is aborted: its time is over", record.name)
-                if self._write(fenced(record), record, now_ms) is not Wire.none:
+                new = self._with_new_id(partial(fenced, record))
+                if self._write(new, record, now_ms) is not Wire.none:
                     self._schedule(record.name, now_ms + RETRY_MS)
             else:
                 self._complete(record, now_ms)
 
     # --- internals
+
+    def _with_new_id(self, change: Callable[[Callable[[], int]], Next]) -> Next:
+        """Return what a change of a record returns, which is called with a function for new producer ids."""
+        try:
+            return change(self._store.next_producer_id)
+        except sqlite3.Error as failure:
+            self._store.failed(failure)
+            return Wire.not_coordinator
 
     def _write(self, new: Next, found: TransactionalId | None, now_ms: int) -> Wire:
         """Write a record that differs from the one found, and let happen what follows from it."""
@@ -254,17 +282,12 @@ class Transactions:
     def _apply(self, record: TransactionalId, size: int) -> None:
         """Replace the record of a transactional id, when it is stored."""
         name = record.name
-        before = self._records.get(name)
-        if before is not None:
-            self._ongoing.pop(before.producer.producer_id, None)
         self._records[name] = record
         self._bytes += size - self._sizes.get(name, 0)
         self._sizes[name] = size
         if record.deadline_ms is None:
             self._timers.cancel(_TIMER, name, "")
         else:
-            contents = record.producer, frozenset(record.partitions), frozenset(record.groups)
-            self._ongoing[record.producer.producer_id] = contents
             self._schedule(name, record.deadline_ms)
 
     def _schedule(self, transactional_id: str, at_ms: int) -> None:

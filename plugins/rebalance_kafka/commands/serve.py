@@ -60,7 +60,7 @@ def serve(
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="A setting of the coordinator by Kafka's name. Can be repeated.",
+            help="A setting of the coordinator by Kafka's name; milliseconds also as 10s. Can be repeated.",
         ),
     ] = None,
     max_frame: Annotated[int, typer.Option(min=1_024, help="Bytes of a request.")] = 100 * 1024 * 1024,

@@ -79,39 +79,39 @@ class Row(NamedTuple):
 
 ROWS: Mapping[Api, Row] = {
     Api.PRODUCE: Row((3, 13)),
-    Api.FETCH: Row((4, 16), m.FetchRequest, m.FetchResponse, 12),  # from version 13 on topics have ids
-    Api.LIST_OFFSETS: Row((1, 9), m.ListOffsetsRequest, m.ListOffsetsResponse),
+    Api.FETCH: Row((4, 18), m.FetchRequest, m.FetchResponse, 12),  # from version 13 on topics have ids
+    Api.LIST_OFFSETS: Row((1, 11), m.ListOffsetsRequest, m.ListOffsetsResponse, 9),
     Api.METADATA: Row((0, 13), m.MetadataRequest, m.MetadataResponse, 12),
-    Api.OFFSET_COMMIT: Row((2, 9), m.OffsetCommitRequest, m.OffsetCommitResponse),
-    Api.OFFSET_FETCH: Row((1, 9), m.OffsetFetchRequest, m.OffsetFetchResponse, 7),  # then of several groups
+    Api.OFFSET_COMMIT: Row((2, 10), m.OffsetCommitRequest, m.OffsetCommitResponse, 9),
+    Api.OFFSET_FETCH: Row((1, 10), m.OffsetFetchRequest, m.OffsetFetchResponse, 7),  # then of several groups
     Api.FIND_COORDINATOR: Row((0, 6), m.FindCoordinatorRequest, m.FindCoordinatorResponse),
     Api.JOIN_GROUP: Row((0, 9), m.JoinGroupRequest, m.JoinGroupResponse),
     Api.HEARTBEAT: Row((0, 4), m.HeartbeatRequest, m.HeartbeatResponse),
     Api.LEAVE_GROUP: Row((0, 5), m.LeaveGroupRequest, m.LeaveGroupResponse),
     Api.SYNC_GROUP: Row((0, 5), m.SyncGroupRequest, m.SyncGroupResponse),
-    Api.DESCRIBE_GROUPS: Row((0, 5), m.DescribeGroupsRequest, m.DescribeGroupsResponse),
+    Api.DESCRIBE_GROUPS: Row((0, 6), m.DescribeGroupsRequest, m.DescribeGroupsResponse, 5),
     Api.LIST_GROUPS: Row((0, 5), m.ListGroupsRequest, m.ListGroupsResponse),
     Api.SASL_HANDSHAKE: Row((0, 1)),
-    Api.API_VERSIONS: Row((0, 3)),
+    Api.API_VERSIONS: Row((0, 5)),
     Api.CREATE_TOPICS: Row((2, 7)),
     Api.DELETE_TOPICS: Row((1, 6)),
     Api.DELETE_RECORDS: Row((0, 2)),
-    Api.INIT_PRODUCER_ID: Row((0, 4)),
+    Api.INIT_PRODUCER_ID: Row((0, 5)),
     Api.OFFSET_FOR_LEADER_EPOCH: Row((2, 4), m.OffsetForLeaderEpochRequest, m.OffsetForLeaderEpochResponse),
-    Api.ADD_PARTITIONS_TO_TXN: Row((0, 3)),  # higher versions are of brokers
+    Api.ADD_PARTITIONS_TO_TXN: Row((0, 5)),  # from version 4 on of brokers
     Api.ADD_OFFSETS_TO_TXN: Row((0, 4)),
-    Api.END_TXN: Row((0, 4)),
-    Api.TXN_OFFSET_COMMIT: Row((0, 4), m.TxnOffsetCommitRequest, m.TxnOffsetCommitResponse),
+    Api.END_TXN: Row((0, 5)),
+    Api.TXN_OFFSET_COMMIT: Row((0, 6), m.TxnOffsetCommitRequest, m.TxnOffsetCommitResponse, 5),
     Api.DESCRIBE_CONFIGS: Row((1, 4)),
     Api.ALTER_CONFIGS: Row((0, 2)),
     Api.SASL_AUTHENTICATE: Row((0, 2)),
     Api.CREATE_PARTITIONS: Row((0, 3)),
-    Api.DELETE_GROUPS: Row((0, 2), m.DeleteGroupsRequest, m.DeleteGroupsResponse),
+    Api.DELETE_GROUPS: Row((0, 3), m.DeleteGroupsRequest, m.DeleteGroupsResponse),
     Api.INCREMENTAL_ALTER_CONFIGS: Row((0, 1)),
     Api.OFFSET_DELETE: Row((0, 0), m.OffsetDeleteRequest, m.OffsetDeleteResponse),
     Api.DESCRIBE_CLUSTER: Row((0, 2)),
     Api.DESCRIBE_TRANSACTIONS: Row((0, 0)),
-    Api.LIST_TRANSACTIONS: Row((0, 1)),
+    Api.LIST_TRANSACTIONS: Row((0, 2)),
     Api.CONSUMER_GROUP_HEARTBEAT: Row(
         (0, 1), reconcile.ConsumerGroupHeartbeatRequest, reconcile.ConsumerGroupHeartbeatResponse
     ),
@@ -119,6 +119,10 @@ ROWS: Mapping[Api, Row] = {
         (0, 1), reconcile.ConsumerGroupDescribeRequest, reconcile.ConsumerGroupDescribeResponse
     ),
 }
+
+LISTED_FROM: Mapping[Api, int] = {Api.PRODUCE: 0}
+"""Lowest versions that ApiVersions lists although they are not served, as Kafka does: librdkafka before 2.10
+uses no compression with brokers that do not list Produce 0."""
 
 VERSIONS: Mapping[Api, tuple[int, int]] = {api: row.versions for api, row in ROWS.items()}
 """The lowest and the highest version of each API that the embedded broker serves."""

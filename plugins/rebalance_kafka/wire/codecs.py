@@ -9,13 +9,15 @@ from mappings, by the names of the schema.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, fields
 from datetime import timedelta
-from functools import cache
+from functools import cache, partial
 from operator import attrgetter
 from types import NoneType, SimpleNamespace, UnionType
 from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
+from uuid import UUID
 
 from coordinator_core.protocol.error_codes import ErrorCode
 from rebalance_kafka.wire.fields import ABSENT, CONSTANTS, EVERYWHERE, NAMES
+from rebalance_kafka.wire.rows import Rows, Topic, grouped
 from rebalance_kafka.wire.values import (
     COMPACT,
     FIXED,
@@ -33,6 +35,7 @@ from rebalance_kafka.wire.values import (
     write_tags,
 )
 
+ID_LETTERS = 36
 TOPIC, TOPIC_ID, VERSION, TAG = "topic", "topic_id", "version", "tag"
 TOPIC_NAMES = (TOPIC, "name", "topic_name")
 PARTITIONS = ("partitions", "partition_indexes")
@@ -225,38 +228,49 @@ def _of_array(field: Field[Any], compact: bool, hint: Any, *, nullable: bool) ->
 
 
 def _rows(message: Any, entity: Any, partitions: Field[Any], topics: Codec) -> Codec:
-    """Return the codec of rows of topics. Rows of a topic without an id are left out if there must be one.
+    """Return the codec of rows of topics. Topics without an id are left out if there must be one.
 
-    An unknown id is the name of its topic.
+    An unknown id, such as that of a deleted topic, is the name of its topic.
     """
     names = [field.name for field in fields(entity) if field.name in TOPIC_NAMES]
     has_numbers = nested(partitions) is None
+    has_ids = TOPIC_ID in {field.name for field in fields(entity)}
 
-    def read(source: Input) -> tuple[Any, ...] | None:
-        rows = list[Any]()
+    def read(source: Input) -> Rows | None:
         found = topics.read(source)
-        for topic in found or ():
-            name = getattr(topic, names[0]) if names else source.name_of(topic.topic_id)
-            listed = getattr(topic, partitions.name)
-            if has_numbers:
-                rows += [message(name, number) for number in listed]
-            else:
-                rows += [message(topic=name, **row) for row in listed]
-        return None if found is None else tuple(rows)
+        return None if found is None else Rows.of(map(partial(topic_of, source), found))
+
+    def topic_of(source: Input, topic: Any) -> tuple[Topic, list[Any]]:
+        listed, number = getattr(topic, partitions.name), getattr(topic, TOPIC_ID, None)
+        known = getattr(topic, names[0]) if names else source.topics.named(number)
+        name = source.name_of(number) if known is None else known
+        if has_numbers:
+            return Topic(known, number), [message(name, number) for number in listed]
+        return Topic(known, number), [message(topic=name, **row) for row in listed]
 
     def write(out: Output, rows: Iterable[Any] | None) -> None:
-        by_topic: dict[str, list[Any]] = {}
-        for row in rows or ():
-            by_topic.setdefault(row.topic, []).append(row.partition if has_numbers else row)
-        has_ids, ids = TOPIC_ID in {field.name for field in fields(entity)}, out.topics.ids
+        ids = out.topics.ids
         listed = [
-            {**dict.fromkeys(names, topic), TOPIC_ID: ids.get(topic), partitions.name: own}
-            for topic, own in by_topic.items()
-            if topic in ids or not has_ids
+            {
+                **dict.fromkeys(names, topic.name),
+                TOPIC_ID: number,
+                partitions.name: [row.partition for row in own] if has_numbers else own,
+            }
+            for topic, own in grouped(() if rows is None else rows)
+            if (number := topic.topic_id or ids.get(topic.name or "") or _id_in(topic.name or "")) is not None
+            or not has_ids
         ]
         topics.write(out, None if rows is None else listed)
 
     return Codec(read, write)
+
+
+def _id_in(name: str) -> UUID | None:
+    """Return the id that is the name of a topic, None if it is none."""
+    try:
+        return UUID(name) if len(name) == ID_LETTERS else None
+    except ValueError:
+        return None
 
 
 def _only_field(entity: Any, hint: Any) -> Codec:

@@ -32,7 +32,11 @@ NAMES: Mapping[type, Mapping[str, str]] = {
     m.OffsetDeleteRequest: {"partitions": "topics"},
     m.OffsetDeleteResponse: {"partitions": "topics"},
     m.DescribeGroupsRequest: {"group_ids": "groups"},
-    m.DescribedGroup: {"state": "group_state", "protocol_name": "protocol_data"},
+    m.DescribedGroup: {
+        "state": "group_state",
+        "protocol_name": "protocol_data",
+        "message": "error_message",
+    },
     m.DescribedMember: {"metadata": "member_metadata", "assignment": "member_assignment"},
     m.ListGroupsRequest: {"states": "states_filter", "types": "types_filter"},
     m.ListedGroup: {"state": "group_state"},
@@ -78,7 +82,6 @@ CONSTANTS: Mapping[str, Any] = {
     "min_bytes": 1,
     "rack_id": "",
     "replica_id": -1,  # a consumer
-    "retention_time": -1,  # the broker's default
     "throttle_time": 0,
     "topic_id": None,  # topics are named
 }

@@ -8,8 +8,6 @@ from functools import cache, lru_cache
 from struct import Struct
 from typing import Any, NamedTuple
 
-from kio.index import load_request_schema, load_response_schema
-
 from coordinator_core.errors import ProtocolError
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
@@ -17,6 +15,7 @@ from rebalance_kafka.access import EVERYTHING, Access
 from rebalance_kafka.wire.apis import VERSIONS, Api, api_of
 from rebalance_kafka.wire.codecs import codec
 from rebalance_kafka.wire.messages import Reading, Received, reading_of, receiving_of
+from rebalance_kafka.wire.schemas import request_schema, response_schema
 from rebalance_kafka.wire.values import (
     INT16,
     MOST_ELEMENTS,
@@ -130,7 +129,7 @@ def _repeated(api: Api, version: int, rest: bytes) -> tuple[str, Any]:
 
 def _request(api: Api, version: int, source: Input) -> tuple[str, Any]:
     client_id = _CLIENT_ID.read(source) or ""
-    return client_id, _read(_form(load_request_schema, api, version), reading_of(api, version), source)
+    return client_id, _read(_form(request_schema, api, version), reading_of(api, version), source)
 
 
 def _read(form: _Form, reading: Reading, source: Input) -> Any:
@@ -147,7 +146,7 @@ def encode_request(
     out = Output(LENGTH.size)
     out += _HEAD.pack(api, version, correlation_id)
     _CLIENT_ID.write(out, client_id)
-    return _written(out, _form(load_request_schema, api, version), body, topics)
+    return _written(out, _form(request_schema, api, version), body, topics)
 
 
 # --- responses
@@ -178,7 +177,7 @@ def decode_received(request: m.Request, version: int, frame: bytes, topics: Topi
 def _response(api: Api, version: int, reading: Reading, source: Input) -> Any:
     try:
         source.take(_CORRELATION.size)
-        return _read(_form(load_response_schema, api, version), reading, source)
+        return _read(_form(response_schema, api, version), reading, source)
     except Exception as error:  # invalid bytes raise errors of many kinds
         peer, found = f"answer to {api.name} v{version}", f"{type(error).__name__}: {error}"
         raise ProtocolError(peer, found) from None
@@ -190,7 +189,7 @@ def encode_response(
     """Return a response as a frame with its length. ``body``: a message of the core, or values."""
     out = Output(LENGTH.size)
     out += _CORRELATION.pack(correlation_id)
-    return _written(out, _form(load_response_schema, api, version), body, topics)
+    return _written(out, _form(response_schema, api, version), body, topics)
 
 
 def heartbeat_frame(request: Request, response: m.HeartbeatResponse) -> bytes:

@@ -3,7 +3,7 @@
 All other messages are read and written as they are (`rebalance_kafka.wire.codecs`).
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 from uuid import UUID
@@ -17,6 +17,7 @@ from coordinator_core.protocol import reconcile as r
 from coordinator_core.protocol.error_codes import ErrorCode
 from rebalance_kafka.wire.apis import ROWS, Api
 from rebalance_kafka.wire.batches import Aborted, records_of
+from rebalance_kafka.wire.rows import as_requested
 
 _T = TypeVar("_T")
 
@@ -59,14 +60,21 @@ OF_GROUPS = 8
 """The version from which on OffsetFetch requests the offsets of several groups (KIP-709)."""
 
 
+MOST_REPEATED = 100
+"""Groups of a request up to which one that is repeated is answered as often, as in Kafka. In a longer request
+it is answered once: a short request could have an endless response."""
+
+
 class _OffsetsOfGroups(msgspec.Struct):
     groups: tuple[m.OffsetFetchRequest, ...]
     require_stable: bool
 
     def each(self) -> list[m.OffsetFetchRequest]:
-        """Return a request for each group. The last one to the same group counts."""
-        by_id = {group.group_id: group for group in self.groups}
-        return [_unique(replace(g, require_stable=self.require_stable)) for g in by_id.values()]
+        """Return a request for each group."""
+        groups = self.groups
+        if len(groups) > MOST_REPEATED:
+            groups = tuple({group.group_id: group for group in groups}.values())
+        return [replace(group, require_stable=self.require_stable) for group in groups]
 
 
 class _FetchedGroup(msgspec.Struct):
@@ -83,16 +91,20 @@ class _DescribedGroups(msgspec.Struct):
     groups: tuple[r.ConsumerGroupDescribeResponse, ...]
 
 
-def of_several(responses: Mapping[str, Any]) -> Any:
-    """Return the response to a request about several groups, from the response of each by its id."""
-    groups = tuple(responses.values())
-    if isinstance(next(iter(groups), None), m.OffsetFetchResponse):
-        return _FetchedGroups(tuple(_FetchedGroup(i, f.error, f.offsets) for i, f in responses.items()))
-    return _DescribedGroups(groups)
+def of_several(responses: Sequence[tuple[str, Any]]) -> Any:
+    """Return the response to a request about several groups, from the id of each and the response to it."""
+    if responses and isinstance(responses[0][1], m.OffsetFetchResponse):
+        return _FetchedGroups(tuple(_FetchedGroup(i, f.error, f.offsets) for i, f in responses))
+    return _DescribedGroups(tuple(described for _, described in responses))
 
 
 def _each_to_describe(body: Any) -> list[r.ConsumerGroupDescribeRequest]:
-    return [r.ConsumerGroupDescribeRequest(group_id=group_id) for group_id in dict.fromkeys(body.group_ids)]
+    """Return a request for each group, first those without a name, which Kafka refuses first."""
+    includes = body.include_authorized_operations
+    return [
+        r.ConsumerGroupDescribeRequest(group_id=group_id, include_authorized_operations=includes)
+        for group_id in sorted(_as_listed(body.group_ids), key=bool)
+    ]
 
 
 # --- requests that the broker receives
@@ -134,18 +146,19 @@ _OF_BROKER = {
 """Requests with a message that the broker handles, not the coordinator."""
 
 
+def _as_listed(names: Sequence[_T]) -> tuple[_T, ...]:
+    """Return names as a request lists them, or each once if there are too many."""
+    return tuple(names) if len(names) <= MOST_REPEATED else _named_once(names)
+
+
 def _named_once(names: Iterable[_T]) -> tuple[_T, ...]:
-    """Return names without those that a client repeats: they are answered once."""
+    """Return names without those that a client repeats."""
     return tuple(dict.fromkeys(names))
 
 
-def _unique_groups(request: Any) -> Any:
-    return replace(request, group_ids=_named_once(request.group_ids))
-
-
-def _unique(request: m.OffsetFetchRequest) -> m.OffsetFetchRequest:
-    listed = request.partitions
-    return request if listed is None else replace(request, partitions=_named_once(listed))
+def _unique_groups(request: m.DeleteGroupsRequest) -> m.DeleteGroupsRequest:
+    """Return each group once, first those without a name, which Kafka deletes first."""
+    return replace(request, group_ids=tuple(sorted(_named_once(request.group_ids), key=bool)))
 
 
 def _heartbeat(request: r.ConsumerGroupHeartbeatRequest) -> r.ConsumerGroupHeartbeatRequest:
@@ -158,9 +171,8 @@ def _heartbeat(request: r.ConsumerGroupHeartbeatRequest) -> r.ConsumerGroupHeart
 
 
 _FINISH: Mapping[Api, Callable[[Any], Any]] = {
-    Api.DESCRIBE_GROUPS: _unique_groups,
     Api.DELETE_GROUPS: _unique_groups,
-    Api.OFFSET_FETCH: _unique,
+    Api.DESCRIBE_GROUPS: lambda request: replace(request, group_ids=_as_listed(request.group_ids)),
     Api.CONSUMER_GROUP_HEARTBEAT: _heartbeat,
 }
 
@@ -228,11 +240,12 @@ def response_body(request: m.Request, version: int, response: Any) -> Any:
     if isinstance(response, m.LeaveGroupResponse):
         return _left(response, version)
     if isinstance(response, m.OffsetFetchResponse):
-        return _fetched_offsets(request, response)
+        return _fetched_offsets(request, version, response)
     if isinstance(response, m.DescribeGroupsResponse):
-        return m.DescribeGroupsResponse(groups=tuple(map(_described_group, response.groups)))
+        return m.DescribeGroupsResponse(groups=tuple(_described_group(g, version) for g in response.groups))
     if isinstance(response, r.ConsumerGroupHeartbeatResponse):
-        return replace(response, member_id=response.member_id or None)
+        is_known = response.error is ErrorCode.NONE and response.member_id
+        return replace(response, member_id=response.member_id if is_known else None)
     return response
 
 
@@ -243,21 +256,24 @@ def _left(response: m.LeaveGroupResponse, version: int) -> m.LeaveGroupResponse:
     return response
 
 
-def _fetched_offsets(request: Any, response: m.OffsetFetchResponse) -> m.OffsetFetchResponse:
-    """Add an error of the response to every requested partition."""
-    if response.error is ErrorCode.NONE or request.partitions is None:
+def _fetched_offsets(request: Any, version: int, response: m.OffsetFetchResponse) -> m.OffsetFetchResponse:
+    """Add an error of the response to every requested partition, before version 2."""
+    if version >= 2 or response.error is ErrorCode.NONE:
         return response
-    offsets = (
+    offsets = [
         m.FetchedOffset(topic, number, m.NO_OFFSET, error=response.error)
         for topic, number in request.partitions
-    )
-    return m.OffsetFetchResponse(error=response.error, offsets=tuple(offsets))
+    ]
+    return replace(response, offsets=as_requested(request.partitions, offsets))
 
 
-def _described_group(group: m.DescribedGroup) -> m.DescribedGroup:
-    """Describe an unknown group as Dead, without an error, as before version 6 (KIP-1043)."""
-    is_unknown = group.error is ErrorCode.GROUP_ID_NOT_FOUND
-    return replace(group, error=ErrorCode.NONE) if is_unknown else group
+def _described_group(group: m.DescribedGroup, version: int) -> m.DescribedGroup:
+    """Describe an unknown group as Dead, before version 6 without an error (KIP-1043)."""
+    if group.error is not ErrorCode.GROUP_ID_NOT_FOUND:
+        return group
+    if version < 6:
+        return replace(group, error=ErrorCode.NONE)
+    return replace(group, authorized_operations=m.OPERATIONS_NOT_INCLUDED)
 
 
 # --- responses that the consumer receives

@@ -87,10 +87,10 @@ class Input:
             raise ValueError(f"{elements:,} {what}, expected {most:,} at most")
         self.left -= elements
 
-    def name_of(self, topic_id: UUID) -> str:
+    def name_of(self, topic_id: UUID | None) -> str:
         """Return the name of a topic. An unknown topic has its id as its name."""
         name = self.topics.named(topic_id)
-        if name is None:
+        if name is None and topic_id is not None:
             self.unknown.append(topic_id)
         return name or str(topic_id)
 

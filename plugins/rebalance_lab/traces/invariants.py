@@ -166,7 +166,9 @@ class Invariants:
             self._violated("legal moves", f"{event.before} to {event.after}")
         if event.after in self._family.round_begins and not event.cause:
             self._violated("every rebalance has a cause", f"none in generation {event.generation}")
-        if event.generation < self.generation:
+        if self.now.begins_again(event):
+            self._highest = -1
+        elif event.generation < self.generation:
             self._violated("generations only grow", f"{self.generation} to {event.generation}")
 
     def _generation_started(self, event: ev.GenerationStarted) -> None:

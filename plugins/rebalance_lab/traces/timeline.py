@@ -365,9 +365,17 @@ class Timeline:
     def _state_changed(self, event: ev.GroupStateChanged) -> None:
         self.state = event.after
         self.states.append((self.at_ms, event.after))
+        if self.begins_again(event):
+            self.generation = event.generation
         if self._migrates:
             self._went_over(event.after)
         self.generation = max(self.generation, event.generation)
+
+    def begins_again(self, event: ev.GroupStateChanged) -> bool:
+        """Return whether an Empty group becomes one of Kafka's other protocol, with numbers of its own."""
+        if not self._migrates or event.before not in CLASSIC.vacant:
+            return False
+        return event.after in (CLASSIC if self.own_epochs else RECONCILE).round_begins
 
     def _went_over(self, state: str) -> None:
         """Note which of Kafka's protocols the group has, where a state tells it."""

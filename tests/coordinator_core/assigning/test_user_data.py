@@ -10,7 +10,7 @@ from coordinator_core.assigning.user_data import (
     encode_generation,
     encode_ownership,
 )
-from coordinator_core.model import Partitions
+from coordinator_core.model import NO_GENERATION, Partitions
 from tests.assignors.groups import partitions
 
 pairs = st.lists(
@@ -53,8 +53,13 @@ def test_equal_ownership_gives_equal_bytes(owned, random):
 
 def test_anything_shorter_is_something_else():
     """C-68."""
-    assert all(decode_ownership(BYTES[:end]) is None for end in range(len(BYTES)))
-    assert decode_ownership(BYTES[:-4]) is None  # version 0, which has no generation
+    assert all(decode_ownership(BYTES[:end]) is None for end in range(len(BYTES) - 4))
+
+
+@pytest.mark.parametrize("end", range(len(BYTES) - 4, len(BYTES)))
+def test_what_ends_before_the_generation_is_version_0_and_has_none(end):
+    """As Kafka's assignor reads it, which tries version 1 first."""
+    assert decode_ownership(BYTES[:end]) == (partitions("a:1,3 ü:0"), NO_GENERATION)
 
 
 def test_a_topic_may_come_more_than_once():

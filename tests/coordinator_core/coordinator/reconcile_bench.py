@@ -6,13 +6,12 @@ from dataclasses import replace
 import msgspec
 
 from coordinator_core.coordinator import classic
-from coordinator_core.coordinator.kafka_versions import VERSIONS
 from coordinator_core.coordinator.migration import between, downgrade
 from coordinator_core.coordinator.reconcile import reconcile_part
 from coordinator_core.coordinator.reconcile.group import Computing
 from coordinator_core.coordinator.reconcile.settings import ReconcileSettings
 from coordinator_core.model import TopicPartition
-from coordinator_core.protocol.reconcile import ConsumerGroupHeartbeatRequest
+from coordinator_core.protocol.reconcile import ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest
 
 
 def reconcile_bench(base):  # noqa: C901 - many short methods
@@ -22,12 +21,28 @@ def reconcile_bench(base):  # noqa: C901 - many short methods
     """
 
     class ReconcileBench(base):
-        def __init__(self, *, max_size=100, migration=None, kafka=VERSIONS[-1], **given):
-            self.topics, self.computed, self.hidden = {"t": 4, "u": 2}, [], {}
+        def __init__(
+            self,
+            *,
+            max_size=100,
+            migration=None,
+            kafka="4.4",
+            interval_ms=0,
+            own=None,
+            assignors=("runs", "other"),
+            **given,
+        ):
+            self.topics, self.computed, self.hidden, self.seen = {"t": 4, "u": 2}, [], {}, {}
             computing = Computing(
-                ("runs", "other"), self.existing, self.matching, self.assign, self.may_describe
+                assignors,
+                self.existing,
+                self.matching,
+                self.assign,
+                self.may_describe,
+                own_settings=lambda _: own or {},
             )
-            settings = ReconcileSettings(max_size=max_size, kafka=kafka)
+            batched = {} if kafka < "4.3" else {"assignment_interval_ms": interval_ms}
+            settings = ReconcileSettings(max_size=max_size, kafka=kafka, **batched)
             parts = (reconcile_part(computing, settings),)
             if migration is not None:
                 computing = msgspec.structs.replace(computing, downgrade=downgrade)
@@ -48,11 +63,12 @@ def reconcile_bench(base):  # noqa: C901 - many short methods
         def may_describe(self, principal, topic):
             return topic not in self.hidden.get(principal, ())
 
-        def assign(self, assignor, members):
+        def assign(self, assignor, members, _alike):
             self.computed.append((assignor, members))
+            self.seen |= dict.fromkeys(sorted(members))  # in the order in which they joined
             shares = {member: [] for member in members}
             for topic, count in self.topics.items():
-                takers = [member for member, m in members.items() if topic in m.topics]
+                takers = [m for m in self.seen if m in members and topic in members[m].topics]
                 for number in range(count if takers else 0):
                     shares[takers[number * len(takers) // count]].append(TopicPartition(topic, number))
             return {member: tuple(sorted(share)) for member, share in shares.items()}
@@ -89,6 +105,15 @@ def reconcile_bench(base):  # noqa: C901 - many short methods
             self.join("b")
             self.settle("a", "b")
             return self.group().generation
+
+        def delete_topic(self, topic, topic_id):
+            """Delete a topic."""
+            self.take(self.coordinator.on_topics_deleted({topic: topic_id}, now_ms=self.now_ms))
+            self.change_topics(**{name: count for name, count in self.topics.items() if name != topic})
+
+        def described(self):
+            """Describe the group."""
+            return self.ask(ConsumerGroupDescribeRequest(group_id="g"))
 
         def current(self, member_id):
             return self.group().durable.currents[member_id]

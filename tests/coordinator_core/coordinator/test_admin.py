@@ -45,13 +45,27 @@ def test_a_stable_group_is_described_whole(bench):
 
 
 @pytest.mark.parametrize("arrange", ["preparing_group", "completing_group"])
-def test_a_group_in_a_round_shows_no_assignment(bench, arrange):
+def test_a_group_in_a_round_shows_the_assignments_before(bench, arrange):
+    """Given a round, when the group is described, then neither assignor nor subscriptions are shown, but the
+    assignments of the last generation. PROTOCOL 7.3."""
     members = getattr(bench, arrange)()
     found = described(bench)
     assert (found.state, found.protocol_name) == (bench.state().value, "")
     assert [(x.member_id, x.metadata, x.assignment) for x in found.members] == [
-        (x, b"", b"") for x in members
+        (x, b"", bench.share(x)) for x in members
     ]
+
+
+def test_a_round_that_begins_before_the_last_is_over_shows_no_assignment(bench):
+    """C-30."""
+    leader, _ = bench.completing_group()
+    bench.join(leader, metadata=b"new")
+    assert [x.assignment for x in described(bench).members] == [b"", b""]
+
+
+def test_states_to_list_are_read_without_spaces(bench):
+    bench.stable_group(1)
+    assert listed(bench, " Stable ") == [("g", "consumer", "Stable")]
 
 
 def test_an_unknown_group_is_dead(bench):
@@ -172,10 +186,30 @@ def test_offsets_of_an_empty_group_are_deleted(bench):
     assert bench.committed() == -1
 
 
-def test_an_unreadable_subscription_protects_no_topic(bench):
+def test_an_unreadable_subscription_protects_every_topic(bench):
     (member,) = bench.stable_group(1, metadata=b"?")
     bench.commit(member, 1)
-    assert offset_delete(bench, "t").partitions[0].error is ErrorCode.NONE
+    assert offset_delete(bench, "t").partitions[0].error is ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
+
+
+def test_only_topics_of_the_last_generation_are_subscribed(bench):
+    """Given a round in which a member wants u in place of t, when offsets are deleted, then t is refused and
+    u is not, until the round ends. PROTOCOL 7.3."""
+    errors = []
+    leader, follower = bench.stable_group(metadata=READS_T)
+    joined = bench.join(leader, metadata=encode_subscription(Subscription(("u",))))
+    errors += [answer.error for answer in offset_delete(bench, "t", "u").partitions]
+    bench.join(follower, metadata=encode_subscription(Subscription(("u",))))
+    assert bench.replies[joined].error is ErrorCode.NONE
+    errors += [answer.error for answer in offset_delete(bench, "t", "u").partitions]
+    subscribed = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
+    assert errors == [subscribed, ErrorCode.NONE, ErrorCode.NONE, subscribed]
+
+
+def test_every_topic_is_subscribed_before_the_first_generation(bench):
+    """Given consumers in their first round, when offsets are deleted, then all are refused. PROTOCOL 7.3."""
+    bench.enter(metadata=READS_T)
+    assert offset_delete(bench, "u").partitions[0].error is ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
 
 
 def test_offsets_of_a_living_group_of_another_kind_are_not_deleted(bench):

@@ -21,9 +21,10 @@ def bench(make_bench):
         ("first",),
         lambda names: dict.fromkeys(names, 2),
         lambda pattern: (),
-        lambda _, members: {member: (T0, T1) if n == 0 else () for n, member in enumerate(members)},
+        lambda _, members, _alike: {member: (T0, T1) if n == 0 else () for n, member in enumerate(members)},
     )
-    return make_bench(parts=(classic.PART, reconcile_part(computing, ReconcileSettings())))
+    settings = ReconcileSettings(assignment_interval_ms=0)
+    return make_bench(parts=(classic.PART, reconcile_part(computing, settings)))
 
 
 def beat(bench, member="a", epoch=0, group="g"):
@@ -110,6 +111,28 @@ def test_a_consumer_group_becomes_a_classic_group_when_it_is_empty(bench):
     assert beat(bench, epoch=1).error is NOT_FOUND
 
 
+def test_the_join_of_an_unknown_member_deletes_an_empty_consumer_group_but_for_its_offsets(bench):
+    """Kafka makes room for a classic group before it finds that it has none with such a member."""
+    beat(bench)
+    epoch = beat(bench, "b").member_epoch
+    assert bench.commit("b", epoch) is NONE
+    for member in ("a", "b"):
+        beat(bench, member, epoch=-1)
+    assert bench.joined("nobody", session_ms=1).error is ErrorCode.INVALID_SESSION_TIMEOUT
+    assert bench.state() == "Empty"
+    assert bench.joined("nobody").error is UNKNOWN
+    assert (bench.group(), bench.committed()) == (None, 5)
+    assert beat(bench).member_epoch == beat(bench, group="new").member_epoch
+
+
+def test_a_group_of_offsets_alone_looks_at_the_assignors_of_a_join_before_its_member(bench):
+    assert bench.joined("nobody", names=()).error is UNKNOWN
+    bench.commit()
+    assert bench.joined("nobody", names=()).error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert bench.joined("nobody").error is UNKNOWN
+    assert bench.committed() == 5
+
+
 def test_the_kind_of_a_group_survives_the_broker(bench):
     (member,) = bench.stable_group(1)
     bench.leave(member)
@@ -162,15 +185,15 @@ def test_a_consumer_group_is_described_with_epochs_assignments_and_targets(bench
     beat(bench, "b")
     group = described(bench)
     assert (group.error, group.state, group.assignor) == (NONE, "Reconciling", "first")
-    assert (group.group_epoch, group.assignment_epoch) == (2, 2)
+    assert (group.group_epoch, group.assignment_epoch) == (3, 3)
     first, second = group.members
-    assert (first.member_id, first.client_id, first.client_host, first.member_epoch) == ("a", "a", "host", 1)
+    assert (first.member_id, first.client_id, first.client_host, first.member_epoch) == ("a", "a", "host", 2)
     assert (first.subscribed_topic_names, first.assignment, first.target_assignment) == (
         ("t",),
         (T0, T1),
         (T0, T1),
     )
-    assert (second.member_epoch, second.assignment) == (2, ())
+    assert (second.member_epoch, second.assignment) == (3, ())
 
 
 def test_each_kind_of_group_is_described_by_its_own_request_alone(bench):
@@ -204,16 +227,16 @@ def test_a_consumer_group_is_deleted_when_it_is_empty(bench):
     ("member", "epoch", "error"),
     [
         (None, -1, NONE),
-        ("a", 1, NONE),
-        ("a", 0, ErrorCode.STALE_MEMBER_EPOCH),
-        ("a", 2, ErrorCode.STALE_MEMBER_EPOCH),
-        ("b", 1, UNKNOWN),
-        (None, 1, UNKNOWN),
+        ("a", 2, NONE),
+        ("a", 1, ErrorCode.STALE_MEMBER_EPOCH),
+        ("a", 3, ErrorCode.STALE_MEMBER_EPOCH),
+        ("b", 2, UNKNOWN),
+        (None, 2, UNKNOWN),
     ],
 )
 def test_a_request_for_offsets_may_name_a_member_and_its_epoch(bench, member, epoch, error):
     beat(bench)
-    bench.commit("a", 1, 7)
+    bench.commit("a", 2, 7)
     request = m.OffsetFetchRequest(group_id="g", partitions=(T0,), member_id=member, member_epoch=epoch)
     response = bench.ask(request)
     assert response.error is error

@@ -3,7 +3,6 @@
 import pytest
 
 from coordinator_core.errors import InputError
-from coordinator_core.families.reconcile import _compiled
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.registry import default_registry
 from rebalance_lab.scenarios.files import load_scenario
@@ -157,7 +156,7 @@ def test_a_static_member_that_is_closed_and_back_within_the_session_moves_nothin
     generations = [
         line.event.generation for line in trace.events if isinstance(line.event, ev.GenerationStarted)
     ]
-    assert max(generations) == 2
+    assert max(generations) == 3
     assert taken(trace, "c2")[-1][1] == [3, 4, 5]
 
 
@@ -249,12 +248,6 @@ def test_a_static_member_that_has_left_while_it_stood_still_claims_nothing_thoug
         config={"max.poll.interval.ms": 20_000, "group.consumer.session.timeout.ms": 30_000},
     )
     run(given, "uniform-848+reconcile+static")
-
-
-@pytest.mark.parametrize("pattern", ["(?=t).*", "(a)\\1", "a++", "[[:alpha:]]+"])
-def test_a_pattern_that_java_reads_in_another_way_is_refused(pattern):
-    with pytest.raises(ValueError, match="is not supported"):
-        _compiled(pattern)
 
 
 def test_a_pattern_matches_whole_names():

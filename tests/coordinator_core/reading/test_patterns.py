@@ -2,7 +2,7 @@
 
 import pytest
 
-from coordinator_core.reading.patterns import NESTED, topic_pattern
+from coordinator_core.reading.patterns import NESTED, re2_matcher, topic_pattern
 
 
 @pytest.mark.parametrize(
@@ -52,3 +52,47 @@ def test_other_patterns_are_regular_expressions(text):
 def test_what_is_no_regular_expression_is_refused(text):
     with pytest.raises(ValueError, match=r"."):
         topic_pattern(text)
+
+
+# --- expressions of RE2: what Kafka 4.4 was seen to take and to refuse
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        r"\p{L}",
+        "[[:alpha:]]",
+        r"\Qt\E",
+        "(?<n>t)",
+        "(?P<n>t)",
+        "(?U)t+",
+        "t(?i)",
+        r"\x{74}",
+        r"t\z",
+        "(t+)+",
+        "(?i)T",
+        "t{1,1000}",
+    ],
+)
+def test_an_expression_of_re2_matches(text):
+    assert re2_matcher(text)("t")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [r"\Z", "t{1001}", "(?#c)", "(?x)t", r"\u0074", "(?a)t", "(?=t)", r"(t)\1", "t++", "t**", "[", "(", "\\"],
+)
+def test_an_expression_that_re2_does_not_have_is_refused(text):
+    with pytest.raises(ValueError, match=r"."):
+        re2_matcher(text)
+
+
+def test_an_expression_matches_whole_names_by_characters():
+    matches = re2_matcher(".|t")
+    assert [matches(name) for name in ("t", "é", "tt", "")] == [True, True, False, False]
+
+
+def test_a_refusal_names_the_part_that_is_wrong_and_writes_nothing(capfd):
+    with pytest.raises(ValueError, match="missing \\): \\(t"):
+        re2_matcher("(t")
+    assert capfd.readouterr() == ("", "")

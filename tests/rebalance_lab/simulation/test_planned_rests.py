@@ -203,6 +203,18 @@ def test_a_group_does_not_rest_while_one_of_its_members_is_gone():
     assert same(without_traces(scenario), with_traces(scenario))
 
 
+@pytest.mark.parametrize("names", [("ba", "c", "y", "z"), ("bb", "bc", "y", "z"), ("k", "p", "q", "x")])
+def test_groups_share_results_only_if_the_hashes_of_their_names_are_in_the_same_order(names):
+    """Of two members with two partitions, Kafka's sticky assignors let the first in hash order keep both."""
+    owned = ({"t": [0, 1]}, {"t": [2, 3]}, {"t": [4]}, {})
+    members = [
+        {"id": name, "topics": ["t"], "owned": has, "generation": 5}
+        for name, has in zip(names, owned, strict=True)
+    ]
+    scenario = scenario_of(members, [{"at": "60s", "restart": names[3]}])
+    assert same(without_traces(scenario), with_traces(scenario))
+
+
 def test_claims_are_equal_if_their_generations_are_in_the_same_order():
     one, other = np.array([0, -1]), np.array([-1, 0])
     assert _order_of({5: one, 4: other}) == _order_of({9: one, 8: other})

@@ -96,6 +96,31 @@ def test_generations_only_grow(generation):
     assert violation.rule == "generations only grow"
 
 
+@pytest.fixture
+def emptied():
+    """Checks of a classic group without members that may go over to the consumer protocol."""
+    watch = Invariants()
+    watch.observe(0, ev.RunStarted("s", "range", 0, 9_000, {"t": 4}, protocol="migration"))
+    for event in (*group_of_two(), state("Empty", before=STABLE, generation=1)):
+        watch.observe(1, event)
+    return watch
+
+
+def test_generations_begin_again_when_an_empty_group_goes_over_to_the_other_protocol(emptied):
+    emptied.observe(3, state("Assigning", before="Empty", cause="c joined", generation=1))
+    emptied.observe(3, generation(1, "c", leader=""))
+    assert emptied.violations == []
+    now = emptied.now
+    assert (now.generation, now.own_epochs, now.valid_from) == (1, True, 1)
+    emptied.observe(4, state("Assigning", before="Assigning", cause="d joined", generation=0))
+    assert [violation.rule for violation in emptied.violations] == ["generations only grow"]
+
+
+def test_generations_go_on_when_an_empty_group_keeps_its_protocol(emptied):
+    emptied.observe(3, state(PREPARING, before="Empty", cause="c joined", generation=0))
+    assert [violation.rule for violation in emptied.violations] == ["generations only grow"]
+
+
 def test_committed_offsets_never_go_back():
     watch = watching(*group_of_two())
     for offset in (5, 5, 7):

@@ -9,6 +9,8 @@ import numpy as np
 
 from coordinator_core.assigning.assignor import Capability, is_cooperative
 from coordinator_core.assigning.problem import Claimed, Problem, build_problem
+from coordinator_core.java import java_order
+from coordinator_core.java.hash_maps import hash_order
 from coordinator_core.model import NO_GENERATION, NO_OWNER, Cluster, GroupSubscription, Int32Array
 from coordinator_core.registry.hookspecs import DEFAULT_PROTOCOL, Strategy
 from coordinator_core.registry.registry import Registry
@@ -47,12 +49,13 @@ _NOTHING: Int32Array = np.zeros(0, dtype=np.int32)
 
 
 class Counting(NamedTuple):
-    """A strategy whose assignor only counts partitions. ``owners`` is that of its `AssignorSpec`."""
+    """A strategy whose assignor only counts partitions. Two fields are those of its `AssignorSpec`."""
 
     strategy: Strategy
     owners: Callable[[Problem], Int32Array]
     cooperative: bool
     sticky: bool
+    by_names: bool
 
 
 def counting(strategy: Strategy, registry: Registry) -> Counting | None:
@@ -66,7 +69,7 @@ def counting(strategy: Strategy, registry: Registry) -> Counting | None:
         return None
     assignor = registry.build(strategy)
     is_sticky = Capability.STICKY in assignor.capabilities
-    return Counting(strategy, spec.owners, is_cooperative(assignor), is_sticky)
+    return Counting(strategy, spec.owners, is_cooperative(assignor), is_sticky, spec.by_names)
 
 
 def keeps_topics(scenario: Scenario) -> bool:
@@ -97,11 +100,22 @@ class CountedGroup:
         numbers = {listed: frozenset(map(position.get, listed)) for listed in dict.fromkeys(lists)}
         return self.index.offsets.tobytes(), tuple(map(numbers.__getitem__, lists))
 
+    @cached_property
+    def names(self) -> Hashable:
+        """All that counting assignors read of names: how those of members are ordered and hashed.
+
+        With different subscriptions also the names of topics.
+        """
+        number = {member: at for at, member in enumerate(self.members)}
+        lists = tuple(subscription.topics for subscription in self._group.in_order(self.members))
+        orders = (tuple(map(number.__getitem__, order(self._group))) for order in (java_order, hash_order))
+        return (*orders, () if len(set(lists)) == 1 else (self.index.topics, lists))
+
 
 class Results:
     """The assignments of small groups. Among many groups, the same problem comes again and again.
 
-    Assignors that only count depend neither on names nor on the time.
+    Assignors that only count do not depend on the time, and most of them not on names.
     """
 
     def __init__(self) -> None:
@@ -111,7 +125,8 @@ class Results:
         """int32[P], not to be changed: the owners in a group with these claims."""
         if group.shape is None:
             return _computed(strategy, group, claims)
-        key = strategy.owners, group.shape, None if claims is None else _order_of(claims)
+        names = group.names if strategy.by_names else None
+        key = strategy.owners, group.shape, names, None if claims is None else _order_of(claims)
         found = self._known.get(key)
         if found is None:
             if len(self._known) >= MOST:

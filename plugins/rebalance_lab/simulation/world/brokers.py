@@ -234,9 +234,10 @@ class Brokers:
         return coordinator
 
     def is_at_rest(self, states: Container[str]) -> bool:
-        """Return whether the group is in one of some states, if it has a coordinator."""
+        """Return whether the group, if it has a coordinator, is in one of some states, and stays as it is."""
         group = None if self.has_servers else self.group()
-        return self.has_servers or (group is not None and group.state in states)
+        stays = group is not None and group.state in states and not group.awaits_heartbeat
+        return self.has_servers or stays
 
     def has_member(self, number: int, member_id: str) -> bool:
         """Return whether the coordinator has a member in the present generation, of this number."""

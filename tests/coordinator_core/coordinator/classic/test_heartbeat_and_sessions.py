@@ -152,12 +152,39 @@ def test_a_commit_counts_as_a_sign_of_life(bench):
     assert not bench.group().members
 
 
-def test_a_sync_counts_as_a_sign_of_life(bench):
+def test_a_sync_in_a_stable_group_is_no_sign_of_life(bench):
+    """Given a member without heartbeats, when it syncs again in Stable, then its session runs on. C-31."""
     (member,) = bench.stable_group(1)
     bench.sleep(9_000)
     bench.sync(member)
-    bench.sleep(9_999)
+    bench.sleep(999)
     assert member in bench.group().members
+    bench.sleep(1)
+    assert not bench.group().members
+
+
+def test_a_join_that_is_answered_at_once_is_no_sign_of_life(bench):
+    """Given a follower of a Stable group, when it joins again unchanged, then its session runs on. C-20."""
+    leader, follower = bench.stable_group()
+    bench.sleep(9_000)
+    bench.beat(leader)
+    assert bench.joined(follower).error is ErrorCode.NONE
+    bench.sleep(1_000)
+    assert list(bench.group().members) == [leader]
+
+
+def test_the_first_heartbeat_of_a_new_member_begins_its_session(bench):
+    """Given a member parked in its first join, when it sends a heartbeat of the generation before and then
+    nothing, then it is removed after its session timeout, although its join is parked. PROTOCOL 5.1."""
+    (leader,) = bench.stable_group(1, session_ms=1_000_000)
+    parked = bench.enter(rebalance_ms=400_000)
+    new = list(bench.group().members)[-1]
+    assert bench.beat(new) is ErrorCode.REBALANCE_IN_PROGRESS
+    bench.sleep(9_999)
+    assert new in bench.group().members
+    bench.sleep(1)
+    assert bench.replies[parked].error is ErrorCode.UNKNOWN_MEMBER_ID
+    assert list(bench.group().members) == [leader]
 
 
 def test_equal_deadlines_fire_in_the_order_of_names(make_bench):

@@ -59,34 +59,26 @@ def test_the_initial_delay_is_not_cut_short(bench):
     assert states_at(bench, 2_999, 6_000) == [PREPARING, COMPLETING]
 
 
-@pytest.mark.parametrize("cuts", [False, True])
-def test_a_setting_decides_if_an_expired_id_cuts_the_initial_delay(make_bench, cuts):
-    """Given the window runs and one id is pending, when the id expires, then the round ends at once if the
-    setting is on, as in Kafka, and else runs on. C-12."""
-    bench = make_bench(initial_rebalance_delay_ms=20_000, expiry_cuts_initial_delay=cuts)
+def test_an_expired_id_ends_the_initial_delay(make_bench):
+    """Given the window runs and one id is pending, when the id expires, then the round ends at once. C-12."""
+    bench = make_bench(initial_rebalance_delay_ms=20_000)
     bench.enter()
     bench.joined(session_ms=10_000)
-    assert states_at(bench, 9_999, 10_000) == [PREPARING, COMPLETING if cuts else PREPARING]
-    bench.until(COMPLETING)
-    assert bench.now_ms == (10_000 if cuts else 20_000)
+    assert states_at(bench, 9_999, 10_000) == [PREPARING, COMPLETING]
 
 
-@pytest.mark.parametrize("cuts", [False, True])
-def test_a_setting_decides_if_an_expired_newcomer_cuts_the_initial_delay(make_bench, cuts):
+def test_an_expired_newcomer_ends_the_initial_delay(make_bench):
     """The same for a new member that waits too long. C-12."""
-    bench = make_bench(
-        initial_rebalance_delay_ms=20_000, expiry_cuts_initial_delay=cuts, new_member_join_timeout_ms=15_000
-    )
+    bench = make_bench(initial_rebalance_delay_ms=20_000, new_member_join_timeout_ms=15_000)
     gone = bench.enter()
     bench.sleep(10_000)
     bench.enter()
-    assert states_at(bench, 14_999, 15_000)[1] is (COMPLETING if cuts else PREPARING)
+    assert states_at(bench, 14_999, 15_000) == [PREPARING, COMPLETING]
     assert bench.replies[gone].error is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_leaving_does_not_cut_the_initial_delay_even_with_the_setting(make_bench):
-    """C-12: Kafka's leave path keeps the delay."""
-    bench = make_bench(expiry_cuts_initial_delay=True)
+def test_leaving_does_not_end_the_initial_delay(bench):
+    """C-12: a LeaveGroup keeps the delay."""
     bench.enter()
     bench.leave(bench.newcomer())
     assert bench.state() is PREPARING

@@ -4,6 +4,7 @@ import pytest
 
 from coordinator_core.coordinator.classic.states import GroupState
 from coordinator_core.model import Partitions, Subscription
+from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.consumer_protocol import encode_subscription
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.events import GroupStateChanged
@@ -70,10 +71,28 @@ def test_a_join_without_protocol_type_or_assignors_is_inconsistent(bench, wrong)
     """Given no group or an Empty one, when the protocol type or the list is empty, then
     INCONSISTENT_GROUP_PROTOCOL. PROTOCOL 3.3, C-06."""
     assert bench.joined(**wrong).error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-    assert bench.coordinator.group_ids() == []
     bench.joined()
     assert bench.state() is GroupState.EMPTY
     assert bench.joined(**wrong).error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+
+
+def test_a_group_exists_after_a_join_that_failed(make_bench, bench):
+    """Given no group, when a join to it fails, then it is Empty, and still so after a restart. C-01."""
+    assert bench.joined(names=()).error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert bench.state() is GroupState.EMPTY
+    assert make_bench(log=bench.log).state() is GroupState.EMPTY
+    assert bench.ask(m.DeleteGroupsRequest(group_ids=("g",))).groups[0].error is ErrorCode.NONE
+
+
+def test_an_abandoned_round_fixes_the_protocol_type(bench):
+    """Given a round whose last member has left while an id is pending, when another type joins, then
+    INCONSISTENT_GROUP_PROTOCOL. C-06."""
+    (member,) = bench.stable_group(1)
+    bench.joined()
+    bench.leave(member)
+    assert (bench.state(), bench.group().members) == (GroupState.PREPARING_REBALANCE, {})
+    assert bench.joined(kind="connect").error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert bench.joined(names=("other",)).error is ErrorCode.MEMBER_ID_REQUIRED
 
 
 def test_the_first_member_fixes_the_protocol_type(bench):
@@ -177,14 +196,17 @@ def test_a_pending_id_that_finds_the_group_full_is_forgotten(make_bench):
 
 def test_the_last_to_rejoin_a_group_above_its_limit_is_removed(make_bench):
     """Given a Stable group of three and a limit of two from now on, when all rejoin, then the last gets
-    GROUP_MAX_SIZE_REACHED and the round ends without it. PROTOCOL 3.1, C-08."""
+    GROUP_MAX_SIZE_REACHED, and the round ends without it after the rebalance timeout. PROTOCOL 3.1, C-08."""
     roomy = make_bench()
     members = roomy.stable_group(3)
     bench = make_bench(max_size=2, log=roomy.log)
     answers = [bench.joined(member) for member in members]
     assert [answer and answer.error for answer in answers] == [None, None, ErrorCode.GROUP_MAX_SIZE_REACHED]
-    assert bench.state() is GroupState.COMPLETING_REBALANCE
     assert list(bench.group().members) == members[:2]
+    bench.sleep(59_999)
+    assert bench.state() is GroupState.PREPARING_REBALANCE
+    bench.sleep(1)
+    assert bench.state() is GroupState.COMPLETING_REBALANCE
 
 
 def test_a_group_above_its_limit_is_rebalanced_when_it_is_loaded(make_bench):
@@ -295,6 +317,25 @@ def test_an_equal_subscription_encoded_anew_is_no_change(bench):
     answer = bench.joined(follower, metadata=encoded({"u": [2], "t": [1, 0]}))
     assert answer.error is ErrorCode.NONE
     assert bench.state() is GroupState.STABLE
+
+
+def test_a_refused_join_names_the_member_id_of_the_request(bench):
+    """Only errors of the coordinator itself and of a member that is removed have no member id. C-37."""
+    leader, _ = bench.stable_group()
+    refused = [bench.joined("x"), bench.joined(leader, kind="connect"), bench.joined("x", session_ms=1)]
+    refused.append(bench.joined("x", group=""))
+    assert [answer.member_id for answer in refused] == ["x", leader, "x", "x"]
+    pending = bench.joined().member_id
+    refused = [bench.joined(pending, instance="i")]
+    parked = bench.join(leader)
+    bench.leave(leader)
+    refused.append(bench.replies[parked])
+    request = m.JoinGroupRequest(group_id="g", session_timeout_ms=1, rebalance_timeout_ms=1, member_id="x")
+    refused += [
+        bench.coordinator.refusal(request, error)
+        for error in (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    ]
+    assert [answer.member_id for answer in refused] == ["", "", "", ""]
 
 
 def test_a_refused_join_names_no_protocol(bench):

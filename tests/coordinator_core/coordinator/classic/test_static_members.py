@@ -209,6 +209,33 @@ def test_a_member_whose_new_id_is_stored_late_still_has_a_session(bench):
     assert new not in bench.group().members
 
 
+def test_a_member_that_is_back_keeps_the_session_timeout_before_until_its_next_sign_of_life(bench):
+    """Given a session timeout of 10 s, when the member comes back with one of 30 s and is silent, then it is
+    removed after 10 s, as in Kafka. PROTOCOL 6.2."""
+    leader, _ = static_group(bench)
+    bench.joined(instance="i2", session_ms=30_000)
+    bench.sleep_and_beat(8_000, leader)
+    assert len(bench.group().members) == 2
+    bench.sleep_and_beat(2_000, leader)
+    assert list(bench.group().members) == [leader]
+
+
+def test_a_member_that_is_back_before_its_sync_starts_a_round_late(bench):
+    """Given Stable and a static member that has not synced, when it comes back and syncs, then the sync of
+    its old id is still missing, and a round starts when the rebalance timeout ends, as in Kafka. C-29."""
+    leader, _ = static_group(bench, session_ms=1_000_000)
+    for instance, member in bench.group().static_members.items():
+        bench.join(member, instance=instance, metadata=b"new", session_ms=1_000_000)
+    bench.sync(leader)
+    assert bench.state() is GroupState.STABLE
+    new = bench.joined(instance="i2", metadata=b"new", session_ms=1_000_000).member_id
+    assert bench.synced(new).error is ErrorCode.NONE
+    bench.sleep(59_999)
+    assert bench.state() is GroupState.STABLE
+    bench.sleep(1)
+    assert (bench.state(), list(bench.group().members)) == (PREPARING, [leader, new])
+
+
 def test_a_static_newcomer_that_bounces_waits_as_long_as_it_takes(bench):
     """Given a static member parked in its first join, when it comes back and the round lasts longer than its
     session, then it is not expired. PROTOCOL 5.2, 6.2."""
@@ -232,8 +259,8 @@ def test_a_changed_choice_of_assignor_starts_a_round(bench):
 
 def test_other_lists_with_the_same_choice_start_no_round(bench):
     """PROTOCOL 6.3, C-39."""
-    static_group(bench, names=("range", "rr"))
-    assert bench.joined(instance="i2", names=("rr", "range")).error is ErrorCode.NONE
+    static_group(bench, names=("rr", "range"))
+    assert bench.joined(instance="i2", names=("range", "rr")).error is ErrorCode.NONE
     assert bench.state() is GroupState.STABLE
 
 

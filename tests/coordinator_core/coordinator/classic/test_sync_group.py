@@ -55,6 +55,14 @@ def test_a_sync_during_preparing_gets_rebalance_in_progress(bench):
     assert (answer.error, answer.assignment) == (ErrorCode.REBALANCE_IN_PROGRESS, b"")
 
 
+def test_a_sync_in_the_first_round_may_name_any_assignor(bench):
+    """Given a group that has no assignor yet, when a member syncs, then REBALANCE_IN_PROGRESS. C-24."""
+    bench.enter()
+    (member,) = bench.group().members
+    assert bench.synced(member, protocol_name="x").error is ErrorCode.REBALANCE_IN_PROGRESS
+    assert bench.synced(member, protocol_type="x").error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+
+
 def test_the_leaders_assignment_answers_all_members(bench):
     """Given a follower that synced first, when the leader brings the assignment, then both get theirs and
     the group is Stable. PROTOCOL 4.1, 4.2, C-25."""

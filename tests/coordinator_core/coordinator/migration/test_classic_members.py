@@ -243,6 +243,19 @@ def test_a_member_that_does_not_sync_after_its_join_is_removed(mixed, make_told)
     assert reasons(mixed) == ["failed to sync within the rebalance timeout"]
 
 
+@pytest.mark.parametrize("instance", [None, "i"])
+def test_a_member_that_goes_over_takes_the_end_of_its_time_to_sync_with_it(make_migrating_bench, instance):
+    bench = make_migrating_bench()
+    (old,) = bench.classic_group((0, 1, 2, 3), instances=(instance,))
+    bench.arrive("new")
+    bench.rejoin(old, instance=instance, rebalance_ms=6_000)
+    assert bench.arrive(old, instance_id=instance).error is NONE
+    bench.sleep(5_000)
+    assert reasons(bench) == []
+    bench.sleep(1_000)
+    assert reasons(bench) == ["failed to sync within the rebalance timeout"]
+
+
 def test_a_member_that_joins_and_syncs_in_time_stays(make_migrating_bench):
     bench = make_migrating_bench()
     (old,) = bench.classic_group((0, 1, 2, 3), rebalance_ms=6_000)

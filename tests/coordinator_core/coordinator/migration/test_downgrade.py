@@ -120,6 +120,21 @@ def test_a_static_member_downgrades_with_its_own_id(bench, make_told):
     assert bench.owns("new", epoch) == [2, 3]
 
 
+def test_the_member_whose_join_downgrades_leads_no_other(bench, make_told):
+    """Although it was the first."""
+    bench.arrive("new", instance_id="i")
+    old = bench.joined(metadata=make_told(), version=3).member_id
+    bench.tell("new", bench.current("new").epoch)
+    bench.joined("new", metadata=make_told(), instance="i")
+    group = bench.group()
+    assert (group.family, group.leader, list(group.members)) == ("classic", old, [old, "new"])
+
+
+def test_the_classic_group_knows_the_topics_of_its_members(mixed):
+    mixed.tell("new", -1)
+    assert list(mixed.group().subscribed_topics()) == ["t"]
+
+
 def test_the_assignments_have_the_version_of_the_subscriptions(mixed, make_told):
     mixed.joined(mixed.olds[0], metadata=make_told(version=1))
     mixed.tell("new", -1)
@@ -206,3 +221,22 @@ def test_the_log_has_the_classic_group_and_nothing_of_the_other(mixed):
     assert not shard.table.parts["g"]
     mixed.arrive("new")
     assert list(mixed.group().members) == [*mixed.olds, "new"]
+
+
+@pytest.mark.parametrize(("wait_ms", "stays"), [(1_000, False), (6_000, True)])
+def test_the_time_to_sync_goes_on_if_the_group_is_upgraded_again_before_its_end(
+    make_migrating_bench, wait_ms, stays
+):
+    """Kafka cancels no deadline with the kind of the group."""
+    bench = make_migrating_bench()
+    (old,) = bench.classic_group((0, 1, 2, 3))
+    bench.arrive("new")
+    bench.rejoin(old, rebalance_ms=6_000)
+    bench.tell("new", -1)
+    bench.rejoin_later(old)
+    bench.sync(old)
+    bench.sleep(wait_ms)
+    assert bench.beat(old) is NONE
+    bench.arrive("newer")
+    bench.sleep(5_000)
+    assert (old in bench.group().members) is stays

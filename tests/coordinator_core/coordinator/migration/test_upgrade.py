@@ -54,6 +54,16 @@ def test_a_group_without_members_changes_its_kind_under_every_policy(make_migrat
     assert bench.group().family == "classic"
 
 
+def test_an_empty_group_with_a_write_on_its_way_makes_room_for_a_new_one(bench):
+    bench.leave(*bench.classic_group((0, 1, 2, 3)))
+    bench.holding = True
+    bench.commit()
+    joining = bench.send_tell("new", 0, (), rebalance_timeout_ms=9, subscribed_topic_names=("t",))
+    bench.release()
+    assert (bench.replies[joining].error, bench.committed()) == (NONE, 5)
+    assert (bench.group().family, list(bench.group().members)) == ("reconcile", ["new"])
+
+
 def test_only_groups_of_consumers_are_upgraded(bench):
     bench.classic_group((0, 1, 2, 3), kind="connect")
     assert bench.arrive("new").error is ErrorCode.GROUP_ID_NOT_FOUND
@@ -68,6 +78,28 @@ def test_a_group_that_is_too_large_stays_classic(make_migrating_bench):
     bench = make_migrating_bench(max_size=2)
     bench.classic_group((0,), (1,), (2, 3))
     assert bench.arrive("new").error is ErrorCode.GROUP_ID_NOT_FOUND
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error"),
+    [
+        ({}, ErrorCode.GROUP_MAX_SIZE_REACHED),
+        ({"instance_id": "i", "subscribed_topic_regex": "("}, ErrorCode.INVALID_REGULAR_EXPRESSION),
+    ],
+)
+def test_a_member_that_is_refused_upgrades_nothing_but_its_parked_joins_are_refused(
+    make_migrating_bench, make_told, wrong, error
+):
+    bench = make_migrating_bench(max_size=2)
+    first, _ = bench.classic_group((0, 1), (2, 3), instances=("i",))
+    generation = bench.group().generation
+    parked = bench.join(first, metadata=make_told(topics=("t", "u")), instance="i")
+    events = len(bench.events)
+    assert bench.arrive("new", **wrong).error is error
+    assert (bench.group().family, bench.group().generation) == ("classic", generation)
+    assert (bench.replies[parked].error, bench.events[events:]) == (BUSY, [])
+    bench.sleep_and_beat(50_000, first)
+    assert bench.group().family == "classic"
 
 
 def test_only_a_join_upgrades(bench):

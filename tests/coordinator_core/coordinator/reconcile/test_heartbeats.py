@@ -18,7 +18,7 @@ def owned(answer):
 
 def test_the_first_member_gets_everything_at_once_with_its_own_id(bench):
     answer = bench.join("a")
-    assert (answer.error, answer.member_id, answer.member_epoch) == (ErrorCode.NONE, "a", 1)
+    assert (answer.error, answer.member_id, answer.member_epoch) == (ErrorCode.NONE, "a", 2)
     assert owned(answer) == [0, 1, 2, 3]
     assert bench.state() == "Stable"
 
@@ -29,27 +29,25 @@ def test_the_interval_of_heartbeats_is_the_coordinators(bench):
 
 def test_a_change_raises_the_epoch_of_the_group_and_its_members_follow_one_by_one(bench):
     bench.join("a")
-    bench.tell("a", 1, range(4))
     bench.join("b")
-    assert (bench.group().generation, bench.group().durable.target.epoch) == (2, 2)
-    assert [bench.current(member).epoch for member in "ab"] == [1, 2]
+    assert (bench.group().generation, bench.group().durable.target.epoch) == (3, 3)
+    assert [bench.current(member).epoch for member in "ab"] == [2, 3]
     assert bench.state() == "Reconciling"
 
 
 def test_a_member_first_keeps_what_stays_then_confirms_then_reaches_the_target(bench):
     """What a has and keeps comes first; b gets its part when a has confirmed."""
     bench.join("a")
-    bench.tell("a", 1, range(4))
     joined = bench.join("b")
-    assert (joined.member_epoch, owned(joined)) == (2, [])
-    asked = bench.tell("a", 1)
-    assert (asked.member_epoch, owned(asked)) == (1, [0, 1])
+    assert (joined.member_epoch, owned(joined)) == (3, [])
+    asked = bench.tell("a", 2)
+    assert (asked.member_epoch, owned(asked)) == (2, [0, 1])
     assert bench.current("a").state == "unrevoked partitions"
     assert bench.current("b").state == "unreleased partitions"
-    assert owned(bench.tell("b", 2)) is None
-    confirmed = bench.tell("a", 1, (0, 1))
-    assert (confirmed.member_epoch, owned(confirmed)) == (2, None)
-    assert owned(bench.tell("b", 2)) == [2, 3]
+    assert owned(bench.tell("b", 3)) is None
+    confirmed = bench.tell("a", 2, (0, 1))
+    assert (confirmed.member_epoch, owned(confirmed)) == (3, None)
+    assert owned(bench.tell("b", 3)) == [2, 3]
     assert [bench.current(member).state for member in "ab"] == ["stable", "stable"]
     assert bench.state() == "Stable"
 
@@ -76,11 +74,19 @@ def test_what_has_not_changed_is_null_both_ways(bench):
     assert (answer.error, answer.member_epoch, answer.assignment) == (ErrorCode.NONE, epoch, None)
 
 
-def test_an_assignment_comes_again_until_the_member_has_reported_it(bench):
+def test_an_assignment_comes_once_even_if_the_member_does_not_own_it_yet(bench):
     bench.join("a")
-    assert owned(bench.tell("a", 1)) == [0, 1, 2, 3]
-    assert owned(bench.tell("a", 1, range(4))) is None
-    assert owned(bench.tell("a", 1)) is None
+    assert owned(bench.tell("a", 2)) is None
+    assert owned(bench.tell("a", 2, ())) is None
+
+
+def test_an_assignment_comes_again_in_response_to_a_request_with_all_fields(bench):
+    bench.join("a")
+    fields = {"rebalance_timeout_ms": 60_000, "subscribed_topic_names": ("t",)}
+    assert owned(bench.tell("a", 2, (), **fields)) == [0, 1, 2, 3]
+    assert owned(bench.tell("a", 2, **fields)) is None
+    assert owned(bench.tell("a", 2, (), subscribed_topic_names=("t",))) is None
+    assert owned(bench.tell("a", 2, (), rebalance_timeout_ms=60_000)) is None
 
 
 def test_a_heartbeat_that_changes_nothing_writes_nothing(bench):
@@ -90,23 +96,42 @@ def test_a_heartbeat_that_changes_nothing_writes_nothing(bench):
     assert sum(len(outcome.appends) for outcome in bench.outcomes) == appends
 
 
-def test_a_report_counts_only_after_the_coordinator_has_asked(bench):
-    """A late copy of an older report cannot free partitions that the member owns since."""
+def test_a_member_that_reports_that_it_does_not_own_what_it_is_to_give_up_goes_on_at_once(bench):
     epoch = bench.pair()
     bench.join("c")
-    asked = bench.tell("b", epoch, ())
-    assert (asked.member_epoch, bench.current("b").state) == (epoch, "unrevoked partitions")
+    answer = bench.tell("b", epoch, ())
+    assert (answer.member_epoch, bench.current("b").state) == (epoch + 1, "stable")
+
+
+def test_a_member_that_has_given_up_partitions_and_is_to_give_up_more_stays_in_its_epoch(bench):
+    bench.join("a")
+    bench.join("b")
+    assert owned(bench.tell("a", 2)) == [0, 1]
+    bench.join("c")
+    bench.join("d")
+    asked = bench.tell("a", 2, (0, 1))
+    assert (asked.member_epoch, owned(asked)) == (2, [0])
+    assert bench.tell("a", 2, (0,)).member_epoch == 5
+
+
+def test_what_a_member_has_given_up_comes_back_if_a_newer_target_has_it(bench):
+    bench.join("a")
+    bench.join("b")
+    assert owned(bench.tell("a", 2)) == [0, 1]
+    bench.tell("b", -1)
+    answer = bench.tell("a", 2, (0, 1))
+    assert (answer.member_epoch, owned(answer)) == (4, [0, 1, 2, 3])
+    assert bench.current("a").since == (2, 2, 4, 4)
 
 
 def test_a_member_that_still_owns_what_it_is_to_give_up_has_not_given_it_up(bench):
     """A report without all of it is none of a revocation that is done."""
     bench.join("a")
-    bench.tell("a", 1, range(4))
     bench.join("b")
-    bench.tell("a", 1)
-    again = bench.tell("a", 1, (0, 1, 3))
-    assert (again.member_epoch, bench.current("a").state) == (1, "unrevoked partitions")
-    assert owned(bench.tell("b", 2)) is None
+    bench.tell("a", 2)
+    again = bench.tell("a", 2, (0, 1, 3))
+    assert (again.member_epoch, bench.current("a").state) == (2, "unrevoked partitions")
+    assert owned(bench.tell("b", 3)) is None
 
 
 # --- epochs
@@ -121,14 +146,25 @@ def test_another_epoch_than_the_members_is_fenced(bench):
 def test_the_epoch_before_is_accepted_with_a_report_that_fits(bench):
     """The response with the present epoch may have been lost."""
     bench.join("a")
-    bench.tell("a", 1, range(4))
     bench.join("b")
-    bench.tell("a", 1)
-    bench.tell("a", 1, (0, 1))
-    assert bench.tell("a", 1).error is ErrorCode.FENCED_MEMBER_EPOCH
-    assert bench.tell("a", 1, (0, 1, 2)).error is ErrorCode.FENCED_MEMBER_EPOCH
-    again = bench.tell("a", 1, (0, 1))
-    assert (again.error, again.member_epoch) == (ErrorCode.NONE, 2)
+    bench.tell("a", 2)
+    bench.tell("a", 2, (0, 1))
+    assert bench.tell("a", 2).error is ErrorCode.FENCED_MEMBER_EPOCH
+    assert bench.tell("a", 2, (0, 1, 2)).error is ErrorCode.FENCED_MEMBER_EPOCH
+    again = bench.tell("a", 2, (0, 1))
+    assert (again.error, again.member_epoch) == (ErrorCode.NONE, 3)
+
+
+def test_the_epoch_before_is_the_present_one_after_a_step_within_it(bench):
+    """A member that is asked to give up partitions twice has no epoch before."""
+    bench.topics["t"] = 6
+    bench.join("a")
+    bench.join("b")
+    bench.settle("a", "b")
+    bench.join("c")
+    bench.tell("a", 3)
+    assert (bench.current("a").epoch, bench.current("a").previous_epoch) == (3, 3)
+    assert bench.tell("a", 2, (0,)).error is ErrorCode.FENCED_MEMBER_EPOCH
 
 
 def test_an_epoch_before_that_is_fenced_whatever_the_member_owns(bench):
@@ -161,24 +197,28 @@ def test_a_fenced_member_that_joins_again_gets_its_part_back(bench):
     [
         (0, (), {"subscribed_topic_names": ("t",)}, ErrorCode.INVALID_REQUEST),
         (0, (), {"rebalance_timeout_ms": 9}, ErrorCode.INVALID_REQUEST),
-        (0, (), {"rebalance_timeout_ms": 0, "subscribed_topic_names": ("t",)}, ErrorCode.INVALID_REQUEST),
         (0, (1,), {"rebalance_timeout_ms": 9, "subscribed_topic_names": ("t",)}, ErrorCode.INVALID_REQUEST),
         (
             0,
             (),
-            {"rebalance_timeout_ms": 9, "subscribed_topic_names": ("t",), "instance_id": ""},
+            {"rebalance_timeout_ms": 9, "subscribed_topic_names": ("t",), "instance_id": " "},
             ErrorCode.INVALID_REQUEST,
         ),
         (
             0,
             (),
-            {"rebalance_timeout_ms": 9, "subscribed_topic_names": ("t",), "rack_id": ""},
+            {"rebalance_timeout_ms": 9, "subscribed_topic_names": ("t",), "rack_id": "\t"},
             ErrorCode.INVALID_REQUEST,
         ),
         (-2, None, {}, ErrorCode.INVALID_REQUEST),
         (-3, None, {}, ErrorCode.INVALID_REQUEST),
         (1, None, {"server_assignor": "strange"}, ErrorCode.UNSUPPORTED_ASSIGNOR),
-        (1, None, {"subscribed_topic_regex": "("}, ErrorCode.INVALID_REGULAR_EXPRESSION),
+        (
+            0,
+            (),
+            {"rebalance_timeout_ms": 9, "subscribed_topic_regex": "("},
+            ErrorCode.INVALID_REGULAR_EXPRESSION,
+        ),
     ],
 )
 def test_a_wrong_request_is_refused_before_the_group_is_looked_at(bench, epoch, report, fields, error):
@@ -194,12 +234,15 @@ def test_a_refused_request_says_what_is_wrong(bench):
         bench.tell("a", 0, (), **joining, server_assignor="strange").message,
         bench.tell("a", 0, (), **joining, subscribed_topic_regex="(").message,
         bench.tell("a", 3).message,
+        bench.tell("a", -1).message,
     ]
     assert messages == [
         "MemberId can't be empty.",
-        "RebalanceTimeoutMs must be provided when (re-)joining.",
-        "ServerAssignor strange is not supported. Supported: runs, other.",
-        "SubscribedTopicRegex `(` is not valid: missing ), unterminated subpattern at position 0.",
+        "RebalanceTimeoutMs must be provided in first request.",
+        "ServerAssignor strange is not supported. Supported assignors: runs, other.",
+        "SubscribedTopicRegex `(` is not a valid regular expression: "
+        "missing ), unterminated subpattern at position 0.",
+        "Consumer group g not found.",
         "Group g not found.",
     ]
 
@@ -211,55 +254,56 @@ def test_an_unknown_group_has_no_members(bench):
 def test_a_member_may_subscribe_to_nothing(bench):
     answer = bench.join("a", ())
     assert (answer.error, answer.member_epoch, owned(answer)) == (ErrorCode.NONE, 1, [])
+    assert bench.state() == "Stable"
+
+
+def test_a_rebalance_timeout_of_0_is_one(bench):
+    bench.join("a")
+    assert bench.join("b", rebalance_timeout_ms=0).error is ErrorCode.NONE
+    assert bench.group().members["b"].rebalance_timeout_ms == 0
+
+
+def test_an_instance_id_may_be_as_long_as_any_text(bench):
+    assert bench.join("a", instance_id="i" * 300).error is ErrorCode.NONE
+
+
+def test_the_member_is_looked_at_before_its_regular_expression(bench):
+    bench.join("a")
+    wrong = {"subscribed_topic_regex": "("}
+    assert bench.tell("b", 2, **wrong).error is ErrorCode.UNKNOWN_MEMBER_ID
+    assert bench.tell("a", 7, **wrong).error is ErrorCode.FENCED_MEMBER_EPOCH
+    assert bench.tell("a", 2, **wrong).error is ErrorCode.INVALID_REGULAR_EXPRESSION
+    assert bench.group().members["a"].pattern is None
+
+
+def test_fields_of_a_join_do_not_matter_to_one_that_leaves(bench):
+    bench.join("a")
+    assert bench.tell("a", -1, (1,), subscribed_topic_regex="(").error is ErrorCode.NONE
 
 
 def test_the_coordinator_makes_the_id_of_a_member_of_version_0_that_has_none(bench):
     joined = bench.join("", version=0)
     assert list(bench.group().members) == [joined.member_id]
-    assert bench.tell(joined.member_id, 1, version=0).error is ErrorCode.NONE
-    assert bench.tell("", 1, version=0).error is ErrorCode.INVALID_REQUEST
+    assert bench.tell(joined.member_id, 2, version=0).error is ErrorCode.NONE
+    assert bench.tell("", 2, version=0).error is ErrorCode.INVALID_REQUEST
 
 
 def test_a_full_group_lets_nobody_in(make_reconcile_bench):
     bench = make_reconcile_bench(max_size=1)
     bench.join("a")
     assert bench.join("b").error is ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert bench.tell("b", 5).error is ErrorCode.GROUP_MAX_SIZE_REACHED
     assert bench.join("a").error is ErrorCode.NONE
 
 
-# --- subscriptions and topics
+def test_a_static_member_comes_back_into_a_full_group(make_reconcile_bench):
+    bench = make_reconcile_bench(max_size=1)
+    bench.join("a", instance_id="one")
+    bench.tell("a", -2, instance_id="one")
+    assert bench.join("a2", instance_id="one").error is ErrorCode.NONE
 
 
-def test_other_topics_raise_the_epoch(bench):
-    bench.join("a")
-    answer = bench.tell("a", 1, subscribed_topic_names=("u",))
-    assert bench.group().generation == 2
-    assert (answer.member_epoch, owned(answer)) == (1, [])
-    assert [tp.topic for tp in bench.tell("a", 1, ()).assignment] == ["u", "u"]
-
-
-def test_a_pattern_is_matched_by_the_coordinator_also_with_topics_that_come_later(bench):
-    answer = bench.join("a", (), subscribed_topic_regex="[uv]")
-    assert [tp.topic for tp in answer.assignment] == ["u", "u"]
-    bench.topics["v"] = 1
-    bench.change_topics(**bench.topics)
-    assert bench.state() == "Assigning"
-    assert [tp.topic for tp in bench.tell("a", 1).assignment] == ["u", "u", "v"]
-
-
-def test_a_pattern_matches_only_what_the_user_of_the_member_may_describe(bench):
-    bench.hidden["guest"] = {"t"}
-    answer = bench.join("a", (), subscribed_topic_regex="[tu]", principal="guest")
-    assert {tp.topic for tp in answer.assignment} == {"u"}
-
-
-def test_more_partitions_raise_the_epoch_and_the_next_heartbeat_computes_the_shares(bench):
-    epoch = bench.pair()
-    bench.change_topics(t=6, u=2)
-    assert (bench.state(), bench.group().generation) == ("Assigning", epoch + 1)
-    bench.tell("a", epoch)
-    assert bench.state() == "Reconciling"
-    assert bench.group().durable.target.topics == {"t": 6}
+# --- assignors
 
 
 def test_the_assignor_gets_the_shares_before(bench):
@@ -268,6 +312,15 @@ def test_the_assignor_gets_the_shares_before(bench):
     assignor, members = bench.computed[-1]
     assert assignor == "other"
     assert [tp.partition for tp in members["b"].share] == [2, 3]
+
+
+def test_another_assignor_with_most_votes_raises_the_epoch(bench):
+    epoch = bench.pair()
+    bench.tell("a", epoch, server_assignor="runs")
+    assert bench.group().generation == epoch
+    bench.tell("a", epoch, server_assignor="other")
+    assert bench.group().generation == epoch + 1
+    assert bench.computed[-1][0] == "other"
 
 
 # --- leaving and expiring
@@ -284,8 +337,9 @@ def test_a_member_that_leaves_frees_its_part_and_the_next_heartbeat_gives_it_awa
 def test_a_group_is_empty_when_the_last_member_has_left(bench):
     bench.join("a")
     bench.tell("a", -1)
-    assert (bench.state(), bench.group().generation) == ("Empty", 2)
-    assert bench.join("b").member_epoch == 3
+    assert (bench.state(), bench.group().generation) == ("Empty", 3)
+    assert bench.group().durable.target.epoch == 3
+    assert bench.join("b").member_epoch == 4
 
 
 def test_the_session_is_the_coordinators_and_a_heartbeat_begins_it_anew(bench):
@@ -336,7 +390,7 @@ def test_a_static_member_that_left_for_a_while_comes_back_to_its_part_in_the_sam
     bench.settle("a", "b")
     epoch = bench.group().generation
     assert bench.tell("a", -2, instance_id="one").member_epoch == -2
-    assert (bench.state(), bench.group().generation) == ("Stable", epoch)
+    assert (bench.state(), bench.group().generation) == ("Reconciling", epoch)
     answer = bench.join("a2", instance_id="one")
     assert (answer.member_epoch, owned(answer)) == (epoch, [0, 1])
     (event,) = bench.events_of(MemberReplaced)
@@ -350,21 +404,20 @@ def test_a_static_member_that_comes_back_has_nothing_to_give_up(bench):
     bench.tell("a", -2, instance_id="one")
     bench.join("b")
     answer = bench.join("a2", instance_id="one")
-    assert (answer.member_epoch, owned(answer)) == (2, [0, 1])
-    assert owned(bench.tell("b", 2)) == [2, 3]
+    assert (answer.member_epoch, owned(answer)) == (3, [0, 1])
+    assert owned(bench.tell("b", 3)) == [2, 3]
 
 
 def test_a_static_member_that_leaves_for_a_while_has_given_up_what_it_was_to_give_up(bench):
     """Its session goes on; the time in which it had to confirm that does not."""
     bench.join("a", instance_id="one", rebalance_timeout_ms=10_000)
-    bench.tell("a", 1, range(4))
     bench.join("b")
-    assert owned(bench.tell("a", 1)) == [0, 1]
+    assert owned(bench.tell("a", 2)) == [0, 1]
     bench.tell("a", -2, instance_id="one")
-    assert owned(bench.tell("b", 2)) == [2, 3]
+    assert owned(bench.tell("b", 3)) == [2, 3]
     for _ in range(4):
         bench.sleep(5_000)
-        assert bench.tell("b", 2).error is ErrorCode.NONE
+        assert bench.tell("b", 3).error is ErrorCode.NONE
     assert list(bench.group().members) == ["a", "b"]
     assert owned(bench.join("a2", instance_id="one")) == [0, 1]
 
@@ -372,15 +425,53 @@ def test_a_static_member_that_leaves_for_a_while_has_given_up_what_it_was_to_giv
 def test_a_dynamic_member_does_not_leave_for_a_while(bench):
     bench.join("a")
     assert bench.tell("a", -2, instance_id="one").error is ErrorCode.UNKNOWN_MEMBER_ID
-    assert (bench.current("a").epoch, list(bench.group().members)) == (1, ["a"])
+    assert (bench.current("a").epoch, list(bench.group().members)) == (2, ["a"])
 
 
 def test_an_instance_id_is_taken_until_its_member_has_left(bench):
     bench.join("a", instance_id="one")
     assert bench.join("a2", instance_id="one").error is ErrorCode.UNRELEASED_INSTANCE_ID
+    assert bench.join("a", instance_id="one").error is ErrorCode.UNRELEASED_INSTANCE_ID
     bench.tell("a", -2, instance_id="one")
     assert bench.join("a2", instance_id="one").error is ErrorCode.NONE
-    assert bench.tell("a", 1, instance_id="one").error is ErrorCode.FENCED_INSTANCE_ID
+    assert bench.tell("a", 2, instance_id="one").error is ErrorCode.FENCED_INSTANCE_ID
+    assert bench.tell("a", -1, instance_id="one").error is ErrorCode.FENCED_INSTANCE_ID
+
+
+def test_an_instance_id_that_no_member_has_is_that_of_an_unknown_member(bench):
+    bench.join("a", instance_id="one")
+    for epoch in (2, -1, -2):
+        assert bench.tell("a", epoch, instance_id="two").error is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_a_static_member_that_does_not_tell_its_instance_id_keeps_it(bench):
+    bench.join("a", instance_id="one")
+    assert bench.tell("a", 2).error is ErrorCode.NONE
+    assert bench.join("a").error is ErrorCode.NONE
+    assert bench.group().durable.instances == {"one": "a"}
+
+
+def test_a_member_that_joins_with_another_instance_id_loses_the_one_it_had(bench):
+    bench.join("a", instance_id="one")
+    assert bench.join("a", instance_id="two").error is ErrorCode.NONE
+    assert bench.group().durable.instances == {"two": "a"}
+    assert bench.join("b", instance_id="one").error is ErrorCode.NONE
+
+
+def test_a_static_member_that_has_left_for_a_while_is_fenced_in_its_old_epoch(bench):
+    bench.join("a", instance_id="one")
+    bench.tell("a", -2, instance_id="one")
+    assert bench.tell("a", 2, instance_id="one").error is ErrorCode.FENCED_MEMBER_EPOCH
+    assert bench.join("a", instance_id="one").member_epoch == 2
+
+
+def test_a_static_member_that_has_left_for_a_while_has_the_time_of_its_session(bench):
+    """Its last heartbeat has begun it."""
+    bench.join("a", instance_id="one")
+    bench.sleep(40_000)
+    bench.tell("a", -2, instance_id="one")
+    bench.sleep(5_000)
+    assert bench.state() == "Empty"
 
 
 def test_a_static_member_that_does_not_come_back_loses_its_part_with_its_session(bench):
@@ -390,29 +481,12 @@ def test_a_static_member_that_does_not_come_back_loses_its_part_with_its_session
     assert bench.state() == "Empty"
 
 
-# --- commits
-
-
-def test_a_commit_names_the_epoch_of_its_member(bench):
-    epoch = bench.pair()
-    assert bench.commit("a", epoch) is ErrorCode.NONE
-    assert bench.commit("a", epoch - 1) is ErrorCode.STALE_MEMBER_EPOCH
-    assert bench.commit("nobody", epoch) is ErrorCode.UNKNOWN_MEMBER_ID
-    assert bench.commit() is ErrorCode.UNKNOWN_MEMBER_ID
-
-
-def test_a_commit_without_a_member_is_accepted_from_nobody_but_an_empty_group(bench):
-    bench.join("a")
-    bench.tell("a", -1)
-    assert bench.commit() is ErrorCode.NONE
-
-
 # --- what is reported
 
 
 def test_every_change_of_the_group_has_a_cause_and_starts_one_generation(bench):
     bench.join("a")
     bench.join("b")
-    assert [event.generation for event in bench.events_of(GenerationStarted)] == [1, 2]
+    assert [event.generation for event in bench.events_of(GenerationStarted)] == [2, 3]
     begun = [e.cause for e in bench.events_of(GroupStateChanged) if e.after == "Assigning"]
     assert begun == ["a joined", "b joined"]
