@@ -208,6 +208,18 @@ def test_a_partition_of_two_members_keeps_the_group_classic(bench, make_told):
     assert (bench.group().family, bench.state().value) == ("classic", "Stable")
 
 
+@pytest.mark.parametrize(("assignor", "error"), [(None, ErrorCode.UNKNOWN_SERVER_ERROR), ("range", NONE)])
+def test_partitions_that_a_topic_does_not_have_keep_the_group_classic_unless_the_assignor_is_range(
+    make_migrating_bench, make_told, assignor, error
+):
+    """The leader of the last round has assigned them. Kafka's uniform has no room for them then."""
+    bench = make_migrating_bench(assignors=("runs", "range"))
+    (old,) = bench.classic_group((0, 1, 2, 3))
+    regrouped(bench, make_told, assigning(old, (3, 4)), topics=("t", "u"))
+    assert bench.arrive("new", server_assignor=assignor).error is error
+    assert bench.group().family == ("classic" if error else "reconcile")
+
+
 def test_a_first_round_that_is_not_complete_keeps_the_group_classic_but_its_joins_are_refused(
     make_migrating_bench, make_told
 ):
