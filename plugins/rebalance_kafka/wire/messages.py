@@ -246,7 +246,8 @@ def response_body(request: m.Request, version: int, response: Any) -> Any:
     if isinstance(response, m.DescribeGroupsResponse):
         return m.DescribeGroupsResponse(groups=tuple(_described_group(g, version) for g in response.groups))
     if isinstance(response, r.ConsumerGroupHeartbeatResponse):
-        return replace(response, member_id=response.member_id or None)
+        is_known = response.error is ErrorCode.NONE and response.member_id
+        return replace(response, member_id=response.member_id if is_known else None)
     return response
 
 
