@@ -60,8 +60,10 @@ class Surroundings:
 
     def cluster_of(self, names: Iterable[str]) -> Cluster:
         """Return those of the topics that exist, in sorted order."""
-        known = self.cluster().topics
-        return Cluster({name: known[name] for name in sorted(dict.fromkeys(names)) if name in known})
+        cluster = self.cluster()
+        known = cluster.topics
+        wanted = [name for name in sorted(dict.fromkeys(names)) if name in known]
+        return Cluster({name: known[name] for name in wanted}, cluster.ids)
 
 
 @dataclass(frozen=True, slots=True)

@@ -143,6 +143,8 @@ def request_as_of(api, request, version):
         return replace(request, members=(m.MemberIdentity(request.members[0].member_id),))
     if api is Api.JOIN_GROUP and version < 1:
         request = replace(request, rebalance_timeout_ms=request.session_timeout_ms)
+    if api is Api.OFFSET_COMMIT and version > 4:
+        request = replace(request, retention_time_ms=m.DEFAULT_RETENTION)
     if hasattr(request, "version"):
         request = replace(request, version=version)
     return before(request, SINCE.get(api, {}), version)

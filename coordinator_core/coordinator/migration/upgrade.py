@@ -26,6 +26,7 @@ from coordinator_core.coordinator.reconcile.state import (
 from coordinator_core.coordinator.records import GroupRecord, StoredGroup
 from coordinator_core.coordinator.shard import Step
 from coordinator_core.errors import ProtocolError
+from coordinator_core.java.hash_maps import hash_order
 from coordinator_core.protocol.consumer_protocol import (
     PROTOCOL_TYPE,
     decode_assignment,
@@ -122,7 +123,8 @@ def _upgraded(
     if len({tp for share in shares.values() for tp in share}) < sum(map(len, shares.values())):
         return ErrorCode.UNKNOWN_SERVER_ERROR
     members = {}
-    for member_id, member in group.members.items():
+    for member_id in hash_order(group.members):
+        member = group.members[member_id]
         client, timeouts_ms = (
             (member.client_id, member.client_host),
             (member.session_timeout_ms, member.rebalance_timeout_ms),

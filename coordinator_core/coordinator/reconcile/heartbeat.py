@@ -255,11 +255,3 @@ def _told(request: Request, client: tuple[str, str], known: Member | None) -> Me
         known.assignor if request.server_assignor is None else request.server_assignor,
         request.principal,
     )
-
-
-# --- topics
-
-
-def on_topics(_: Step, group: ReconcileGroup) -> None:
-    """Let the next heartbeat look at the partitions of the group's topics, and at regular expressions."""
-    group.topic_changes += 1

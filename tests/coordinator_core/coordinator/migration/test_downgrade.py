@@ -120,6 +120,16 @@ def test_a_static_member_downgrades_with_its_own_id(bench, make_told):
     assert bench.owns("new", epoch) == [2, 3]
 
 
+def test_the_member_whose_join_downgrades_leads_no_other(bench, make_told):
+    """Although it was the first."""
+    bench.arrive("new", instance_id="i")
+    old = bench.joined(metadata=make_told(), version=3).member_id
+    bench.tell("new", bench.current("new").epoch)
+    bench.joined("new", metadata=make_told(), instance="i")
+    group = bench.group()
+    assert (group.family, group.leader, list(group.members)) == ("classic", old, [old, "new"])
+
+
 def test_the_classic_group_knows_the_topics_of_its_members(mixed):
     mixed.tell("new", -1)
     assert list(mixed.group().subscribed_topics()) == ["t"]
