@@ -112,7 +112,7 @@ class State(StrEnum):
 
 
 MOVES: Mapping[State, frozenset[State]] = {
-    State.EMPTY: frozenset({State.ASSIGNING, State.DEAD}),
+    State.EMPTY: frozenset({State.ASSIGNING, State.RECONCILING, State.STABLE, State.DEAD}),
     State.ASSIGNING: frozenset({State.RECONCILING, State.STABLE, State.EMPTY, State.DEAD}),
     State.RECONCILING: frozenset({State.STABLE, State.ASSIGNING, State.EMPTY, State.DEAD}),
     State.STABLE: frozenset({State.ASSIGNING, State.RECONCILING, State.EMPTY, State.DEAD}),

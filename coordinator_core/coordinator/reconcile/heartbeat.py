@@ -34,7 +34,7 @@ def refused(request: Request, error: ErrorCode, message: str | None = None) -> R
     """Return an error. GROUP_ID_NOT_FOUND without a message is that of a group of another family."""
     if error is ErrorCode.GROUP_ID_NOT_FOUND and message is None:
         message = not_reconciled(request.group_id)
-    return Response(error=error, message=message, member_id=request.member_id)
+    return Response(error=error, message=message)
 
 
 def not_reconciled(group_id: str) -> str:

@@ -248,8 +248,11 @@ def _rows(message: Any, entity: Any, partitions: Field[Any], topics: Codec) -> C
             return Topic(known, number), [message(name, number) for number in listed]
         return Topic(known, number), [message(topic=name, **row) for row in listed]
 
+    def id_of(out: Output, topic: Topic) -> UUID | None:
+        name = topic.name or ""
+        return (topic.topic_id or out.topics.ids.get(name) or _id_in(name)) if has_ids else None
+
     def write(out: Output, rows: Iterable[Any] | None) -> None:
-        ids = out.topics.ids
         listed = [
             {
                 **dict.fromkeys(names, topic.name),
@@ -257,8 +260,7 @@ def _rows(message: Any, entity: Any, partitions: Field[Any], topics: Codec) -> C
                 partitions.name: [row.partition for row in own] if has_numbers else own,
             }
             for topic, own in grouped(() if rows is None else rows)
-            if (number := topic.topic_id or ids.get(topic.name or "") or _id_in(topic.name or "")) is not None
-            or not has_ids
+            if (number := id_of(out, topic)) or not has_ids
         ]
         topics.write(out, None if rows is None else listed)
 

@@ -156,6 +156,14 @@ def test_a_group_that_has_only_an_expression_begins_with_the_epoch_before_the_fi
     assert topics_of(bench.tell("a", 1)) == ["u", "u"]
 
 
+@pytest.mark.parametrize("fields", [{"topics": ()}, {"topics": (), "subscribed_topic_regex": "x"}])
+def test_a_member_without_topics_joins_an_empty_group_in_its_epoch(bench, fields):
+    bench.join("a")
+    bench.tell("a", -1)
+    assert bench.join("b", **fields).member_epoch == 3
+    assert (bench.state(), epochs(bench)) == ("Stable", (3, 3))
+
+
 def test_an_expression_that_matches_nothing_changes_nothing(bench):
     bench.join("a", ("t",), subscribed_topic_regex="x")
     assert (bench.state(), epochs(bench), matches(bench, "x")) == ("Stable", (2, 2), ())
