@@ -17,10 +17,9 @@ def handle(step: Step, request_id: int, request: m.OffsetFetchRequest) -> None:
     if error:
         step.effects.reply(request_id, m.OffsetFetchResponse(error=error))
         return
-    unstable = (
-        table.pending_partitions(request.group_id) if request.require_stable and group is not None else ()
-    )
     committed = {} if group is None else table.offsets.get(request.group_id, {})
+    counts_pending = request.require_stable and group is not None
+    unstable = table.pending_partitions(request.group_id) if counts_pending else ()
     wanted = sorted(committed) if request.partitions is None else request.partitions
     offsets = []
     for partition in wanted:
