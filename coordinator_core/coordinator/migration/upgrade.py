@@ -62,8 +62,7 @@ def upgrade(
         classic_group.refuse_parked(step, member, ErrorCode.REBALANCE_IN_PROGRESS)
     epoch = max(classic_group.generation, classic_group.handed_out)
     members = _upgraded(computing, classic_group, epoch)
-    assignor = request.server_assignor or computing.assignors[0]
-    if not isinstance(members, ErrorCode) and assignor != _RANGE and _has_too_many(computing, members):
+    if not isinstance(members, ErrorCode) and _uniform_fails(computing, members, request):
         members = ErrorCode.UNKNOWN_SERVER_ERROR
     if isinstance(members, ErrorCode):
         step.effects.reply(request_id, refused(request, members))
@@ -142,8 +141,23 @@ def _upgraded(
     return members
 
 
-def _has_too_many(computing: Computing, members: Mapping[str, tuple[Member, Current]]) -> bool:
-    """Return whether members have partitions that their topics lack, on which Kafka's uniform fails."""
+def _uniform_fails(
+    computing: Computing, members: Mapping[str, tuple[Member, Current]], request: Request
+) -> bool:
+    """Return whether Kafka's uniform fails: members have partitions that their topics lack.
+
+    It is run if a member is new to the group, or has other topics.
+    """
+    if (request.server_assignor or computing.assignors[0]) == _RANGE:
+        return False
+    instance_id = request.instance_id
+    joining = [
+        member
+        for member_id, (member, _) in members.items()
+        if member_id == request.member_id or (instance_id is not None and member.instance_id == instance_id)
+    ]
+    if joining and set(request.subscribed_topic_names or ()) == set(joining[0].topics):
+        return False
     counts = computing.topics({topic: None for member, _ in members.values() for topic in member.topics})
     return any(
         tp.partition >= counts[tp.topic]

@@ -220,6 +220,15 @@ def test_partitions_that_a_topic_does_not_have_keep_the_group_classic_unless_the
     assert bench.group().family == ("classic" if error else "reconcile")
 
 
+def test_a_member_that_goes_over_alone_keeps_even_partitions_that_its_topic_does_not_have(bench, make_told):
+    """Nothing is computed then."""
+    (old,) = bench.classic_group((0, 1, 2, 3))
+    regrouped(bench, make_told, assigning(old, (3, 4)), topics=("t", "u"))
+    assert bench.arrive(old, topics=("t",)).error is ErrorCode.UNKNOWN_SERVER_ERROR
+    answer = bench.arrive(old, topics=("t", "u"))
+    assert [tp.partition for tp in answer.assignment] == [3, 4]
+
+
 def test_a_first_round_that_is_not_complete_keeps_the_group_classic_but_its_joins_are_refused(
     make_migrating_bench, make_told
 ):
