@@ -52,7 +52,7 @@ def become_classic(changes: Changes, generation: int, *, in_a_round: bool, joini
     for member_id in sorted(state.members, key=joining.__eq__):
         classic.add(_classic_member(member_id, state.members[member_id]))
     classic.protocol_name = classic.choose_protocol()
-    classic.read_topics()
+    classic.keep_subscriptions()
     classic.state = classic.previous_state = ClassicGroup.stable
     for member_id, each in classic.members.items():
         share = (tp for tp in sorted(state.shares.get(member_id, ())) if tp.topic in existing)
