@@ -49,10 +49,8 @@ def test_a_member_of_a_consumer_group_reads_records(lab, kafka_broker):
     options = ("--protocol", "consumer", "-s", "sticky", "--max-records", 1)
     answer = lab("consume", *options_of(address), *options)
     assert answer.status == 2
-    assert (
-        "UNSUPPORTED_ASSIGNOR: ServerAssignor sticky is not supported. Supported assignors: uniform"
-        in answer.err
-    )
+    found = "UNSUPPORTED_ASSIGNOR: ServerAssignor sticky is not supported. Supported assignors: uniform"
+    assert found in answer.err
 
 
 @pytest.mark.slow
