@@ -6,6 +6,7 @@ insertion. Not emulated: chains of nine or more keys in a table of 64 buckets or
 trees.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Generic, TypeVar
 from uuid import UUID
@@ -34,7 +35,7 @@ def hash_order(names: Iterable[str]) -> list[str]:
 def order_of(names: Sequence[str]) -> NDArray[np.intp]:
     """intp[n]: the positions of distinct names in the order of `hash_order`."""
     spread = _spread(names)
-    size = _table_size(spread, FIRST_TABLE)
+    size = _table_size(spread.tolist(), FIRST_TABLE)
     return np.argsort(spread & np.uint32(size - 1), kind="stable")
 
 
@@ -67,7 +68,7 @@ def in_buckets(spread: Mapping[K, int], *, copied: int = 0) -> list[K]:
     ``copied``: the set was made of a collection of this size, for which its first table has room.
     """
     first = copied_table(copied) if copied else FIRST_TABLE
-    mask = _table_size(np.array([*spread.values()], dtype=np.uint32), first) - 1
+    mask = _table_size([*spread.values()], first) - 1
     return sorted(spread, key={key: hashed & mask for key, hashed in spread.items()}.__getitem__)
 
 
@@ -81,16 +82,16 @@ def table_for(capacity: int) -> int:
     return 1 << max(capacity - 1, 0).bit_length()
 
 
-def _table_size(spread: NDArray[np.uint32], first: int) -> int:
+def _table_size(spread: Sequence[int], first: int) -> int:
     size = first
     while len(spread) * 4 > size * 3:
         size *= 2
     if size >= _SMALLEST_TREE_TABLE or len(spread) <= _LONGEST_CHAIN:
         return size
-    if int(np.bincount(spread & np.uint32(first - 1)).max()) <= _LONGEST_CHAIN:
+    if max(Counter(hashed & (first - 1) for hashed in spread).values()) <= _LONGEST_CHAIN:
         return size  # the chains of larger tables are shorter
     table: HashTable[int] = HashTable(first)
-    for key, hashed in enumerate(spread.tolist()):
+    for key, hashed in enumerate(spread):
         table.put(key, hashed)
     return table.size
 

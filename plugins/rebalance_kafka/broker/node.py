@@ -1,4 +1,4 @@
-"""One broker without its sockets. Every request gets one response, at once or later."""
+"""One broker without its sockets. A request gets one response, at once or later, or none as in Kafka."""
 
 import logging
 from asyncio import AbstractEventLoop, TimerHandle

@@ -239,6 +239,8 @@ def response_body(request: m.Request, version: int, response: Any) -> Any:
     """Return a response as it is written in a version."""
     if isinstance(response, m.LeaveGroupResponse):
         return _left(response, version)
+    if isinstance(response, m.JoinGroupResponse):
+        return replace(response, protocol_name=response.protocol_name or None)  # Kafka has null for ""
     if isinstance(response, m.OffsetFetchResponse):
         return _fetched_offsets(request, version, response)
     if isinstance(response, m.DescribeGroupsResponse):
