@@ -98,7 +98,7 @@ def test_bytes_of_another_assignor_say_nothing():
         b"\x00",
         b"hello",
         encode_generation(4),
-        encode_ownership(partitions("t:1"), 2)[:-1],
+        encode_ownership(partitions("t:1"), 2)[:-5],
     ):
         members = group(a=member("t", "t:0", 3, user_data=strange))
         assert as_owners(members)["a"] is members["a"]

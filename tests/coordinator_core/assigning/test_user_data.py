@@ -53,8 +53,13 @@ def test_equal_ownership_gives_equal_bytes(owned, random):
 
 def test_anything_shorter_is_something_else():
     """C-68."""
-    assert all(decode_ownership(BYTES[:end]) is None for end in range(len(BYTES)))
-    assert decode_ownership(BYTES[:-4]) is None  # version 0, which has no generation
+    assert all(decode_ownership(BYTES[:end]) is None for end in range(len(BYTES) - 4))
+
+
+@pytest.mark.parametrize("missing", [1, 2, 3, 4])
+def test_ownership_without_a_generation_is_version_0(missing):
+    """PROTOCOL 10.5: Kafka reads as version 0 what it cannot read as version 1."""
+    assert decode_ownership(BYTES[:-missing]) == (partitions("a:1,3 ü:0"), -1)
 
 
 def test_a_topic_may_come_more_than_once():
