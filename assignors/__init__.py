@@ -84,7 +84,7 @@ def assignors() -> Iterable[AssignorSpec]:
         AssignorSpec(
             "uniform-848",
             Uniform848Assignor,
-            "Best balance, then fewest moves; Kafka's default for KIP-848.",
+            "Equally many for each, which keep theirs; Kafka's default for KIP-848.",
             protocols=_OF_COORDINATORS,
         ),
     ]

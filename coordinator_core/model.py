@@ -12,6 +12,7 @@ from functools import cached_property, partial
 from itertools import accumulate, chain, pairwise, repeat
 from operator import attrgetter, methodcaller
 from typing import Any, NamedTuple
+from uuid import UUID
 
 import msgspec
 import numpy as np
@@ -302,13 +303,31 @@ class TopicInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     weights: tuple[float, ...] | None = None
 
 
-class Cluster:
-    """The topics of a cluster. Immutable."""
+_NUMBERED = 0x1000 << 64
 
-    def __init__(self, topics: Mapping[str, TopicInfo | int]) -> None:
+
+def made_up_ids(names: Iterable[str]) -> dict[str, UUID]:
+    """Return ids for topics: Kafka's ``new Uuid(0x1000, k)``, k from 1 in the order of the sorted names."""
+    return {name: UUID(int=_NUMBERED + at) for at, name in enumerate(java_order(names), start=1)}
+
+
+class Cluster:
+    """The topics of a cluster. Immutable.
+
+    ``ids`` are the ids of topics, which decide in what order Kafka's coordinator treats them. Those of the
+    others are made up.
+    """
+
+    def __init__(self, topics: Mapping[str, TopicInfo | int], ids: Mapping[str, UUID] | None = None) -> None:
         self.topics: Mapping[str, TopicInfo] = {
             name: info if isinstance(info, TopicInfo) else TopicInfo(info) for name, info in topics.items()
         }
+        self._given_ids = dict(ids or {})
+
+    @cached_property
+    def ids(self) -> Mapping[str, UUID]:
+        """Return the id of each topic."""
+        return {**made_up_ids(self.topics), **self._given_ids}
 
     @cached_property
     def index(self) -> TopicIndex:
@@ -357,13 +376,30 @@ class Subscription(msgspec.Struct, frozen=True, eq=False):
 _INSTANCE_ID = attrgetter("instance_id")
 
 
+class Handover(NamedTuple):
+    """What a coordinator of Kafka says about a group that it hands to an assignor.
+
+    ``alike``: whether it takes all members to subscribe alike. They may list topics that do not exist, and
+    two expressions may match the same topics. ``keeps_extras``: whether a member keeps a partition beyond the
+    mean, as since Kafka 4.1.
+    """
+
+    alike: bool
+    keeps_extras: bool = True
+
+
 class GroupSubscription(Mapping[str, Subscription]):
-    """Member id -> subscription. Immutable, in the order of its creation."""
+    """Member id -> subscription. Immutable, in the order of its creation.
+
+    ``handover``: None, unless a coordinator made the group. Its members are in Kafka's order then.
+    """
 
     _read: Callable[[], dict[str, Subscription]]
+    handover: Handover | None = None
 
-    def __init__(self, members: Mapping[str, Subscription]) -> None:
+    def __init__(self, members: Mapping[str, Subscription], *, handover: Handover | None = None) -> None:
         self._members = dict(members)
+        self.handover = handover
 
     @classmethod
     def later(cls, read: Callable[[], dict[str, Subscription]]) -> "GroupSubscription":

@@ -28,7 +28,6 @@ _OF_ROUNDS = (
     "group.max.size",
     "group.new.member.join.timeout.ms",
     "group.notice.static.subscription",
-    "group.expiry.cuts.initial.delay",
 )
 UNREAD: Mapping[str, str] = MappingProxyType(dict.fromkeys(_OF_ROUNDS, ""))
 """The settings of groups that join in rounds: `ProtocolSpec.unread` of other protocols has others in their
@@ -60,8 +59,10 @@ class Surroundings:
 
     def cluster_of(self, names: Iterable[str]) -> Cluster:
         """Return those of the topics that exist, in sorted order."""
-        known = self.cluster().topics
-        return Cluster({name: known[name] for name in sorted(dict.fromkeys(names)) if name in known})
+        cluster = self.cluster()
+        known = cluster.topics
+        wanted = [name for name in sorted(dict.fromkeys(names)) if name in known]
+        return Cluster({name: known[name] for name in wanted}, cluster.ids)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import Any
 from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.assigning.computing import compute_assignment, unassigned
 from coordinator_core.client.reconcile import ReconcileMember
+from coordinator_core.coordinator.kafka_versions import Rule
 from coordinator_core.coordinator.migration import between, downgrade
 from coordinator_core.coordinator.parts import CoordinatorPart
 from coordinator_core.coordinator.reconcile import reconcile_part
@@ -20,7 +21,14 @@ from coordinator_core.coordinator.reconcile.state import Listed
 from coordinator_core.families.family import UNREAD, Surroundings
 from coordinator_core.families.running_group import running_group
 from coordinator_core.families.running_reconciled import ReconciledGroup
-from coordinator_core.model import Cluster, GroupAssignment, GroupSubscription, Partitions, Subscription
+from coordinator_core.model import (
+    Cluster,
+    GroupAssignment,
+    GroupSubscription,
+    Handover,
+    Partitions,
+    Subscription,
+)
 from coordinator_core.reading.patterns import re2_matcher
 from coordinator_core.registry.hookspecs import ProtocolSpec, hookimpl
 
@@ -30,15 +38,19 @@ def _part(surroundings: Surroundings) -> CoordinatorPart:
         matches = re2_matcher(pattern)
         return tuple(name for name in surroundings.cluster().topics if matches(name))
 
-    def assign(name: str, members: Mapping[str, Subscriber]) -> Mapping[str, Listed]:
+    def assign(name: str, members: Mapping[str, Subscriber], alike: bool) -> Mapping[str, Listed]:
         known = surroundings.cluster_of(topic for member in members.values() for topic in member.topics)
         group = {
             member_id: _subscription(m.topics, Partitions.of(m.share), m.rack, m.instance_id)
             for member_id, m in members.items()
         }
-        assignment = _whole(assignors[name](), known, GroupSubscription(group))
-        return {member_id: tuple(sorted(assignment[member_id])) for member_id in members}
+        assignment = _whole(
+            assignors[name](), known, GroupSubscription(group, handover=Handover(alike, keeps_extras))
+        )
+        return {member_id: tuple(assignment[member_id]) for member_id in members}
 
+    settings: ReconcileSettings = surroundings.settings
+    keeps_extras = settings.has(Rule.UNIFORM_SPREADS_EXTRAS)
     make_only = surroundings.make_assignor
     assignors = surroundings.assignors or {make_only().name: make_only}
     computing = Computing(
@@ -50,7 +62,6 @@ def _part(surroundings: Surroundings) -> CoordinatorPart:
         surroundings.own_settings,
         downgrade,
     )
-    settings = surroundings.settings
     return replace(reconcile_part(computing, settings), between=between(computing, settings))
 
 

@@ -50,7 +50,7 @@ def _described(group: ReconcileGroup) -> ConsumerGroupDescribeResponse:
             tuple(sorted(member.topics)),
             member.pattern or "",
             tuple(tp for tp in sorted(durable.currents[member_id].epochs()) if tp.topic in shown),
-            tuple(tp for tp in durable.shares.get(member_id, ()) if tp.topic in shown),
+            tuple(tp for tp in sorted(durable.shares.get(member_id, ())) if tp.topic in shown),
             SPEAKS_CONSUMER if member.classic is None else SPEAKS_CLASSIC,
         )
         for member_id, member in durable.members.items()

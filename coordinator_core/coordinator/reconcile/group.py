@@ -74,7 +74,9 @@ class Computing(msgspec.Struct, frozen=True):
 
     ``assignors`` are the names of the assignors on the wire, the default one first. ``topics`` returns the
     partitions of the existing ones among some topics. ``matching`` returns the topics that match a regular
-    expression as a whole; it raises ValueError if that is none. ``assign`` runs the assignor of a name.
+    expression as a whole; it raises ValueError if that is none. ``assign`` runs the assignor of a name on
+    members in the order of Kafka's coordinator, and is given whether they subscribe alike; its shares are in
+    the order of the assignor.
     ``may_describe`` returns whether a principal may describe a topic: patterns match no other topics.
     ``own_settings`` returns the settings that a group has for itself, which are right (`settings.OF_GROUP`).
     ``downgrade`` takes the `Changes` after a member was removed: it may make the group a classic one, and
@@ -84,7 +86,7 @@ class Computing(msgspec.Struct, frozen=True):
     assignors: tuple[str, ...]
     topics: Callable[[Iterable[str]], dict[str, int]]
     matching: Callable[[str], tuple[str, ...]]
-    assign: Callable[[str, Mapping[str, Subscriber]], Mapping[str, Listed]]
+    assign: Callable[[str, Mapping[str, Subscriber], bool], Mapping[str, Listed]]
     may_describe: Callable[[str, str], bool] = lambda _principal, _topic: True
     own_settings: Callable[[str], Mapping[str, int]] = lambda _group: {}
     downgrade: Callable[[Any], bool] = lambda _changes: False
@@ -171,7 +173,7 @@ class ReconcileGroup(Group):
     def become(self, durable: GroupState) -> None:
         """Take over a state whose records are written."""
         self.durable, self.state, self.members = durable, state_of(durable), durable.members
-        self.generation, self.emptied_at_ms = durable.epoch, durable.changed_at_ms
+        self.generation = durable.epoch
 
     @property
     def expects_members(self) -> bool:

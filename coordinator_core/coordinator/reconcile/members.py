@@ -8,6 +8,7 @@ from coordinator_core.coordinator.kafka_versions import Rule
 from coordinator_core.coordinator.reconcile import subscriptions
 from coordinator_core.coordinator.reconcile.changes import Changes
 from coordinator_core.coordinator.reconcile.group import Subscriber, TimerKind
+from coordinator_core.coordinator.reconcile.order import handed_over
 from coordinator_core.coordinator.reconcile.reconciliation import Surroundings, advanced
 from coordinator_core.coordinator.reconcile.state import (
     CURRENT,
@@ -22,6 +23,7 @@ from coordinator_core.coordinator.reconcile.state import (
     Target,
 )
 from coordinator_core.coordinator.reconcile.votes import preferred, preferred_after
+from coordinator_core.java import java_order
 from coordinator_core.protocol.error_codes import NONE, ErrorCode
 from coordinator_core.protocol.reconcile import LEAVES_FOR_A_WHILE
 
@@ -126,7 +128,7 @@ def advance(changes: Changes, member_id: str, owned: Listed | None, taken: Taken
     """
     group = changes.group
     if _is_due(changes):
-        _compute(changes, taken.assignor)
+        _compute(changes, taken.assignor, member_id)
         taken = taken._replace(has_share=True)
     state, before = changes.state, changes.state.currents[member_id]
     is_left_at_once = group.has(Rule.REVOKES_UNSUBSCRIBED)
@@ -174,19 +176,22 @@ def _is_due(changes: Changes) -> bool:
     return changes.now_ms >= computed_at_ms + interval_ms
 
 
-def _compute(changes: Changes, assignor: str) -> None:
-    """Compute the shares of all members for the epoch of the group."""
+def _compute(changes: Changes, assignor: str, asking: str) -> None:
+    """Compute the shares of all members for the epoch of the group, at a request of the member ``asking``."""
     state = changes.state
-    members = {
-        member_id: Subscriber(
-            state.topics_of(member), state.shares.get(member_id, ()), member.instance_id, member.rack
-        )
-        for member_id, member in state.members.items()
-    }
-    shares = changes.group.computing.assign(assignor, members)
-    for member_id in members:
-        share = shares.get(member_id, ())
-        if share != state.shares.get(member_id):
+    before = changes.group.durable.members.get(asking)
+    recorded = {names: tuple(java_order(names)) for names in {m.topics for m in state.members.values()}}
+    members: dict[str, Subscriber] = {}
+    for member_id in handed_over(state.members, state.most_members, asking if before is None else None):
+        member = state.members[member_id]
+        if member_id != asking or member is before:  # its names come from its record, which has them sorted
+            member = msgspec.structs.replace(member, topics=recorded[member.topics])
+        share = state.shares.get(member_id, ())
+        members[member_id] = Subscriber(state.topics_of(member), share, member.instance_id, member.rack)
+    shares = changes.group.computing.assign(assignor, members, state.subscribes_alike())
+    for member_id in state.members:
+        share, share_before = shares.get(member_id, ()), state.shares.get(member_id)
+        if share_before is None or frozenset(share) != frozenset(share_before):
             changes.put(SHARE, member_id, share)
     changes.put(TARGET, "", Target(state.epoch, assignor, state.target.topics, changes.now_ms))
     changes.effects.report_generation(changes.group.group_id, state.epoch, assignor, state.members)

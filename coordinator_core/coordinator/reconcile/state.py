@@ -13,9 +13,10 @@ import msgspec
 
 from coordinator_core.coordinator.records import GroupRecord, PartRecord, StoredGroup
 from coordinator_core.model import TopicPartition
+from coordinator_core.protocol.reconcile import JOINS
 
 Listed: TypeAlias = tuple[TopicPartition, ...]
-"""Partitions, sorted."""
+"""Partitions, sorted; those of a share in the order of the assignor."""
 
 
 class Classic(msgspec.Struct, frozen=True, array_like=True):
@@ -132,11 +133,12 @@ class GroupState:
     ``holders`` maps each partition to the member that may own it or has yet to give it up. ``behind`` are the
     members that have not reached the target. ``instances`` maps instance ids to member ids. ``names``,
     ``patterns`` and ``votes`` count the members that list a topic, have a regular expression, and name an
-    assignor. ``resolved`` has the regular expressions whose topics are known.
+    assignor. ``resolved`` has the regular expressions whose topics are known. ``most_members`` is the largest
+    number of members that the group has had at a time.
     """
 
     def __init__(self) -> None:
-        self.epoch = self.changed_at_ms = 0
+        self.epoch = self.changed_at_ms = self.most_members = 0
         self.target = NO_TARGET
         self.members: dict[str, Member] = {}
         self.shares: dict[str, Listed] = {}
@@ -160,6 +162,13 @@ class GroupState:
         """Return the topics that a member lists, and those that its regular expression is known to match."""
         resolved = self.resolved.get(member.pattern or "")
         return member.topics if resolved is None else tuple(dict.fromkeys((*member.topics, *resolved.topics)))
+
+    def subscribes_alike(self) -> bool:
+        """Return whether all members list the same topics, or all have the same pattern and list none."""
+        every = len(self.members)
+        if self.patterns:
+            return self.patterns == dict.fromkeys(self.patterns, every) and not self.names
+        return all(count == every for count in self.names.values())
 
     def topics(self) -> dict[str, None]:
         """Return the topics of all members."""
@@ -220,6 +229,8 @@ class GroupState:
         if current is None:
             return
         self.currents[member_id] = current
+        if current.epoch != JOINS:  # not yet while its first request is handled
+            self.most_members = max(self.most_members, len(self.members))
         self.holders.update(dict.fromkeys((*current.assigned, *current.revoking), member_id))
         if self._is_behind(member_id):
             self.behind[member_id] = None

@@ -1,4 +1,4 @@
-"""One broker without its sockets. Every request gets one response, at once or later."""
+"""One broker without its sockets. A request gets one response, at once or later, or none as in Kafka."""
 
 import logging
 from asyncio import AbstractEventLoop, TimerHandle
@@ -109,7 +109,7 @@ class Node:
             surroundings = Surroundings(
                 settings,
                 next(iter(served.assignors.values())),
-                lambda: Cluster(data.topics.partitions),
+                lambda: Cluster(data.topics.partitions, data.topics.ids),
                 served.assignors,
                 lambda principal, topic: access(principal).topic(Operation.DESCRIBE, topic),
                 data.group_configs.own_settings,

@@ -65,6 +65,11 @@ class CreateTopic:
 
     topics: tuple[tuple[str, Topic], ...]
 
+    @property
+    def created(self) -> tuple[str, ...]:
+        """The names of the topics."""
+        return tuple(name for name, _ in self.topics)
+
     def check(self, roster: Roster, where: str, at_ms: int) -> None:  # noqa: ARG002 - the interface's
         for name, topic in self.topics:
             roster.topic_created(name, topic.partitions, inside(inside(where, "create_topic"), name))

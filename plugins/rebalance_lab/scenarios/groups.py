@@ -3,9 +3,11 @@
 A document is converted at once, and only of a wrong one the first error is searched (`documents`).
 """
 
+from base64 import urlsafe_b64decode
 from collections.abc import Mapping, Sequence
 from itertools import chain, pairwise
 from typing import Annotated, Any, NamedTuple, NoReturn, TypeAlias
+from uuid import UUID
 from zlib import crc32
 
 import msgspec
@@ -39,6 +41,7 @@ MOST_PARTITIONS_IN_ALL = 10_000_000
 _Name: TypeAlias = Annotated[str, Meta(min_length=1, max_length=249)]
 """A text whose blanks `_texts` looks for: a pattern would take longer."""
 _TopicName: TypeAlias = Annotated[_Name, about(expected="a topic's name")]
+_TopicId: TypeAlias = Annotated[str, Meta(pattern="^[A-Za-z0-9_-]{21}[AQgw]$")]
 _Number: TypeAlias = Annotated[int, Meta(ge=0, le=MOST_PARTITIONS)]
 _Racks: TypeAlias = Annotated[tuple[Annotated[_Name, about(expected="a rack")], ...], about(of="racks")]
 _Pair: TypeAlias = Annotated[tuple[str, _Number], about(expected="a pair [topic, partition]")]
@@ -46,6 +49,7 @@ _Pair: TypeAlias = Annotated[tuple[str, _Number], about(expected="a pair [topic,
 
 class _Topic(Document, frozen=True):
     partitions: Annotated[_Number, about(missing="the number of partitions")]
+    id: Annotated[_TopicId | None, about(expected="a topic's id, as Kafka prints it: 22 characters")] = None
     racks: Annotated[tuple[_Racks | None, ...] | None, about(of="lists of racks")] = None
     weights: Annotated[tuple[Amount, ...] | None, about(of="weights")] = None
 
@@ -99,7 +103,8 @@ def parse_group(document: Any, where: str) -> GroupDocument:
     total = sum(topic.partitions for topic in parsed.topics.values())
     if total > MOST_PARTITIONS_IN_ALL:
         raise InputError(at, f"{total:,} partitions in all", f"at most {MOST_PARTITIONS_IN_ALL:,}")
-    cluster = Cluster({name: _info(topic) for name, topic in parsed.topics.items()})
+    ids = {name: _read_id(topic.id) for name, topic in parsed.topics.items() if topic.id is not None}
+    cluster = Cluster({name: _info(topic) for name, topic in parsed.topics.items()}, ids)
     shared: dict[tuple[str, ...], tuple[str, ...]] = {}
     group = {
         member.id: Subscription(
@@ -128,6 +133,11 @@ def _refuse_second(ids: Sequence[str], where: str) -> NoReturn:
 def _info(topic: _Topic) -> TopicInfo:
     racks = None if topic.racks is None else tuple(names or () for names in topic.racks)
     return TopicInfo(topic.partitions, racks, topic.weights)
+
+
+def _read_id(text: str) -> UUID:
+    """Return the id that a text of Kafka stands for."""
+    return UUID(bytes=urlsafe_b64decode(f"{text}=="))
 
 
 def _texts(parsed: _Group) -> set[str]:

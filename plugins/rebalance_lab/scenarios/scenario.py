@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
@@ -143,6 +144,12 @@ class Scenario:
     def assignors_of_members(self) -> list[tuple[str, ...]]:
         """The assignors of members that have their own, from the beginning or after an event."""
         return [own.assignors for own in self.overrides if own.assignors]
+
+    @property
+    def topic_names(self) -> tuple[str, ...]:
+        """The topics, and those that events create later."""
+        created = (getattr(event.arguments, "created", ()) for event in self.events)
+        return tuple(dict.fromkeys((*self.topics, *chain.from_iterable(created))))
 
     @property
     def migrates(self) -> bool:

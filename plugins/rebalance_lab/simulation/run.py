@@ -26,7 +26,7 @@ from coordinator_core.coordinator.records import Record
 from coordinator_core.errors import InputError
 from coordinator_core.families.migration import NAME_OF, PROTOCOLS
 from coordinator_core.families.running_group import RunningGroup, RunningMember
-from coordinator_core.model import Cluster, Partitions, TopicPartition
+from coordinator_core.model import Cluster, Partitions, TopicPartition, made_up_ids
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.hookspecs import DEFAULT_PROTOCOL, Strategy
 from coordinator_core.registry.registry import Registry
@@ -135,6 +135,7 @@ class Run(Simulation[Process]):
         self._rate_times = sorted({at_ms for at_ms, _ in steps})
         self._rises: dict[tuple[tuple[TopicPartition, ...], float], list[int]] = {}
         self._starting, self._committing = self._stream("start-up"), self._stream("commits")
+        self._topic_ids = made_up_ids(scenario.topic_names)
         self.observers.append(self._observe)
         if watch is not None:
             self.observers.append(watch.observe)
@@ -246,7 +247,7 @@ class Run(Simulation[Process]):
         return tuple(self._group.records(lambda name: self._common_assignor(members[name])))
 
     def _cluster(self) -> Cluster:
-        return Cluster(topic_infos(self.partitions, self.scenario.racks))
+        return Cluster(topic_infos(self.partitions, self.scenario.racks), self._topic_ids)
 
     def _stream(self, concern: str) -> Random:
         """Return the random numbers of one concern. A seed of text does not depend on hash()."""

@@ -149,7 +149,7 @@ RANGE = "a whole number from 0 to 2,147,483,647"
 @pytest.mark.parametrize(
     ("topic", "where", "found", "expected"),
     [
-        (3, "", "3", "a mapping with partitions, racks, weights"),
+        (3, "", "3", "a mapping with partitions, id, racks, weights"),
         ({}, ".partitions", "nothing", "the number of partitions"),
         ({"partitions": -1}, ".partitions", "-1", RANGE),
         ({"partitions": 1.0}, ".partitions", "1.0", RANGE),
@@ -160,7 +160,7 @@ RANGE = "a whole number from 0 to 2,147,483,647"
             {"partitions": 1, "weight": [1]},
             ".weight",
             "the unknown field 'weight'",
-            "one of partitions, racks, weights (did you mean 'weights'?)",
+            "one of partitions, id, racks, weights (did you mean 'weights'?)",
         ),
         ({"partitions": 2, "racks": "r1"}, ".racks", "'r1'", "a list of lists of racks"),
         ({"partitions": 2, "racks": [["r1"]]}, ".racks", "a list of 1", "a list of 2, one per partition"),
