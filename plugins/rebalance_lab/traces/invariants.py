@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from coordinator_core.coordinator.records import OffsetRecord, Record
+from coordinator_core.coordinator.shard import DEAD
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.hookspecs import ProtocolSpec
@@ -160,7 +161,7 @@ class Invariants:
 
     def _state_changed(self, event: ev.GroupStateChanged) -> None:
         assert self._family is not None
-        if self.now.state and event.before != self.now.state:
+        if self.now.state not in ("", DEAD, event.before):
             self._violated("one state", f"left {event.before}, but was {self.now.state}")
         if event.after != event.before and event.after not in self._family.states.get(event.before, ()):
             self._violated("legal moves", f"{event.before} to {event.after}")

@@ -7,6 +7,7 @@ from itertools import chain
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
+from coordinator_core.coordinator.shard import DEAD
 from coordinator_core.families.classic import CLASSIC
 from coordinator_core.families.migration import MIGRATION
 from coordinator_core.families.reconcile import RECONCILE
@@ -372,7 +373,12 @@ class Timeline:
         self.generation = max(self.generation, event.generation)
 
     def begins_again(self, event: ev.GroupStateChanged) -> bool:
-        """Return whether an Empty group becomes one of Kafka's other protocol, with numbers of its own."""
+        """Return whether a group is made anew, with numbers of its own.
+
+        It was deleted, or is Empty and becomes one of Kafka's other protocol.
+        """
+        if self.state == DEAD:
+            return True
         if not self._migrates or event.before not in CLASSIC.vacant:
             return False
         return event.after in (CLASSIC if self.own_epochs else RECONCILE).round_begins

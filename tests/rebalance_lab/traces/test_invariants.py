@@ -116,6 +116,13 @@ def test_generations_begin_again_when_an_empty_group_goes_over_to_the_other_prot
     assert [violation.rule for violation in emptied.violations] == ["generations only grow"]
 
 
+def test_a_group_that_was_deleted_is_made_anew_with_generations_of_its_own(emptied):
+    emptied.observe(2, state("Dead", before="Empty", generation=1))
+    emptied.observe(3, state(PREPARING, before="Empty", cause="c joined", generation=0))
+    emptied.observe(3, generation(1, "c", leader="c"))
+    assert (emptied.violations, emptied.now.generation) == ([], 1)
+
+
 def test_generations_go_on_when_an_empty_group_keeps_its_protocol(emptied):
     emptied.observe(3, state(PREPARING, before="Empty", cause="c joined", generation=0))
     assert [violation.rule for violation in emptied.violations] == ["generations only grow"]
