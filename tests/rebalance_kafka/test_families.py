@@ -26,7 +26,7 @@ def test_a_family_of_a_plugin_is_served_with_its_settings():
                 message = ToyRequest("g", member, ("t",))
                 kafka.receive(Request(Api.JOIN_GROUP, 9, 1, "us", message), "/127.0.0.1", answers.append)
             assert [answer.error for answer in answers] == [ErrorCode.NONE] * 2
-            assert answers[1].share == (TopicPartition("t", 1), TopicPartition("t", 3))  # of uniform
+            assert answers[1].share == (TopicPartition("t", 2), TopicPartition("t", 3))  # of uniform
             assert kafka.groups == ["g"]
 
     run(work())
