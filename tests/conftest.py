@@ -63,7 +63,12 @@ def pytest_configure() -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--tenth", type=int, choices=range(1, 11), help="run only this tenth of the tests")
+    parser.addoption(
+        "--tenth",
+        type=int,
+        choices=range(1, 11),
+        help="run only this tenth of the tests, and all with a real Kafka",
+    )
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -72,18 +77,27 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     The tenth of a test depends on its name alone, so that it stays in it when others come and go.
     """
-    tenth = config.getoption("--tenth")
-    if tenth is not None:
-        others = [item for item in items if crc32(item.nodeid.encode()) % 10 + 1 != tenth]
-        config.hook.pytest_deselected(items=others)
-        items[:] = [item for item in items if crc32(item.nodeid.encode()) % 10 + 1 == tenth]
+    if config.getoption("benchmark_skip") and not config.getoption("benchmark_only"):
+        measured = {item for item in items if "benchmark" in getattr(item, "fixturenames", ())}
+        config.hook.pytest_deselected(items=list(measured))  # skipped are tests that lack a tool
+        items[:] = [item for item in items if item not in measured]
     for item in items:
         for name in MARKED_BY_FIXTURE:
             if name in getattr(item, "fixturenames", ()):
                 item.add_marker(name)
         if item.get_closest_marker("kafka"):
             item.add_marker("slow")
+    tenth = config.getoption("--tenth")
+    if tenth is not None:
+        others = [item for item in items if not _is_in_tenth(item, tenth)]
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if _is_in_tenth(item, tenth)]
     items.sort(key=_place)
+
+
+def _is_in_tenth(item: pytest.Item, tenth: int) -> bool:
+    """Return whether a test is in a tenth. Those with a real Kafka are in all of them: Kafka is the judge."""
+    return item.get_closest_marker("kafka") is not None or crc32(item.nodeid.encode()) % 10 + 1 == tenth
 
 
 def _place(item: pytest.Item) -> int:

@@ -11,7 +11,6 @@ from typing import TypeAlias
 
 import numpy as np
 
-from assignors.circles import TopicMembers
 from assignors.kafka_sticky.answer import Answer
 from assignors.kafka_sticky.group import Group
 from assignors.kafka_sticky.movements import Movements
@@ -61,11 +60,13 @@ class _Search:
         self._group, self._size = group, group.size
         self._offsets, self._topic = problem.index.offsets, problem.index.topic_of_every
         self._counts = np.diff(self._offsets)
-        self._topic_members = TopicMembers(problem)
-        self._subscribes = problem.class_subscribes[problem.member_class[group.by_id]]
+        member_class = problem.member_class[group.by_id]
+        self._subscribes = problem.class_subscribes[member_class]
+        of_classes: IntArray = np.matmul(problem.class_subscribes, self._counts, dtype=np.int64)
+        self._most = of_classes[member_class]
         self._members: dict[int, Int32Array] = {}
         topics = np.flatnonzero(problem.topic_subscribed & (self._counts > 0))
-        subscribers = self._topic_members.count[topics]
+        subscribers = self._subscribes.sum(axis=0)[topics]
         self._topics: list[int] = topics[np.argsort(subscribers, kind="stable")].tolist()
         self.owner = np.full(len(self._topic), NO_OWNER, dtype=np.int32)
         self.when = np.zeros(len(self._topic), dtype=np.int64)
@@ -166,7 +167,6 @@ class _Search:
         sizes = self.key // self._size
         is_shared = np.zeros(len(self._counts), dtype=np.bool_)
         is_shared[shared] = True
-        self._most = self._subscribes.astype(np.int64) @ self._counts
         owns_shared = np.zeros(self._size + 1, dtype=np.bool_)
         owns_shared[self.owner[is_shared[self._topic]]] = True
         self._takes_part = (sizes < self._most) | owns_shared[:-1]

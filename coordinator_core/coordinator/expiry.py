@@ -10,6 +10,7 @@ from coordinator_core.coordinator.records import (
     PartRecord,
     PendingRecord,
     Record,
+    StoredOffset,
 )
 from coordinator_core.coordinator.shard import Group, Step
 from coordinator_core.protocol.error_codes import ErrorCode
@@ -36,19 +37,28 @@ def _expired(step: Step, group: Group, on_their_way: list[Record]) -> list[Parti
 
     An offset in a transaction keeps the committed one, too.
     """
-    retention_ms = step.config.offsets_retention_minutes * 60_000
-    since_ms = group.emptied_at_ms if group.is_empty else 0
     written = {(r.topic, r.partition) for r in on_their_way if isinstance(r, (OffsetRecord, PendingRecord))}
     written |= step.shard.table.pending_partitions(group.group_id)
     expired = sorted(
         partition
         for partition, offset in step.shard.table.offsets.get(group.group_id, {}).items()
-        if step.now_ms - max(offset.committed_at_ms, since_ms) >= retention_ms and partition not in written
+        if _has_expired(step, group, offset) and partition not in written
     )
     if group.is_empty or not expired:
         return expired
     in_use = group.topics_in_use()
     return [] if in_use is None else [(topic, n) for topic, n in expired if topic not in in_use]
+
+
+def _has_expired(step: Step, group: Group, offset: StoredOffset) -> bool:
+    """Return whether the time of an offset has passed: its own, or the retention of the coordinator.
+
+    That begins with the commit, or when the last member left, even if the commit is newer.
+    """
+    if offset.expires_at_ms is not None:
+        return step.now_ms >= offset.expires_at_ms
+    begun_ms = group.emptied_at_ms if group.is_empty and group.emptied_at_ms else offset.committed_at_ms
+    return step.now_ms - begun_ms >= step.config.offsets_retention_minutes * 60_000
 
 
 def delete_group(step: Step, group: Group, offsets: tuple[Record, ...], cause: str) -> None:

@@ -1,6 +1,6 @@
 """The coordinator of one broker: messages, deadlines and finished writes go in, outcomes come out."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from random import Random
 from typing import Any
@@ -163,10 +163,14 @@ class Coordinator:
                     part.on_topics(self._step(shard, effects, now_ms), group)
         return effects
 
-    def on_topics_deleted(self, topics: Collection[str], *, now_ms: int) -> Outcome:
-        """Delete the offsets that groups have committed for topics."""
+    def on_topics_deleted(self, topics: Mapping[str, str], *, now_ms: int) -> Outcome:
+        """Delete the offsets that groups have committed for topics. ``topics`` has their ids by name."""
         effects = Outcome()
         for shard in self._shards.values():
+            for group in list(shard.groups.values()):
+                part = self._parts.get(group.family)
+                if part is not None and part.on_deleted is not None:
+                    part.on_deleted(self._step(shard, effects, now_ms), group, topics)
             for group_id in dict.fromkeys((*shard.table.offsets, *shard.table.pending)):
                 admin.delete_offsets_of(self._step(shard, effects, now_ms), group_id, topics)
         return effects

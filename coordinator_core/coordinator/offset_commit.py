@@ -1,7 +1,7 @@
 """OffsetCommit 2-10 and TxnOffsetCommit 0-6 (PROTOCOL 7.1, 7.2, 5.2, KIP-98, KIP-447).
 
 Offsets in a transaction are kept apart until `end_transaction`. The transaction coordinator checks whether
-the producer has a transaction with the group. Not implemented: retention.
+the producer has a transaction with the group.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,6 +19,7 @@ from coordinator_core.coordinator.records import (
     StoredOffset,
 )
 from coordinator_core.coordinator.shard import Group, Step
+from coordinator_core.java import java_key
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import NONE, ErrorCode
 
@@ -49,7 +50,9 @@ def handle(step: Step, request_id: int, request: m.OffsetCommitRequest) -> None:
     if error:
         step.effects.reply(request_id, refused(request, error))
     else:
-        records = CommittedOffsets(request.group_id, _fitting(step, request), step.now_ms)
+        retention_ms, default = request.retention_time_ms, m.DEFAULT_RETENTION
+        expires_at_ms = None if retention_ms == default else step.now_ms + retention_ms
+        records = CommittedOffsets(request.group_id, _fitting(step, request), step.now_ms, expires_at_ms)
         _write(step, request_id, request, records)
 
 
@@ -124,7 +127,8 @@ def _fitting(step: Step, request: Commit) -> tuple[m.OffsetToCommit, ...]:
 
 
 def _fits(offset: m.OffsetToCommit, limit: int) -> bool:
-    return len(offset.metadata.encode()) <= limit
+    """Return whether the metadata is not too long. The limit of Kafka is one of UTF-16 characters."""
+    return len(java_key(offset.metadata)) <= 2 * limit
 
 
 def _write(step: Step, request_id: int, request: Commit, records: Records) -> None:

@@ -8,7 +8,7 @@ _UNSTABLE = ErrorCode.UNSTABLE_OFFSET_COMMIT
 
 
 def handle(step: Step, request_id: int, request: m.OffsetFetchRequest) -> None:
-    """Return the durable offsets, -1 for a partition without one. An unknown group has no offsets.
+    """Return the durable offsets, -1 for a partition without one. A group that does not exist has none.
 
     If stable offsets are required, those that a transaction may change are UNSTABLE_OFFSET_COMMIT.
     """
@@ -17,8 +17,9 @@ def handle(step: Step, request_id: int, request: m.OffsetFetchRequest) -> None:
     if error:
         step.effects.reply(request_id, m.OffsetFetchResponse(error=error))
         return
-    unstable = table.pending_partitions(request.group_id) if request.require_stable else ()
-    committed = table.offsets.get(request.group_id, {})
+    committed = {} if group is None else table.offsets.get(request.group_id, {})
+    counts_pending = request.require_stable and group is not None
+    unstable = table.pending_partitions(request.group_id) if counts_pending else ()
     wanted = sorted(committed) if request.partitions is None else request.partitions
     offsets = []
     for partition in wanted:

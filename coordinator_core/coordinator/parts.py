@@ -41,7 +41,8 @@ class CoordinatorPart:
     ``requests`` has a row for every type of request of the family. ``restore`` rebuilds a group from its
     stored form and sets its timers; its last argument is the highest generation that may have been handed
     out. ``on_timer`` carries out a timer of a group of the family. ``on_topics`` lets a group react to
-    changed topics, in a family whose coordinator computes the assignments. ``foreign_group`` is the error for
+    changed topics, in a family whose coordinator computes the assignments, and ``on_deleted`` to deleted
+    ones, before that: its last argument has their ids by name. ``foreign_group`` is the error for
     a request to a group of another family. ``group_type`` is the type of the groups as administrators see
     it, if it is not the name. ``between`` are the rows of requests of one family to groups of another, by the
     family of the group and the type of the request.
@@ -52,6 +53,7 @@ class CoordinatorPart:
     restore: Callable[[Step, str, StoredGroup, int], Group]
     on_timer: Callable[[Step, Any, TimerKey], None]
     on_topics: Callable[[Step, Any], None] | None = None
+    on_deleted: Callable[[Step, Any, Mapping[str, str]], None] | None = None
     foreign_group: ErrorCode = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     group_type: str = ""
     between: Mapping[tuple[str, type[Any]], Row] = field(default_factory=dict)

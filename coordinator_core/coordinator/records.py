@@ -46,12 +46,13 @@ class StoredGroup(msgspec.Struct, frozen=True, array_like=True):
 
 
 class StoredOffset(msgspec.Struct, frozen=True, array_like=True):
-    """A committed offset."""
+    """A committed offset. ``expires_at_ms``: None for the retention of the coordinator."""
 
     offset: int
     leader_epoch: int
     metadata: str
     committed_at_ms: int
+    expires_at_ms: int | None = None
 
 
 class GroupRecord(msgspec.Struct, frozen=True, tag="g", array_like=True):
@@ -112,14 +113,20 @@ class CommittedOffsets(msgspec.Struct, frozen=True):
     group_id: str
     offsets: tuple[OffsetToCommit, ...]
     committed_at_ms: int
+    expires_at_ms: int | None = None
 
     def __len__(self) -> int:
         return len(self.offsets)
 
     def __iter__(self) -> Iterator[OffsetRecord]:
         for o in self.offsets:
-            value = StoredOffset(o.offset, o.leader_epoch, o.metadata, self.committed_at_ms)
-            yield OffsetRecord(self.group_id, o.topic, o.partition, value)
+            yield OffsetRecord(self.group_id, o.topic, o.partition, self.stored(o))
+
+    def stored(self, offset: OffsetToCommit) -> StoredOffset:
+        """Return one of the offsets as it is stored."""
+        return StoredOffset(
+            offset.offset, offset.leader_epoch, offset.metadata, self.committed_at_ms, self.expires_at_ms
+        )
 
 
 Records: TypeAlias = tuple[Record, ...] | CommittedOffsets
@@ -176,9 +183,9 @@ class GroupTable:
     def apply_all(self, records: Iterable[Record]) -> None:
         """Apply records, live or at recovery."""
         if isinstance(records, CommittedOffsets):
-            offsets, at_ms = self.offsets[records.group_id], records.committed_at_ms
+            offsets = self.offsets[records.group_id]
             for o in records.offsets:
-                offsets[o.topic, o.partition] = StoredOffset(o.offset, o.leader_epoch, o.metadata, at_ms)
+                offsets[o.topic, o.partition] = records.stored(o)
         else:
             for record in records:
                 self.apply(record)

@@ -217,7 +217,7 @@ class RoundGroup(Group, ABC, Generic[AnyMember]):
         """Continue the group of a record, whose members are added: Stable, or Empty without a member."""
         self.protocol_type, self.protocol_name = stored.protocol_type or None, stored.protocol_name
         self.generation, self.leader = stored.generation, stored.leader
-        self.emptied_at_ms = stored.changed_at_ms
+        self.emptied_at_ms = stored.changed_at_ms if stored.protocol_type else 0
         if self.members:
             self.state = self.previous_state = self.stable
 

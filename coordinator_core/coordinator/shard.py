@@ -62,7 +62,7 @@ class Group:
     """The members by member id, in the order in which they joined."""
 
     emptied_at_ms: int = 0
-    """When the last member left; 0 if the group never had one."""
+    """When the last member left; 0 if the group never had one, or if its offsets expire by their own age."""
 
     def __init__(self, group_id: str) -> None:
         """``group_id`` is the id under which clients know the group."""

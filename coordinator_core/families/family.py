@@ -28,7 +28,6 @@ _OF_ROUNDS = (
     "group.max.size",
     "group.new.member.join.timeout.ms",
     "group.notice.static.subscription",
-    "group.expiry.cuts.initial.delay",
 )
 UNREAD: Mapping[str, str] = MappingProxyType(dict.fromkeys(_OF_ROUNDS, ""))
 """The settings of groups that join in rounds: `ProtocolSpec.unread` of other protocols has others in their

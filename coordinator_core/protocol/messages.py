@@ -138,12 +138,18 @@ class OffsetToCommit(msgspec.Struct, frozen=True):
     metadata: str = ""
 
 
+DEFAULT_RETENTION = -1
+
+
 class OffsetCommitRequest(Request, frozen=True):
+    """``retention_time_ms``: the time after which the offsets expire, in versions 2 to 4."""
+
     group_id: str
     generation_id: int = -1
     member_id: str = NO_MEMBER
     group_instance_id: str | None = None
     offsets: tuple[OffsetToCommit, ...] = ()
+    retention_time_ms: int = DEFAULT_RETENTION
     version: int = 9
 
 

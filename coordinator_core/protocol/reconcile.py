@@ -53,12 +53,12 @@ class ConsumerGroupHeartbeatResponse(FamilyResponse, frozen=True):
     """The epoch of the member, and the partitions that it may own, or an error.
 
     ``assignment``: None if the member may own what an earlier response has told. ``message`` describes the
-    error of the request, if the code does not.
+    error of the request, if the code does not. ``member_id``: None with an error.
     """
 
     error: ErrorCode
     message: str | None = None
-    member_id: str = ""
+    member_id: str | None = None
     member_epoch: int = 0
     heartbeat_interval_ms: int = 0
     assignment: tuple[TopicPartition, ...] | None = None

@@ -12,7 +12,7 @@ from hypothesis.strategies import SearchStrategy
 from coordinator_core.assigning.assignor import Assignor
 from rebalance_conformance.answers import Given, NoAnswerError, answer
 from rebalance_conformance.cases import Case, copy_of
-from rebalance_conformance.subject import COOPERATIVE, Subject
+from rebalance_conformance.subject import COOPERATIVE, SUBSCRIBERS_ONLY, Subject
 
 T = TypeVar("T")
 
@@ -139,6 +139,8 @@ class Check:
             return ""
         if self.only == COOPERATIVE:
             return "it is not cooperative"
+        if self.only == SUBSCRIBERS_ONLY:
+            return "it may assign topics to members that do not subscribe to them"
         return f"it does not declare {self.only!r}"
 
 

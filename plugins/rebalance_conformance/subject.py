@@ -14,6 +14,7 @@ from coordinator_core.reading.raised import raised
 from coordinator_core.registry.registry import default_registry
 
 COOPERATIVE = "cooperative"
+SUBSCRIBERS_ONLY = "subscribers only"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,7 @@ class Subject:
     """The assignor under test. It can be pickled if its class, function or object can.
 
     ``name`` is a text that ``rebalance-lab assign`` accepts, if one exists; ``make`` returns a new assignor;
-    ``traits`` are its capabilities and ``cooperative``.
+    ``traits`` are its capabilities, ``cooperative``, and whether it assigns topics to subscribers only.
     """
 
     name: str
@@ -63,7 +64,9 @@ def _maker(assignor: Any) -> Callable[[], Assignor]:
 
 def _traits(assignor: Assignor) -> frozenset[str]:
     declared = frozenset(map(str, assignor.capabilities))
-    return declared | {COOPERATIVE} if is_cooperative(assignor) else declared
+    if is_cooperative(assignor):
+        declared |= {COOPERATIVE}
+    return declared | {SUBSCRIBERS_ONLY} if assignor.subscribers_only else declared
 
 
 def _name_of(assignor: Any, made: Assignor) -> str:

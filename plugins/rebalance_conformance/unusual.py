@@ -13,6 +13,7 @@ from rebalance_conformance.answers import fault_in
 from rebalance_conformance.cases import Case
 from rebalance_conformance.groups import MEMBERS, TOPICS, ordinary_groups
 from rebalance_conformance.search import Bench, Check, FaultError, check
+from rebalance_conformance.subject import SUBSCRIBERS_ONLY
 
 FOREIGN_USER_DATA = (
     b"",
@@ -40,12 +41,14 @@ def _examine(bench: Bench, case: Case) -> None:
     bench.reject(case, partial(fault_in, cooperative=bench.subject.cooperative))
 
 
-def unusual(doc: str, *drawn: st.SearchStrategy[Any]) -> Callable[[Callable[..., Case]], Check]:
+def unusual(
+    doc: str, *drawn: st.SearchStrategy[Any], only: str = ""
+) -> Callable[[Callable[..., Case]], Check]:
     """Make a check of a function that returns the group to try, of drawn values."""
 
     def of(group: Callable[..., Case]) -> Check:
         name = group.__name__.replace("_", "-")
-        return replace(check(doc, st.builds(group, *drawn))(_examine), name=name)
+        return replace(check(doc, st.builds(group, *drawn), only=only)(_examine), name=name)
 
     return of
 
@@ -78,7 +81,7 @@ def more_members(topic: str, members: list[str]) -> Case:
     return _alike(Cluster({topic: 1}), members, [topic])
 
 
-@unusual("A member may subscribe to nothing.", ordinary_groups())
+@unusual("A member may subscribe to nothing.", ordinary_groups(), only=SUBSCRIBERS_ONLY)
 def member_without_topics(case: Case) -> Case:
     """Return a group with a member without topics."""
     return Case(case.cluster, GroupSubscription({**case.group, "idle": Subscription(())}))

@@ -1,18 +1,22 @@
 """`sticky` and `cooperative-sticky` beside Apache Kafka's own, in a warmed Java machine of the same process.
 
-A member joins a group that has settled without it. Both sides go from the subscriptions to the list of each
-member; figures are the least wall-clock time of several rounds in turn. *Balanced* is `sticky-balanced` for
-the same group. *Spread* is the difference of the largest and the least load, *moves* are the partitions that
-left a member. Run with ``python -m tests.benchmarks.sticky``; Kafka's jars are those of `tests.real_kafka`.
+A member joins a group that has settled without it. Kafka goes from decoded subscriptions to the list of each
+member, this program from decoded subscriptions to the bytes of all assignments. Figures are the least CPU
+times of the calling thread in several rounds by turns. *Balanced* is `sticky-balanced` for the same group.
+*Spread* is the difference of the largest and the least load, *moves* are the partitions that left a member.
+Run with ``python -m tests.benchmarks.sticky``; Kafka's jars are those of `tests.real_kafka`.
 """
 
 import time
 from random import Random
 
 from coordinator_core.assigning.computing import compute_assignment
+from coordinator_core.client.classic.leading import decode_members
 from coordinator_core.model import Cluster, GroupSubscription, Partitions, Subscription
+from coordinator_core.protocol.consumer_protocol import encode_assignments
 from coordinator_core.registry.registry import default_registry
 from tests.assignors import jvm
+from tests.benchmarks.test_assignors import joining
 
 SIZES = [(10, 100, 10), (50, 500, 20), (100, 1_000, 20), (500, 5_000, 50), (1_000, 10_000, 100)]
 SHAPES = {"equal": 1.0, "half": 0.5}
@@ -28,35 +32,31 @@ def topics_of(shape, members, topics):
     return {f"m{m:04}": tuple(t for t in names if random.random() < SHAPES[shape]) for m in range(members)}
 
 
-def group_of(topics, owning, *, eager):
-    """Return a new group in which members own what a mapping says, as the assignor has it sent."""
-    registry = default_registry()
+def group_of(name, topics, owning):
+    """Return a new group in which members own what a mapping says, as the leader has decoded it."""
     made = {}
     for member, names in topics.items():
         had = owning.get(member, [])
-        assignor = registry.assignor("sticky" if eager else "cooperative-sticky")
-        assignor.on_assignment(Partitions.of(had), 1 if had else -1)
-        data = assignor.subscription_user_data(names)
-        owned = Partitions.of(() if eager else had)
-        made[member] = Subscription(names, owned, 1 if had else -1, user_data=data)
-    return GroupSubscription(made)
+        made[member] = Subscription(names, Partitions.of(had), 1 if had else -1)
+    sent = joining("sticky" if name == BALANCED else name, GroupSubscription(made))
+    return GroupSubscription(decode_members(sent))
 
 
 def kafkas(name, cluster, group):
     """Return the seconds of one round by Kafka's assignor, whose Java objects are made before."""
     call = jvm.prepared(name, cluster, group)
-    began = time.perf_counter()
+    began = time.thread_time()
     call()
-    return time.perf_counter() - began
+    return time.thread_time() - began
 
 
-def ours(name, counts, topics, owned):
-    """Return the seconds and the result of one round, in which nothing is left from the round before."""
-    made, cluster = default_registry().assignor(name), Cluster(counts)
-    group = group_of(topics, owned, eager=name != "cooperative-sticky")
-    began = time.perf_counter()
-    lists = compute_assignment(made, cluster, group).lists()
-    return time.perf_counter() - began, lists
+def ours(name, counts, topics, owning):
+    """Return the seconds and the lists of one round, in which nothing is left from the round before."""
+    made, cluster, group = default_registry().assignor(name), Cluster(counts), group_of(name, topics, owning)
+    began = time.thread_time()
+    assignment = compute_assignment(made, cluster, group)
+    encode_assignments(assignment, group)
+    return time.thread_time() - began, assignment.lists()
 
 
 def row(shape, name, members, partitions, topics):
@@ -65,7 +65,7 @@ def row(shape, name, members, partitions, topics):
     wanted = topics_of(shape, members, topics)
     before = dict(list(wanted.items())[1:])
     _, owned = ours(name, counts, before, {})
-    joined = group_of(wanted, owned, eager=name == "sticky")
+    joined = group_of(name, wanted, owned)
     here, lists = {name: [], BALANCED: []}, {}
     kafka, ends = [], time.perf_counter() + ENOUGH_S
     while len(kafka) < FEWEST or (len(kafka) < ROUNDS and time.perf_counter() < ends):

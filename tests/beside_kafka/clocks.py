@@ -64,9 +64,13 @@ class Clocks:
             self._ends[member, timer] = now + seconds
 
     def wait(self, now: float) -> float:
-        """Return for how many seconds nothing may be sent."""
-        free = now
-        for end in sorted(self._ends.values()):
+        """Return for how many seconds nothing may be sent.
+
+        A member that is removed when a timer ends begins a rebalance, which has a timer, too.
+        """
+        free, rebalance = now, max(self._rebalance.values(), default=0.0)
+        ends = self._ends.values()
+        for end in sorted({*ends, *(end + rebalance for end in ends)}):
             if end - MARGIN < free < end + MARGIN:
                 free = end + MARGIN
         return free - now

@@ -17,6 +17,9 @@ from tests.real_kafka.wire import ClosedError, Key
 PATIENCE = 8.0
 """Seconds until a response that only one broker has sent is missing on the other one."""
 
+AFTER_RESTART = 4.0
+"""Seconds in which timers of rebalances end that were under way: a coordinator starts them when it loads."""
+
 LOOK = 0.03
 ROUNDS = 2
 """How often both brokers are asked something else before a request counts as one that waits."""
@@ -147,6 +150,7 @@ class Playing:
             await side.disconnect()
         self._pending.clear()
         await self._gate.passed()
+        await asyncio.sleep(AFTER_RESTART)
         for side in self._sides:
             await side.connect()
 

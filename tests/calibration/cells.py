@@ -27,6 +27,9 @@ MIGRATIONS, MIGRATED = ("migration",), ("librdkafka", "java", "rebalance-lab")
 """Scenarios of a group that goes to the consumer protocol, and the clients that were run in them."""
 ONLY_EAGER = ("aiokafka",)
 ONLY_CLASSIC = ("kafka-python", "aiokafka")
+FETCHED_BYTES = 1_000
+"""A fetch returns few records, so that the clients that wait with the next one change partitions often."""
+
 OF_BROKER = ("session.timeout.ms", "heartbeat.interval.ms")
 """Settings that the brokers have for the groups which they reconcile, as ``group.consumer.*``."""
 
@@ -88,4 +91,6 @@ def simulated_by(document: Mapping[str, Any], client: str) -> dict[str, Any]:
         {**event, "join": of_client(event["join"])} if "join" in event else event
         for event in document["events"]
     ]
-    return {**document, "members": [of_client(entry) for entry in document["members"]], "events": events}
+    config = {**document["config"], "max.partition.fetch.bytes": FETCHED_BYTES}
+    members = [of_client(entry) for entry in document["members"]]
+    return {**document, "members": members, "events": events, "config": config}

@@ -30,6 +30,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import msgspec
 
 from coordinator_core import default_registry
+from tests.calibration.cells import FETCHED_BYTES
 from tests.rebalance_kafka.peers import jvm
 from tests.rebalance_kafka.peers.line_protocol import assignor_of_brokers
 
@@ -41,9 +42,6 @@ POLL_SECONDS = 1.0
 JAVA_POLL_SECONDS = 0.05
 """Under KIP-848 one poll in twenty of Java 4.3 waits for all of this though there are records, with fetches
 as small as these. It is shorter than the accuracy: such waits do not count as stops of a rebalance."""
-
-FETCHED_BYTES = 1_000
-"""A fetch returns few records, so that the clients that wait with the next one change partitions often."""
 
 
 class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

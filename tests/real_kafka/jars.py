@@ -13,8 +13,6 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 from tests.real_kafka.versions import LOG4J, chosen
 
 HERE = Path(__file__).parent
@@ -99,6 +97,8 @@ def classpath(*before: Path) -> str:
 
 def jars_or_skip() -> Path:
     """Return the folder of the jars, or skip the test with the reason why there are none."""
+    import pytest  # .ci/run fetches the jars before it is installed
+
     try:
         return jars()
     except UnavailableError as reason:

@@ -52,6 +52,8 @@ def test_replica_assignments_give_the_number_of_partitions(desk):
         ({"name": "v", "num_partitions": 0}, Wire.invalid_partitions),
         ({"name": "v", "num_partitions": 100_001}, Wire.invalid_partitions),
         ({"name": "v", "replication_factor": 3}, Wire.invalid_replication_factor),
+        ({"name": "v", "replication_factor": 3, "num_partitions": 0}, Wire.invalid_partitions),
+        ({"name": "v", "replication_factor": 0, "num_partitions": 0}, Wire.invalid_replication_factor),
     ],
 )
 def test_a_refused_topic_does_not_affect_the_others(desk, requested, error):

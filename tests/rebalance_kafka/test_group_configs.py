@@ -75,8 +75,10 @@ def test_topics_and_groups_are_changed_by_one_request(desk):
         resource_of((SESSION, SET, "50000"), name="t"),
         resource_of((SESSION, SET, "50000"), name="t"),
     )
-    assert answers == [(Wire.none, None)] * 2 + [(Wire.invalid_request, "group t comes twice")]
+    assert answers == [(Wire.none, None)] + [(Wire.invalid_request, "group t comes twice")] * 2
     assert desk.topics.configs == {"t": {"retention.ms": "5"}}
+    assert desk.data.group_configs["t"] == {}
+    assert change(desk, resource_of((SESSION, SET, "50000"), name="t")) == [(Wire.none, None)]
     assert desk.data.group_configs["t"] == {SESSION: "50000"}
 
 
@@ -100,9 +102,10 @@ def test_what_a_group_cannot_have_is_refused_and_changes_nothing(desk, changes, 
 
 
 def test_a_topic_has_no_configuration_of_groups(desk):
-    for operation, value in ((SET, "50000"), (DELETE, None)):
-        ((error, _),) = change(desk, resource_of((SESSION, operation, value), name="t", kind=TOPIC))
-        assert error is Wire.invalid_config
+    ((error, _),) = change(desk, resource_of((SESSION, SET, "50000"), name="t", kind=TOPIC))
+    assert error is Wire.invalid_config
+    ((error, _),) = change(desk, resource_of((SESSION, DELETE, None), name="t", kind=TOPIC))
+    assert error is Wire.none, "there is nothing to delete"
 
 
 def test_a_change_that_is_validated_only_changes_nothing(desk):

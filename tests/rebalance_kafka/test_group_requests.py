@@ -47,3 +47,20 @@ def test_groups_are_listed_by_their_type(stand):
     ]
     classic, consumer = ("neighbours", "classic"), ("consumer neighbours", "consumer")
     assert listed == [[consumer, classic], [classic], [consumer]]
+
+
+@pytest.mark.parametrize("missing", ["protocol_type", "protocol_name"])
+def test_a_sync_has_type_and_assignor_from_version_5_on(stand, missing):
+    """Without one of them nothing else is looked at, not even the id of the group (KIP-559)."""
+    named = {"protocol_type": "consumer", "protocol_name": "range", "group_id": "", missing: None}
+    assert stand.asked(Api.SYNC_GROUP, 5, **named).error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert stand.asked(Api.SYNC_GROUP, 4, group_id="").error_code == ErrorCode.INVALID_GROUP_ID
+
+
+@pytest.mark.parametrize(("version", "name"), [(6, ""), (7, None)])
+def test_an_assignor_without_a_name_is_null_from_version_7_on(stand, version, name):
+    protocols = ({"name": "", "metadata": b""},)
+    joined = stand.asked(
+        Api.JOIN_GROUP, version, group_id="unnamed", group_instance_id="i", protocols=protocols
+    )
+    assert (joined.error_code, joined.protocol_name) == (ErrorCode.NONE, name)

@@ -299,3 +299,15 @@ def test_a_group_of_the_consumer_protocol_has_authorized_operations_too():
         ("g", NONE, 3400),
         ("?", Wire.group_id_not_found, -(2**31)),
     ]
+
+
+@pytest.mark.parametrize(("version", "message"), [(1, "NONE"), (3, "NONE"), (4, ""), (6, "")])
+def test_a_coordinator_that_is_found_has_the_message_of_the_version(version, message):
+    async def ask(line, _):
+        answer = await line.ask(
+            Api.FIND_COORDINATOR, version, key="g", key_type=0, coordinator_keys=("g", "g")
+        )
+        return getattr(answer, "coordinators", [answer])
+
+    found = on_a_line(ask)
+    assert [(row.error_code, row.error_message) for row in found] == [(NONE, message)] * (1 + (version >= 4))

@@ -7,7 +7,7 @@ from rebalance_kafka.access import Acl, access_of
 from rebalance_kafka.wire.apis import Api
 from tests.rebalance_kafka.fetches import rows
 from tests.rebalance_kafka.frames import Desk, versions
-from tests.rebalance_kafka.records import numbered
+from tests.rebalance_kafka.records import batch, numbered
 
 
 @pytest.fixture
@@ -86,3 +86,55 @@ def test_a_refusal_says_why(desk):
     (part,) = answer.responses[0].partition_responses
     assert (Wire(part.error_code), part.log_start_offset) == (Wire.corrupt_message, -1)
     assert part.error_message == "record batch: format 33, expected 2"
+
+
+def test_a_partition_that_does_not_exist_is_unknown_whatever_the_acks(desk):
+    answer = produce(desk, {"t": {0: numbered(1)}, "v": {0: numbered(1)}}, acks=5)
+    assert written(answer) == {
+        ("t", 0): (Wire.invalid_required_acks, -1),
+        ("v", 0): (Wire.unknown_topic_or_partition, -1),
+    }
+
+
+# --- transactions
+
+
+def transaction(desk, version, producer, *, sequence=0, name="x"):
+    """Write a record in the transaction of a producer to t-0. Return the error."""
+    data = batch(b"a", producer=(*producer, sequence), transactional=True)
+    answer = produce(desk, {"t": {0: data}}, version=version, transactional_id=name)
+    ((_, (error, _)),) = written(answer, {None: "t"} | {i: n for n, i in desk.topics.ids.items()}).items()
+    return error
+
+
+@pytest.mark.parametrize("version", range(3, 14))
+def test_a_write_adds_its_partition_to_the_transaction(desk, version):
+    """KIP-890: from version 12 on. Before, the partition must have been added."""
+    transactions = desk.data.transactions
+    producer = transactions.initialize("x", 60_000, None, 0)
+    expected = {
+        True: Wire.none,
+        False: Wire.transaction_abortable if version == 11 else Wire.invalid_txn_state,
+    }
+    assert transaction(desk, version, producer) is expected[version >= 12]
+    assert transactions.verify("x", producer, partition=("t", 0)) is (
+        Wire.none if version >= 12 else Wire.transaction_abortable
+    )
+    transactions.add("x", producer, 0, partitions=[("t", 0)])
+    assert transaction(desk, version, producer, sequence=int(version >= 12)) is Wire.none
+
+
+@pytest.mark.parametrize("version", [9, 13])
+def test_only_the_producer_of_the_transactional_id_writes_in_its_transaction(desk, version):
+    producer = desk.data.transactions.initialize("x", 60_000, None, 0)
+    fenced, other = producer._replace(epoch=1), producer._replace(producer_id=99)
+    assert transaction(desk, version, fenced) is Wire.invalid_producer_epoch
+    assert transaction(desk, version, other) is Wire.invalid_producer_id_mapping
+    assert transaction(desk, version, producer, name="unknown") is Wire.invalid_producer_id_mapping
+    assert desk.topics.end("t", 0) == 0
+
+
+def test_a_new_producer_begins_with_sequence_0_if_its_write_adds_the_partition(desk):
+    producer = desk.data.transactions.initialize("x", 60_000, None, 0)
+    assert transaction(desk, 12, producer, sequence=3) is Wire.out_of_order_sequence_number
+    assert transaction(desk, 12, producer) is Wire.none

@@ -171,6 +171,15 @@ def test_the_coordinator_is_given_the_producer_and_the_partition(log):
     assert log.asked == [(PRODUCER, 3, ("t", 1))]
 
 
+def test_a_marker_makes_its_producer_known(log):
+    """Also where it has no records: an older epoch is refused, and a later one begins with sequence 0."""
+    log.end(epoch=3)
+    late = refused(log, batch(b"x", producer=(PRODUCER, 2, 0)))
+    jump = refused(log, of_transaction(producer=(PRODUCER, 3, 1)))
+    assert (late.error, jump.error) == (Wire.invalid_producer_epoch, Wire.out_of_order_sequence_number)
+    assert log.write(b"a", epoch=3).error is Wire.none
+
+
 def test_the_coordinator_is_not_asked_while_the_transaction_is_open(log):
     log.write(b"a")
     log.write(b"b", sequence=1)

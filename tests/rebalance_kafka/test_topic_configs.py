@@ -26,6 +26,11 @@ def desk():
         ("min.cleanable.dirty.ratio", "1.5", "min.cleanable.dirty.ratio='1.5', expected 0 to 1"),
         ("preallocate", "yes", "preallocate='yes', expected true or false"),
         ("cleanup.policy", "compact,shred", "expected a list of compact, delete"),
+        ("compression.gzip.level", "10", "compression.gzip.level='10', expected -1 to 9"),
+        ("compression.lz4.level", "0", "expected 1 to 17"),
+        ("compression.zstd.level", "23", "expected -131072 to 22"),
+        ("local.retention.ms", "-3", "expected -2 to"),
+        ("remote.storage.enable", "true", "remote.storage.enable='true', expected false"),
         ("compression.type", "zip", "expected one of uncompressed, zstd, lz4, snappy, gzip, producer"),
         ("retention.hours", "1", "'retention.hours' is not a configuration of topics"),
         ("retention.ms", None, "retention.ms without a value"),
@@ -194,7 +199,11 @@ def test_single_configurations_are_changed(desk, version):
     assert change(desk, ("retention.ms", SET, "5"), ("segment.ms", SET, "7"), version=version) is Wire.none
     assert change(desk, ("cleanup.policy", APPEND, "compact"), version=version) is Wire.none
     assert desk.topics.configs["t"]["cleanup.policy"] == "delete,compact"
-    changes = (("cleanup.policy", SUBTRACT, "delete"), ("segment.ms", DELETE, None))
+    changes = (
+        ("cleanup.policy", SUBTRACT, "delete"),
+        ("segment.ms", DELETE, None),
+        ("unknown", DELETE, None),
+    )
     assert change(desk, *changes, version=version) is Wire.none
     assert desk.topics.configs == {"t": {"cleanup.policy": "compact", "retention.ms": "5"}}
 
@@ -203,7 +212,7 @@ def test_single_configurations_are_changed(desk, version):
     "changes",
     [
         ("retention.ms", APPEND, "5"),
-        ("unknown", DELETE, None),
+        ("unknown", SET, "5"),
         ("retention.ms", 7, "5"),
         ("cleanup.policy", SUBTRACT, "delete"),
         ("retention.ms", SET, None),

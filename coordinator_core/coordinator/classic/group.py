@@ -59,9 +59,8 @@ class ClassicGroup(RoundGroup[Member]):
 
     ``handed_out`` is the highest generation that an earlier coordinator may have given to members,
     ``reserved`` the highest that this coordinator may give. ``join_is_due``: the time of the join phase has
-    passed. ``listing`` is the number of members that list an assignor. ``topics`` are those that the members
-    of the last generation subscribe to, None if they are unknown. ``suspended`` are deadlines of the time in
-    which the group was one of the consumer protocol: they go on if it becomes one again.
+    passed. ``listing`` is the number of members that list an assignor. ``suspended`` are deadlines of the
+    time in which the group was one of the consumer protocol: they go on if it becomes one again.
     """
 
     family, moves, join_response = FAMILY, LEGAL_MOVES, m.JoinGroupResponse
@@ -77,7 +76,7 @@ class ClassicGroup(RoundGroup[Member]):
         self.pending_sync: dict[str, None] = {}
         self.listing: dict[str, int] = {}
         self.suspended: dict[TimerKey, int] = {}
-        self.topics: dict[str, None] | None = None
+        self._subscriptions: tuple[bytes, ...] | None = None
 
     def subscribed_topics(self) -> Container[str] | None:
         """Return the topics of the last generation; None for members that are not consumers.
@@ -85,18 +84,23 @@ class ClassicGroup(RoundGroup[Member]):
         These are all topics if they are unknown, as before the first generation.
         """
         if self.protocol_type == PROTOCOL_TYPE:
-            return EVERY_TOPIC if self.topics is None else self.topics
+            topics = self.topics
+            return EVERY_TOPIC if topics is None else topics
         return () if self.is_empty else None
 
     def topics_in_use(self) -> Container[str] | None:
         """Return the topics whose offsets do not expire now; None if no offset expires (PROTOCOL 2.1)."""
         return self.topics if self.state is GroupState.STABLE else None
 
-    def read_topics(self) -> None:
-        """Read the topics of a new generation, if the subscriptions of all members are readable."""
-        is_readable = self.protocol_type == PROTOCOL_TYPE
-        subscriptions = (member.subscription(self.protocol_name) for member in self.members.values())
-        self.topics = read_topics(subscriptions) if is_readable else None
+    def keep_subscriptions(self) -> None:
+        """Keep the subscriptions of a new generation. They are read where their topics are needed."""
+        of_members = (member.subscription(self.protocol_name) for member in self.members.values())
+        self._subscriptions = tuple(of_members) if self.protocol_type == PROTOCOL_TYPE else None
+
+    @property
+    def topics(self) -> dict[str, None] | None:
+        """The topics that the members of the last generation subscribe to, None if they are unknown."""
+        return None if self._subscriptions is None else read_topics(self._subscriptions)
 
     def restart_session(self, step: Step, member_id: str) -> None:
         """Restart the session of a member."""
@@ -262,5 +266,5 @@ def restored(group_id: str, stored: StoredGroup, handed_out: int) -> ClassicGrou
         member.is_new = False
         group.add(member)
     group.take_over(stored)
-    group.read_topics()
+    group.keep_subscriptions()
     return group

@@ -64,11 +64,17 @@ def _check(step: Step, group: ClassicGroup | None, request: JoinGroupRequest) ->
     """Check what does not depend on the members of the group."""
     if not has_valid_session(step, request.session_timeout_ms):
         return ErrorCode.INVALID_SESSION_TIMEOUT
-    if group is None and request.member_id != NO_MEMBER:
+    if group is None and request.member_id != NO_MEMBER and not _has_offsets_alone(step, request.group_id):
         return ErrorCode.UNKNOWN_MEMBER_ID
     if group is not None and group.state is GroupState.DEAD:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
     return NONE
+
+
+def _has_offsets_alone(step: Step, group_id: str) -> bool:
+    """Return whether a group exists because somebody has committed to it: it is a classic one for joins."""
+    group = step.shard.groups.get(group_id)
+    return group is not None and not group.family
 
 
 def _founded(step: Step, group_id: str) -> ClassicGroup:

@@ -119,13 +119,13 @@ def complete_join(step: Step, group: ClassicGroup) -> None:
         _begin_sync_phase(step, group)
     else:
         group.protocol_name = group.leader = None
-        group.read_topics()
+        group.keep_subscriptions()
         group.become_empty(step)
 
 
 def _begin_sync_phase(step: Step, group: ClassicGroup) -> None:
     group.protocol_name = group.choose_protocol()
-    group.read_topics()
+    group.keep_subscriptions()
     group.move(step, GroupState.COMPLETING_REBALANCE, "everybody has joined")
     group.pending_sync = dict.fromkeys(group.members)
     assert group.leader is not None

@@ -113,7 +113,7 @@ def _join(
         advance(changes, member_id, tuple(sorted(subscription.owned)), taken)
     epoch = changes.state.currents[member_id].epoch
     if downgrades:
-        become_classic(changes, generation, in_a_round=has_changed)
+        become_classic(changes, generation, in_a_round=has_changed, joining=member_id)
     else:
         changes.follow.append(lambda step: _await_sync(step, group, member_id))
     return m.JoinGroupResponse(

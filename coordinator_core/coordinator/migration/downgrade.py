@@ -37,10 +37,11 @@ def may_become_classic(changes: Changes, size: int) -> bool:
     return changes.group.settings.allows_downgrade and size <= changes.config.max_size
 
 
-def become_classic(changes: Changes, generation: int, *, in_a_round: bool) -> None:
+def become_classic(changes: Changes, generation: int, *, in_a_round: bool, joining: str = "") -> None:
     """Make the group a classic one of this generation. Its assignments are the shares.
 
-    ``in_a_round``: it begins a round at once.
+    ``in_a_round``: it begins a round at once. ``joining`` is the member whose join is the reason: it is last,
+    and leads no group that has others.
     """
     state, group_id = changes.state, changes.group.group_id
     named = dict.fromkeys(tp.topic for share in state.shares.values() for tp in share)
@@ -48,10 +49,10 @@ def become_classic(changes: Changes, generation: int, *, in_a_round: bool) -> No
     before, cause = str(changes.shown), f"Downgrade group {group_id} from consumer to classic"
     classic = ClassicGroup(group_id)
     classic.generation, classic.protocol_type = generation, PROTOCOL_TYPE
-    for member_id, member in state.members.items():
-        classic.add(_classic_member(member_id, member))
+    for member_id in sorted(state.members, key=joining.__eq__):
+        classic.add(_classic_member(member_id, state.members[member_id]))
     classic.protocol_name = classic.choose_protocol()
-    classic.read_topics()
+    classic.keep_subscriptions()
     classic.state = classic.previous_state = ClassicGroup.stable
     for member_id, each in classic.members.items():
         share = (tp for tp in sorted(state.shares.get(member_id, ())) if tp.topic in existing)

@@ -36,6 +36,9 @@ from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.messages import JoinGroupProtocol
 from coordinator_core.protocol.reconcile import JOINS
 
+_RANGE = "range"
+"""Kafka's assignor that does not look at what members have."""
+
 
 def upgrade(
     computing: Computing, settings: ReconcileSettings, step: Step, request_id: int, request: Request
@@ -59,6 +62,8 @@ def upgrade(
         classic_group.refuse_parked(step, member, ErrorCode.REBALANCE_IN_PROGRESS)
     epoch = max(classic_group.generation, classic_group.handed_out)
     members = _upgraded(computing, classic_group, epoch)
+    if not isinstance(members, ErrorCode) and _uniform_fails(computing, members, request):
+        members = ErrorCode.UNKNOWN_SERVER_ERROR
     if isinstance(members, ErrorCode):
         step.effects.reply(request_id, refused(request, members))
         return
@@ -134,6 +139,32 @@ def _upgraded(
             Current(epoch, epoch, MemberState.STABLE, shares[member_id]),
         )
     return members
+
+
+def _uniform_fails(
+    computing: Computing, members: Mapping[str, tuple[Member, Current]], request: Request
+) -> bool:
+    """Return whether Kafka's uniform fails: members have partitions that their topics lack.
+
+    It is run if a member is new to the group, or has other topics.
+    """
+    if (request.server_assignor or computing.assignors[0]) == _RANGE:
+        return False
+    instance_id = request.instance_id
+    joining = [
+        member
+        for member_id, (member, _) in members.items()
+        if member_id == request.member_id or (instance_id is not None and member.instance_id == instance_id)
+    ]
+    if joining and set(request.subscribed_topic_names or ()) == set(joining[0].topics):
+        return False
+    counts = computing.topics({topic: None for member, _ in members.values() for topic in member.topics})
+    return any(
+        tp.partition >= counts[tp.topic]
+        for member, current in members.values()
+        for tp in current.assigned
+        if tp.topic in member.topics and tp.topic in counts
+    )
 
 
 def _name(protocol: JoinGroupProtocol) -> str:

@@ -7,7 +7,7 @@ for which members wait: each goes on as soon as the partitions are free that it 
 from functools import partial
 
 from coordinator_core.coordinator.parts import CoordinatorPart, Row
-from coordinator_core.coordinator.reconcile import describe, heartbeat
+from coordinator_core.coordinator.reconcile import describe, heartbeat, topics
 from coordinator_core.coordinator.reconcile.expiry import on_timer
 from coordinator_core.coordinator.reconcile.group import FAMILY, Computing, restored
 from coordinator_core.coordinator.reconcile.settings import ReconcileSettings
@@ -34,7 +34,8 @@ def reconcile_part(computing: Computing, settings: ReconcileSettings) -> Coordin
         },
         restore=partial(restored, computing, settings),
         on_timer=on_timer,
-        on_topics=heartbeat.on_topics,
+        on_topics=topics.on_topics,
+        on_deleted=topics.on_deleted,
         foreign_group=ErrorCode.GROUP_ID_NOT_FOUND,
         group_type="consumer",
     )

@@ -112,7 +112,7 @@ class State(StrEnum):
 
 
 MOVES: Mapping[State, frozenset[State]] = {
-    State.EMPTY: frozenset({State.ASSIGNING, State.DEAD}),
+    State.EMPTY: frozenset({State.ASSIGNING, State.RECONCILING, State.STABLE, State.DEAD}),
     State.ASSIGNING: frozenset({State.RECONCILING, State.STABLE, State.EMPTY, State.DEAD}),
     State.RECONCILING: frozenset({State.STABLE, State.ASSIGNING, State.EMPTY, State.DEAD}),
     State.STABLE: frozenset({State.ASSIGNING, State.RECONCILING, State.EMPTY, State.DEAD}),
@@ -173,7 +173,7 @@ class ReconcileGroup(Group):
     def become(self, durable: GroupState) -> None:
         """Take over a state whose records are written."""
         self.durable, self.state, self.members = durable, state_of(durable), durable.members
-        self.generation, self.emptied_at_ms = durable.epoch, durable.changed_at_ms
+        self.generation = durable.epoch
 
     @property
     def expects_members(self) -> bool:

@@ -34,7 +34,7 @@ def refused(request: Request, error: ErrorCode, message: str | None = None) -> R
     """Return an error. GROUP_ID_NOT_FOUND without a message is that of a group of another family."""
     if error is ErrorCode.GROUP_ID_NOT_FOUND and message is None:
         message = not_reconciled(request.group_id)
-    return Response(error=error, message=message, member_id=request.member_id)
+    return Response(error=error, message=message)
 
 
 def not_reconciled(group_id: str) -> str:
@@ -255,11 +255,3 @@ def _told(request: Request, client: tuple[str, str], known: Member | None) -> Me
         known.assignor if request.server_assignor is None else request.server_assignor,
         request.principal,
     )
-
-
-# --- topics
-
-
-def on_topics(_: Step, group: ReconcileGroup) -> None:
-    """Let the next heartbeat look at the partitions of the group's topics, and at regular expressions."""
-    group.topic_changes += 1

@@ -82,6 +82,12 @@ class Current(msgspec.Struct, frozen=True, array_like=True):
         held = (*self.assigned, *self.revoking)
         return dict(zip(held, self.since, strict=True)) if self.since else dict.fromkeys(held, self.epoch)
 
+    def in_order(self) -> "Current":
+        """Return the same with sorted partitions."""
+        since, assigned, revoking = self.epochs(), sorted(self.assigned), sorted(self.revoking)
+        epochs = tuple(since[tp] for tp in (*assigned, *revoking))
+        return msgspec.structs.replace(self, assigned=tuple(assigned), revoking=tuple(revoking), since=epochs)
+
     def assigned_epochs(self) -> dict[TopicPartition, int]:
         """Return the epoch in which the member got each of the partitions that it may own."""
         since = self.epochs()

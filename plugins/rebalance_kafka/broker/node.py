@@ -1,4 +1,4 @@
-"""One broker without its sockets. Every request gets one response, at once or later."""
+"""One broker without its sockets. A request gets one response, at once or later, or none as in Kafka."""
 
 import logging
 from asyncio import AbstractEventLoop, TimerHandle
@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 from time import time
 from typing import Any, NamedTuple, TypeAlias
+from uuid import UUID
 
 from kio.schema.errors import ErrorCode as Wire
 
@@ -275,11 +276,12 @@ class Node:
         self.recorder.grown(topics, now_ms)
         self._carry_out(self.coordinator.on_topics_changed(now_ms=now_ms), now_ms)
 
-    def _topics_deleted(self, topics: Sequence[str]) -> None:
+    def _topics_deleted(self, topics: Mapping[str, UUID]) -> None:
         """Delete the committed offsets of topics, too."""
         now_ms = self.now_ms()
         self.recorder.deleted(topics, now_ms)
-        self._carry_out(self.coordinator.on_topics_deleted(topics, now_ms=now_ms), now_ms)
+        ids = {topic: str(topic_id) for topic, topic_id in topics.items()}
+        self._carry_out(self.coordinator.on_topics_deleted(ids, now_ms=now_ms), now_ms)
         self._carry_out(self.coordinator.on_topics_changed(now_ms=now_ms), now_ms)
 
     def _give(self, request_id: int, response: m.Response) -> None:

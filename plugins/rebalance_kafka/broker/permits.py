@@ -129,7 +129,7 @@ def _beat(message: ConsumerGroupHeartbeatRequest, access: Access) -> Permit:
     topics = message.subscribed_topic_names or ()
     if all(access.topic(Operation.DESCRIBE, topic) for topic in topics):
         return Permit(replace(message, principal=access.user))
-    return Permit(message, ConsumerGroupHeartbeatResponse(error=_TOPIC, member_id=message.member_id))
+    return Permit(message, ConsumerGroupHeartbeatResponse(error=_TOPIC))
 
 
 def _describe_consumers(message: ConsumerGroupDescribeRequest, access: Access) -> Permit:

@@ -111,7 +111,11 @@ class Producers:
         """Take over the markers of a transaction that were written."""
         for marker in markers:
             place = marker.topic, marker.partition
-            self._end((*place, marker.producer), marker.epoch)
+            key = (*place, marker.producer)
+            if key in self._producers:
+                self._end(key, marker.epoch)
+            else:
+                self._know(key, _Producer(marker.epoch))
             transaction = self._open.get(place, {}).pop(marker.producer, None)
             if transaction is not None and not committed:
                 self._aborted.setdefault(place, []).append(transaction._replace(last=marker.first))
@@ -151,7 +155,11 @@ class Producers:
         if producer is None or producer.epoch != epoch:
             producer = _Producer(epoch)
         producer.batches.append(seen)
-        self._producers[key] = producer  # the most recent last
+        self._know(key, producer)
+
+    def _know(self, key: tuple[str, int, int], producer: _Producer) -> None:
+        """Add a producer as the most recent one, which is the last."""
+        self._producers[key] = producer
         if len(self._producers) > MOST_PRODUCERS:
             del self._producers[next(iter(self._producers))]
 
@@ -159,7 +167,10 @@ class Producers:
         self._open.setdefault(transaction[:2], {})[transaction.producer] = transaction
 
     def _end(self, key: tuple[str, int, int], epoch: int) -> None:
-        """Note the epoch of a marker. A producer that is unknown may still begin with any sequence."""
+        """Note the epoch of a marker.
+
+        A producer that is unknown after a restart may begin with any sequence: its records may be deleted.
+        """
         producer = self._producers.get(key)
         if producer is not None and epoch > producer.epoch:
             self._producers[key] = _Producer(epoch)

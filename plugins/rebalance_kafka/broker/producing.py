@@ -90,7 +90,8 @@ def _cannot_write(data: Data, request: Request, topic: str | None, partition: in
 
 
 def _written(topics: Topics, topic: str | None, index: int, result: Appended) -> Values:
-    start = -1 if topic is None or result.error is not Wire.none else topics.start(topic, index)
+    of_log = result.error in (Wire.none, Wire.out_of_order_sequence_number)
+    start = topics.start(topic, index) if topic is not None and of_log else -1
     return {
         "index": index,
         "error_code": result.error,

@@ -360,16 +360,17 @@ class Recorder:
         client_id: str,
     ) -> None:
         """Record the response to a heartbeat: another epoch, and partitions that the member gets."""
-        if response.error is not ErrorCode.NONE or response.member_epoch < JOINS:
+        member_id = response.member_id
+        if member_id is None or response.member_epoch < JOINS:
             return
-        member = group.members.get(response.member_id)
+        member = group.members.get(member_id)
         if member is None:  # the member joined before this broker started
             group.newcomer = _reporting(request, client_id)
-            member = self._started(group, response.member_id)
+            member = self._started(group, member_id)
         if member.epoch == JOINS:
             joined = ev.Joined(
                 client=member.name,
-                member_id=response.member_id,
+                member_id=member_id,
                 generation=response.member_epoch,
                 protocol=group.protocol,
                 leader=False,

@@ -66,7 +66,7 @@ class Room:
         elif isinstance(request, ConsumerGroupHeartbeatRequest):
             error = self._refused_heartbeat(request)
             if error is not ErrorCode.NONE:
-                return ConsumerGroupHeartbeatResponse(error=error, member_id=request.member_id)
+                return ConsumerGroupHeartbeatResponse(error=error)
         elif isinstance(request, m.SyncGroupRequest):
             if not self._admits(sum(map(_assignment_bytes, request.assignments))):
                 return m.SyncGroupResponse(error=full)

@@ -120,9 +120,12 @@ def _cannot_create(
     data: Data, topic: Any, count: int, configs: Mapping[str, str | None], beside: Mapping[str, int]
 ) -> Appended | None:
     """Return why a topic cannot be created, None if it can. ``beside``: topics that the request creates."""
-    refusal = data.topics.cannot_create(topic.name, count, sum(beside.values()))
+    refusal = data.topics.cannot_create(topic.name, 1)
     if refusal is not None:
         return refusal
+    problem = invalid(configs)
+    if problem is not None:
+        return Appended(Wire.invalid_config, message=problem)
     if topic.assignments:
         if (topic.num_partitions, topic.replication_factor) != (DEFAULT_PARTITIONS, DEFAULT_REPLICAS):
             found = "both an assignment of replicas and a number of partitions or replicas"
@@ -132,11 +135,14 @@ def _cannot_create(
             expected = f"each of partitions 0 to {count - 1} once, on broker {data.node}"
             found = f"an assignment of replicas that does not have {expected}"
             return Appended(Wire.invalid_replica_assignment, message=found)
-    elif topic.replication_factor not in (DEFAULT_REPLICAS, 1):
-        found = f"replication factor {topic.replication_factor}, and there is one broker"
-        return Appended(Wire.invalid_replication_factor, message=found)
-    problem = invalid(configs)
-    return None if problem is None else Appended(Wire.invalid_config, message=problem)
+        return data.topics.cannot_create(topic.name, count, sum(beside.values()))
+    replicas = topic.replication_factor
+    found = f"replication factor {replicas}, and there is one broker"
+    refusal = Appended(Wire.invalid_replication_factor, message=found)
+    if replicas < 1 and replicas != DEFAULT_REPLICAS:
+        return refusal
+    too_many = data.topics.cannot_create(topic.name, count, sum(beside.values()))
+    return too_many if too_many is not None or replicas in (DEFAULT_REPLICAS, 1) else refusal
 
 
 def _create_partitions(data: Data, request: Request) -> Values:
@@ -336,16 +342,16 @@ def _altered(
     """Change topics and groups. ``changed`` returns the new configurations of one, or why there are none."""
     results: list[dict[str, Any]] = []
     new: dict[int, dict[str, Mapping[str, Any]]] = {Resource.TOPIC: {}, Resource.GROUP: {}}
+    times = Counter((resource.resource_type, resource.resource_name) for resource in request.body.resources)
     for resource in request.body.resources:
         name, kind = resource.resource_name, resource.resource_type
         error = _no_resource(data, resource, request.access, Operation.ALTER_CONFIGS)
         if error is None and kind not in new:
             found = "a change of the broker's configuration, expected one of a topic's or a group's"
             error = Appended(Wire.invalid_request, message=found)
-        if error is None and name in new[kind]:
-            error = Appended(
-                Wire.invalid_request, message=f"{Resource(kind).name.lower()} {name} comes twice"
-            )
+        if error is None and times[kind, name] > 1:
+            found = f"{Resource(kind).name.lower()} {name} comes twice"
+            error = Appended(Wire.invalid_request, message=found)
         if error is None:
             configs = changed(_own_configs(data, kind, name), resource)
             problem = configs if isinstance(configs, str) else _invalid(data, kind, configs)
@@ -377,7 +383,7 @@ def _with_changes(own: Mapping[str, str], resource: Any) -> Mapping[str, str | N
         name, operation, value = change.name, change.config_operation, change.value
         known = CONFIGS.get(name) if of_topic else None
         is_known = known is not None or (name in OF_GROUP and not of_topic)
-        if operation == Change.DELETE and is_known:
+        if operation == Change.DELETE:
             configs.pop(name, None)
         elif operation == Change.SET or not is_known:
             configs[name] = value

@@ -30,27 +30,38 @@ _LARGEST = {ConfigType.INT: 2**31 - 1, ConfigType.LONG: LONGEST, ConfigType.DOUB
 
 
 class Config(NamedTuple):
-    """A configuration. ``lowest``: of a number. ``choices``: the allowed strings, or elements of a list."""
+    """A configuration. ``choices``: the allowed strings, or elements of a list.
+
+    ``lowest`` and ``highest``: of a number. ``highest`` None: what its type can have.
+    """
 
     type: ConfigType
     default: str
     lowest: int = 0
     choices: tuple[str, ...] = ()
+    highest: int | None = None
 
 
 _COMPRESSIONS = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 
 CONFIGS: Mapping[str, Config] = {
     CLEANUP_POLICY: Config(ConfigType.LIST, DELETE, choices=(COMPACT, DELETE)),
+    "compression.gzip.level": Config(ConfigType.INT, "-1", -1, highest=9),
+    "compression.lz4.level": Config(ConfigType.INT, "9", 1, highest=17),
     "compression.type": Config(ConfigType.STRING, "producer", choices=_COMPRESSIONS),
+    "compression.zstd.level": Config(ConfigType.INT, "3", -131_072, highest=22),
     DELETE_RETENTION_MS: Config(ConfigType.LONG, "86400000"),
+    "errors.deadletterqueue.group.enable": Config(ConfigType.BOOLEAN, "false"),
     "file.delete.delay.ms": Config(ConfigType.LONG, "60000"),
     "flush.messages": Config(ConfigType.LONG, _UNLIMITED, 1),
     "flush.ms": Config(ConfigType.LONG, _UNLIMITED),
     "follower.replication.throttled.replicas": Config(ConfigType.LIST, ""),
     "index.interval.bytes": Config(ConfigType.INT, "4096"),
     "leader.replication.throttled.replicas": Config(ConfigType.LIST, ""),
+    "local.retention.bytes": Config(ConfigType.LONG, "-2", -2),
+    "local.retention.ms": Config(ConfigType.LONG, "-2", -2),
     "max.compaction.lag.ms": Config(ConfigType.LONG, _UNLIMITED, 1),
+    "max.decompressed.message.bytes": Config(ConfigType.INT, "2147483639", 1),
     MAX_MESSAGE_BYTES: Config(ConfigType.INT, "1048588"),
     "message.timestamp.after.max.ms": Config(ConfigType.LONG, "3600000"),
     "message.timestamp.before.max.ms": Config(ConfigType.LONG, _UNLIMITED),
@@ -61,6 +72,11 @@ CONFIGS: Mapping[str, Config] = {
     MIN_COMPACTION_LAG_MS: Config(ConfigType.LONG, "0"),
     "min.insync.replicas": Config(ConfigType.INT, "1", 1),
     "preallocate": Config(ConfigType.BOOLEAN, "false"),
+    "remote.copy.lag.bytes": Config(ConfigType.LONG, "-1", -1),
+    "remote.copy.lag.ms": Config(ConfigType.LONG, "0", -1),
+    "remote.log.copy.disable": Config(ConfigType.BOOLEAN, "false"),
+    "remote.log.delete.on.disable": Config(ConfigType.BOOLEAN, "false"),
+    "remote.storage.enable": Config(ConfigType.BOOLEAN, "false", choices=("false",)),
     RETENTION_BYTES: Config(ConfigType.LONG, "-1", -1),
     RETENTION_MS: Config(ConfigType.LONG, _WEEK_MS, -1),
     "segment.bytes": Config(ConfigType.INT, "1073741824", 14),
@@ -83,14 +99,15 @@ def _invalid(name: str, value: str | None) -> str | None:
     if value is None:
         return f"{name} without a value"
     if config.type is ConfigType.BOOLEAN:
-        expected = "true or false"
-        is_valid = value.lower() in ("true", "false")
+        allowed = config.choices or ("true", "false")
+        expected = " or ".join(allowed)
+        is_valid = value.lower() in allowed
     elif config.type in (ConfigType.STRING, ConfigType.LIST):
         elements = [value] if config.type is ConfigType.STRING else elements_of(value)
         expected = ("a list of " if config.type is ConfigType.LIST else "one of ") + ", ".join(config.choices)
         is_valid = not config.choices or (bool(elements) and set(elements) <= set(config.choices))
     else:
-        largest = _LARGEST[config.type]
+        largest = _LARGEST[config.type] if config.highest is None else config.highest
         expected = f"{config.lowest} to {largest}"
         try:
             number = float(value) if config.type is ConfigType.DOUBLE else int(value)

@@ -89,8 +89,8 @@ class Topics:
         self._waits = 0
         self.grown: Callable[[Mapping[str, int]], None] | None = None
         """Called with every topic that is created or gets more partitions."""
-        self.deleted: Callable[[Sequence[str]], None] | None = None
-        """Called with every topic that is deleted."""
+        self.deleted: Callable[[Mapping[str, UUID]], None] | None = None
+        """Called with the topics that are deleted, and their ids."""
 
     # --- topics
 
@@ -133,6 +133,7 @@ class Topics:
 
     def delete(self, topics: Sequence[str]) -> None:
         """Delete topics that exist, with their records."""
+        ids = {topic: self.ids[topic] for topic in topics}
         self._store.delete_topics(topics)
         self._read_topics()
         gone = set(topics)
@@ -141,7 +142,7 @@ class Topics:
         self._starts = {place: start for place, start in self._starts.items() if place[0] not in gone}
         self._producers.forget_topics(gone)
         if self.deleted is not None:
-            self.deleted(topics)
+            self.deleted(ids)
         for place in [place for place in self._waiting if place[0] in gone]:
             self._wake(place)
 

@@ -13,6 +13,7 @@ from functools import cache, partial
 from operator import attrgetter
 from types import NoneType, SimpleNamespace, UnionType
 from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
+from uuid import UUID
 
 from coordinator_core.protocol.error_codes import ErrorCode
 from rebalance_kafka.wire.fields import ABSENT, CONSTANTS, EVERYWHERE, NAMES
@@ -34,6 +35,7 @@ from rebalance_kafka.wire.values import (
     write_tags,
 )
 
+ID_LETTERS = 36
 TOPIC, TOPIC_ID, VERSION, TAG = "topic", "topic_id", "version", "tag"
 TOPIC_NAMES = (TOPIC, "name", "topic_name")
 PARTITIONS = ("partitions", "partition_indexes")
@@ -228,7 +230,7 @@ def _of_array(field: Field[Any], compact: bool, hint: Any, *, nullable: bool) ->
 def _rows(message: Any, entity: Any, partitions: Field[Any], topics: Codec) -> Codec:
     """Return the codec of rows of topics. Topics without an id are left out if there must be one.
 
-    An unknown id is the name of its topic.
+    An unknown id, such as that of a deleted topic, is the name of its topic.
     """
     names = [field.name for field in fields(entity) if field.name in TOPIC_NAMES]
     has_numbers = nested(partitions) is None
@@ -246,20 +248,31 @@ def _rows(message: Any, entity: Any, partitions: Field[Any], topics: Codec) -> C
             return Topic(known, number), [message(name, number) for number in listed]
         return Topic(known, number), [message(topic=name, **row) for row in listed]
 
+    def id_of(out: Output, topic: Topic) -> UUID | None:
+        name = topic.name or ""
+        return (topic.topic_id or out.topics.ids.get(name) or _id_in(name)) if has_ids else None
+
     def write(out: Output, rows: Iterable[Any] | None) -> None:
-        ids = out.topics.ids
         listed = [
             {
                 **dict.fromkeys(names, topic.name),
-                TOPIC_ID: topic.topic_id or ids.get(topic.name or ""),
+                TOPIC_ID: number,
                 partitions.name: [row.partition for row in own] if has_numbers else own,
             }
             for topic, own in grouped(() if rows is None else rows)
-            if topic.topic_id or topic.name in ids or not has_ids
+            if (number := id_of(out, topic)) or not has_ids
         ]
         topics.write(out, None if rows is None else listed)
 
     return Codec(read, write)
+
+
+def _id_in(name: str) -> UUID | None:
+    """Return the id that is the name of a topic, None if it is none."""
+    try:
+        return UUID(name) if len(name) == ID_LETTERS else None
+    except ValueError:
+        return None
 
 
 def _only_field(entity: Any, hint: Any) -> Codec:

@@ -82,7 +82,6 @@ CONSTANTS: Mapping[str, Any] = {
     "min_bytes": 1,
     "rack_id": "",
     "replica_id": -1,  # a consumer
-    "retention_time": -1,  # the broker's default
     "throttle_time": 0,
     "topic_id": None,  # topics are named
 }

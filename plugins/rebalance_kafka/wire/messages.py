@@ -239,12 +239,15 @@ def response_body(request: m.Request, version: int, response: Any) -> Any:
     """Return a response as it is written in a version."""
     if isinstance(response, m.LeaveGroupResponse):
         return _left(response, version)
+    if isinstance(response, m.JoinGroupResponse):
+        return replace(response, protocol_name=response.protocol_name or None)  # Kafka has null for ""
     if isinstance(response, m.OffsetFetchResponse):
         return _fetched_offsets(request, version, response)
     if isinstance(response, m.DescribeGroupsResponse):
         return m.DescribeGroupsResponse(groups=tuple(_described_group(g, version) for g in response.groups))
     if isinstance(response, r.ConsumerGroupHeartbeatResponse):
-        return replace(response, member_id=response.member_id or None)
+        is_known = response.error is ErrorCode.NONE and response.member_id
+        return replace(response, member_id=response.member_id if is_known else None)
     return response
 
 

@@ -10,7 +10,7 @@ from coordinator_core.assigning.user_data import (
     encode_generation,
     encode_ownership,
 )
-from coordinator_core.model import NO_GENERATION, Partitions
+from coordinator_core.model import Partitions
 from tests.assignors.groups import partitions
 
 pairs = st.lists(
@@ -56,10 +56,10 @@ def test_anything_shorter_is_something_else():
     assert all(decode_ownership(BYTES[:end]) is None for end in range(len(BYTES) - 4))
 
 
-@pytest.mark.parametrize("end", range(len(BYTES) - 4, len(BYTES)))
-def test_what_ends_before_the_generation_is_version_0_and_has_none(end):
-    """As Kafka's assignor reads it, which tries version 1 first."""
-    assert decode_ownership(BYTES[:end]) == (partitions("a:1,3 ü:0"), NO_GENERATION)
+@pytest.mark.parametrize("missing", [1, 2, 3, 4])
+def test_ownership_without_a_generation_is_version_0(missing):
+    """PROTOCOL 10.5: Kafka reads as version 0 what it cannot read as version 1."""
+    assert decode_ownership(BYTES[:-missing]) == (partitions("a:1,3 ü:0"), -1)
 
 
 def test_a_topic_may_come_more_than_once():

@@ -106,6 +106,11 @@ def reconcile_bench(base):  # noqa: C901 - many short methods
             self.settle("a", "b")
             return self.group().generation
 
+        def delete_topic(self, topic, topic_id):
+            """Delete a topic."""
+            self.take(self.coordinator.on_topics_deleted({topic: topic_id}, now_ms=self.now_ms))
+            self.change_topics(**{name: count for name, count in self.topics.items() if name != topic})
+
         def described(self):
             """Describe the group."""
             return self.ask(ConsumerGroupDescribeRequest(group_id="g"))

@@ -121,8 +121,17 @@ def test_the_join_of_an_unknown_member_deletes_an_empty_consumer_group_but_for_i
     assert bench.joined("nobody", session_ms=1).error is ErrorCode.INVALID_SESSION_TIMEOUT
     assert bench.state() == "Empty"
     assert bench.joined("nobody").error is UNKNOWN
-    assert (bench.group(), bench.committed()) == (None, 5)
+    assert (bench.group(), bench.committed()) == (None, -1)
     assert beat(bench).member_epoch == beat(bench, group="new").member_epoch
+    assert bench.committed() == 5
+
+
+def test_a_group_of_offsets_alone_looks_at_the_assignors_of_a_join_before_its_member(bench):
+    assert bench.joined("nobody", names=()).error is UNKNOWN
+    bench.commit()
+    assert bench.joined("nobody", names=()).error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert bench.joined("nobody").error is UNKNOWN
+    assert bench.committed() == 5
 
 
 def test_the_kind_of_a_group_survives_the_broker(bench):

@@ -129,18 +129,21 @@ def test_a_commit_that_cannot_be_written_is_answered_with_the_error(bench):
 
 
 def test_long_metadata_is_refused_for_its_partition_alone(bench):
-    """Given two partitions, of which one has more than 4,096 bytes of metadata, then that one gets
-    OFFSET_METADATA_TOO_LARGE and the other is committed. PROTOCOL 7.2."""
+    """Given partitions, of which two have metadata of more than 4,096 characters in UTF-16, then these get
+    OFFSET_METADATA_TOO_LARGE and the others are committed. PROTOCOL 7.2."""
     offsets = (
         m.OffsetToCommit("t", 0, 1, metadata="x" * 4_097),
         m.OffsetToCommit("t", 1, 2, metadata="x" * 4_096),
-        m.OffsetToCommit("t", 2, 3, metadata="é" * 2_049),
+        m.OffsetToCommit("t", 2, 3, metadata="\U0001f600" * 2_049),
+        m.OffsetToCommit("t", 3, 4, metadata="\U0001f600" * 2_048),
+        m.OffsetToCommit("t", 4, 5, metadata="é" * 4_096),
     )
     answer = bench.ask(m.OffsetCommitRequest(group_id="g", offsets=offsets))
     large = ErrorCode.OFFSET_METADATA_TOO_LARGE
-    assert [partition.error for partition in answer.partitions] == [large, ErrorCode.NONE, large]
+    none = ErrorCode.NONE
+    assert [partition.error for partition in answer.partitions] == [large, none, large, none, none]
     fetched = bench.ask(m.OffsetFetchRequest(group_id="g")).offsets
-    assert [(partition.partition, partition.offset) for partition in fetched] == [(1, 2)]
+    assert [(partition.partition, partition.offset) for partition in fetched] == [(1, 2), (3, 4), (4, 5)]
 
 
 def test_a_commit_of_nothing_that_fits_is_answered_at_once(bench):
@@ -183,3 +186,57 @@ def test_an_explicit_commit_may_go_back(bench):
     bench.commit(offset=9)
     bench.commit(offset=3)
     assert bench.committed() == 3
+
+
+CHECK_MS, RETENTION_MS = 600_000, 3_600_000
+"""How often offsets are looked at, and how long they are kept: an hour."""
+
+
+def committed(bench, topic, retention_ms=m.DEFAULT_RETENTION):
+    offsets = (m.OffsetToCommit(topic, 0, 5),)
+    request = m.OffsetCommitRequest(group_id="g", offsets=offsets, retention_time_ms=retention_ms, version=4)
+    assert bench.ask(request).partitions[0].error is ErrorCode.NONE
+
+
+def test_a_commit_may_have_a_retention_time_of_its_own(make_bench):
+    """Given commits with retention times of 0 and 70 minutes, when time passes, then each ends at its own
+    time, and the others with the retention of the broker; after a restart, too. PROTOCOL 2.1."""
+    bench = make_bench(offsets_retention_minutes=60)
+    for topic, retention_ms in (("none", 0), ("long", RETENTION_MS + CHECK_MS), ("default", -1)):
+        committed(bench, topic, retention_ms)
+    bench.sleep(CHECK_MS)
+    assert [bench.committed(topic=topic) for topic in ("none", "long", "default")] == [-1, 5, 5]
+    bench = make_bench(log=bench.log, now_ms=bench.now_ms, offsets_retention_minutes=60)
+    bench.sleep(RETENTION_MS - CHECK_MS)
+    assert [bench.committed(topic=topic) for topic in ("long", "default")] == [5, -1]
+    bench.sleep(CHECK_MS)
+    assert bench.group() is None
+
+
+def test_offsets_of_a_group_that_had_members_expire_by_the_time_since_the_last_left(make_bench):
+    """Given a group that is Empty for most of an hour, when a simple consumer commits to it, then the new
+    offset expires with the others. PROTOCOL 2.1."""
+    bench = make_bench(offsets_retention_minutes=60)
+    (member,) = bench.stable_group(1)
+    bench.commit(member, 1, topic="old")
+    bench.leave(member)
+    bench.sleep(RETENTION_MS - CHECK_MS)
+    committed(bench, "new")
+    assert [bench.committed(topic=topic) for topic in ("old", "new")] == [5, 5]
+    bench.sleep(CHECK_MS)
+    assert [bench.committed(topic=topic) for topic in ("old", "new")] == [-1, -1]
+
+
+def test_offsets_of_a_group_that_never_had_members_expire_by_their_own_age(make_bench):
+    """Given a group whose only join has failed, when it has been loaded and a simple consumer commits, then
+    the offset is kept for an hour. PROTOCOL 2.1."""
+    bench = make_bench(offsets_retention_minutes=60)
+    bench.sleep(1)
+    bench.join(names=())
+    bench = make_bench(log=bench.log, now_ms=bench.now_ms, offsets_retention_minutes=60)
+    bench.sleep(CHECK_MS - 1)
+    committed(bench, "t")
+    bench.sleep(RETENTION_MS)
+    assert bench.committed() == 5
+    bench.sleep(1)
+    assert bench.committed() == -1

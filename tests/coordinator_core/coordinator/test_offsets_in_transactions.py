@@ -233,7 +233,7 @@ def delete_group(bench):
 
 
 def delete_topic(bench):
-    bench.take(bench.coordinator.on_topics_deleted(["t"], now_ms=bench.now_ms))
+    bench.take(bench.coordinator.on_topics_deleted({"t": "an id"}, now_ms=bench.now_ms))
 
 
 @pytest.mark.parametrize("delete", [delete_offset, delete_group, delete_topic])

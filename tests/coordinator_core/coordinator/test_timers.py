@@ -30,7 +30,9 @@ class NaiveTimers:
         self.deadlines.pop(TimerKey(kind, group, member), None)
 
     def cancel_group(self, group):
-        self.deadlines = {k: at for k, at in self.deadlines.items() if k.group_id != group}
+        ended = {k: at for k, at in self.deadlines.items() if k.group_id == group}
+        self.deadlines = {k: at for k, at in self.deadlines.items() if k not in ended}
+        return ended
 
     def next_ms(self):
         return min(self.deadlines.values(), default=None)

@@ -37,6 +37,7 @@ def scenario_of(*events, owned=ODD, joining=(), duration="3m", topics=None, gene
     document = {
         "name": "live",
         "duration": duration,
+        "phase": "0s",
         "topics": topics or {"t": {"partitions": 6, "rate": 60}},
         "members": members + [{"id": name, "topics": ["t"]} for name in joining],
         "events": list(events),
@@ -249,6 +250,7 @@ def test_the_running_group_is_there_before_those_who_join_in_whatever_order_they
         {
             "name": "live",
             "duration": "3m",
+            "phase": "0s",
             "topics": {"t": {"partitions": 6, "rate": 60}},
             "members": [
                 {"id": "late", "topics": ["t"]},

@@ -29,7 +29,7 @@ def document(latency_ms=20, events=(), **changes):
         "name": "two",
         "duration": "3m",
         "topics": {"P": {"partitions": 6, "rate": 60}},
-        "members": [{"id": "c1", "topics": ["P"]}, {"id": "c2", "topics": ["P"]}],
+        "members": [{"id": name, "topics": ["P"], "client": "rebalance-lab"} for name in ("c1", "c2")],
         "events": list(events),
         "network": {"latency": [latency_ms, latency_ms]},
         "config": {"session.timeout.ms": 10_000},
@@ -53,7 +53,7 @@ def shares(trace):
 
 
 CHANGES = (
-    {"at": "30s", "join": {"id": "c3", "topics": ["P"]}},
+    {"at": "30s", "join": {"id": "c3", "topics": ["P"], "client": "rebalance-lab"}},
     {"at": "60s", "leave": "c1"},
     {"at": "90s", "crash": "c2"},
 )

@@ -34,8 +34,8 @@ HOOKS = [
     "commands",
     "log_formats",
 ]
-BUILT_IN = ["range", "roundrobin", "sticky", "cooperative-sticky", "optimal", "lag-aware", "rendezvous"]
-BUILT_IN += ["average", "average-by-circle", "range-848", "uniform-848"]
+BUILT_IN = ["range", "roundrobin", "sticky", "cooperative-sticky", "sticky-balanced", "optimal", "lag-aware"]
+BUILT_IN += ["rendezvous", "average", "average-by-circle", "range-848", "uniform-848"]
 
 
 def manager():

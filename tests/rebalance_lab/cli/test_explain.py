@@ -13,7 +13,7 @@ def test_the_difference_comes_before_the_reasons_of_each_strategy(lab):
     title, verdict, *rest = answer.out.splitlines()
     assert title == "bounce, seed 0"
     assert verdict.startswith("range stops partitions for ")
-    assert any(line.startswith("cooperative-sticky: 26 partition seconds stopped") for line in rest)
+    assert any(line.startswith("cooperative-sticky: 27.9 partition seconds stopped") for line in rest)
 
 
 def test_json_has_the_sentences_and_the_figures(lab):
@@ -29,4 +29,4 @@ def test_a_strategy_that_fails_does_not_stop_the_others(lab, tmp_path):
     answer = lab("explain", BOUNCE, "-s", f"{tmp_path / 'bad.py'}:Bad", "-s", "range")
     assert answer.status == 1
     assert "KeyError" in answer.err
-    assert "range: 20.3 partition seconds stopped" in answer.out
+    assert "range: 22.3 partition seconds stopped" in answer.out

@@ -205,7 +205,7 @@ def test_a_group_does_not_rest_while_one_of_its_members_is_gone():
 
 @pytest.mark.parametrize("names", [("ba", "c", "y", "z"), ("bb", "bc", "y", "z"), ("k", "p", "q", "x")])
 def test_groups_share_results_only_if_the_hashes_of_their_names_are_in_the_same_order(names):
-    """Of two members that own two partitions, Kafka's sticky assignors let the first in hash order keep both."""
+    """Of two members with two partitions, Kafka's sticky assignors let the first in hash order keep both."""
     owned = ({"t": [0, 1]}, {"t": [2, 3]}, {"t": [4]}, {})
     members = [
         {"id": name, "topics": ["t"], "owned": has, "generation": 5}

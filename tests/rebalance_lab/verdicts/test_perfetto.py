@@ -69,9 +69,9 @@ def test_a_round_has_its_causes_and_arrows_from_the_members_that_it_waited_for()
     assert second["args"]["causes"] == ["c3 joined"]
     begins = {e["id"]: e for e in events if e["ph"] == "s"}
     ends = {e["id"]: e for e in events if e["ph"] == "f"}
-    assert begins.keys() == ends.keys() == {"2 c1", "3 c3", "4 c1"}
+    assert begins.keys() == ends.keys() == {"2 c2", "3 c3", "4 c1"}
     assert all(begins[name]["ts"] < ends[name]["ts"] for name in begins)
-    assert begins["2 c1"]["ts"] == second["ts"]
+    assert begins["2 c2"]["ts"] == second["ts"]
 
 
 def test_the_lag_is_a_counter():

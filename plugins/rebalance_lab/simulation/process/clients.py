@@ -10,6 +10,8 @@ from enum import Enum
 from coordinator_core.client.config import ClientConfig
 from coordinator_core.client.core import Library
 from rebalance_lab.scenarios.application import NONE, Span
+from rebalance_lab.simulation.process.turns import RECORD_BYTES, Turns
+from rebalance_lab.simulation.world.dice import Dice
 
 
 class Joins(Enum):
@@ -49,11 +51,11 @@ class ClientFacts:
     - ``joins``: where the member joins, takes over assignments, and calls the listener.
     - ``reads_in_poll``: the response to a JoinGroup is read in a poll. Otherwise the library reads it, and
       sends the SyncGroup, in the background.
-    - ``assigns_in_ms``: at most how long after the response to its JoinGroup a leader without a batch sends
-      the assignment, in the run in which this takes longest.
     - ``reads_apart_ms``: at most how much later than they arrive members without a batch read the responses
       to JoinGroups that waited for others, in one run of two (`APART`). One that has read its own early, and
       gave up partitions, begins the next round before the others have sent their SyncGroups, which fail.
+    - ``assigns_in_ms``: in the other runs, at most how long after the response to its JoinGroup a leader
+      without a batch sends the assignment, in the run in which this takes longest.
     - ``idle_poll_ms``: how long a member of KIP-848 without records is in a poll, which does the next part of
       what heartbeats have brought: drawn for each.
     - ``reads_between_waits``: while the application handles a batch, responses to heartbeats and to
@@ -61,6 +63,8 @@ class ClientFacts:
       Otherwise they are read at once.
     - ``takes_turns``: the requests of the group go over one connection, on which a broker answers one after
       the other. Otherwise those that wait for a round have their own.
+    - ``reads_in_turns``: polls hand out what a fetch has returned of a partition before that of the next one.
+      Otherwise a batch has records of all partitions.
     - ``records_in_round``: polls return records of the partitions that the member keeps while a round is
       under way. Otherwise they return nothing until the round is over.
     - ``rejoins_at_once``: a member that gave up partitions at the end of a round joins again in the same
@@ -91,6 +95,7 @@ class ClientFacts:
     idle_poll_ms: Span = NONE
     reads_between_waits: bool = False
     takes_turns: bool = True
+    reads_in_turns: bool = False
     records_in_round: bool = True
     rejoins_at_once: bool = True
     calls_apart: bool = False
@@ -121,8 +126,14 @@ class ClientFacts:
 
         ``lateness`` is drawn for a run, from 0 to below 1.
         """
-        apart_ms = self.reads_apart_ms if lateness >= APART else 0
-        return 0, apart_ms + round(self.assigns_in_ms * lateness) * leads
+        if lateness >= APART:
+            return 0, self.reads_apart_ms
+        return 0, round(self.assigns_in_ms * lateness / APART) * leads
+
+    def turns(self, config: ClientConfig, dice: Dice) -> Turns | None:
+        """Return how a consumer reads, None if it reads all partitions at once."""
+        fetched = config.max_partition_fetch_bytes // RECORD_BYTES
+        return Turns(max(config.max_poll_records, fetched), dice) if self.reads_in_turns else None
 
     def rebalance_timeout_ms(self, config: ClientConfig) -> int:
         """Return how long rounds wait for a member."""
@@ -143,6 +154,7 @@ CLIENTS = {
         reads_apart_ms=100,
         idle_poll_ms=(0, 100),
         reads_between_waits=True,
+        reads_in_turns=True,
         calls_apart=True,
         heartbeat_late_ms=(2, 20),
     ),

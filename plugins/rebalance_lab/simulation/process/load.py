@@ -24,6 +24,7 @@ from math import floor, inf, ldexp
 
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol.events import LagMeasured
+from rebalance_lab.simulation.process.turns import Reading, Turns
 from rebalance_lab.simulation.process.workers import Flow, Work, Worker
 
 WHOLE = 1e-6
@@ -139,9 +140,9 @@ class Load:
             self._slope -= flow.rate
             self._lag -= flow.end_at(now_ms) - flow.high
 
-    def add_worker(self, name: str, process_rate: float) -> Worker:
+    def add_worker(self, name: str, process_rate: float, turns: Turns | None = None) -> Worker:
         """Return a new worker."""
-        return Worker(name, process_rate)
+        return Worker(name, process_rate, turns)
 
     def remove_worker(self, worker: Worker, *, now_ms: int) -> None:
         """Remove a worker. Its partitions stand still."""
@@ -181,12 +182,24 @@ class Load:
             self._slope -= flow.rate
             flow.produced = flow.end_at(now_ms)
             flow.position = min(float(offset), flow.produced)
+            if flow.reading is not None:
+                self._read_again(flow, flow.reading)
             if flow.position > flow.high:  # skipped records do not count as lag
                 self._lag -= flow.position - flow.high
                 flow.high = flow.position
             flow.worker = worker
             worker.flows[partition] = flow
         self._put_on(worker)
+
+    def _read_again(self, flow: Flow, reading: Reading) -> None:
+        """Count what a worker reads again of a partition whose last worker read one after the other."""
+        mean = max(0.0, flow.high - flow.position)
+        again = reading.handled(mean)
+        if again:
+            self._duplicates += again - mean
+        else:
+            flow.position += mean
+        flow.reading = None
 
     def release(self, worker: Worker, partitions: Iterable[TopicPartition], *, now_ms: int) -> None:
         """Let a worker stop its work on partitions. Partitions of other workers are not affected."""
@@ -206,6 +219,10 @@ class Load:
             return
         self._advance(now_ms)
         self._take_off(worker)
+        if worker.turns is not None:
+            for place, (partition, flow) in enumerate(worker.flows.items()):
+                if partition in held and not flow.keeps_up:
+                    flow.reading = worker.turns.reading(place, len(worker.flows), now_ms)
         for partition in held:
             flow = worker.flows.pop(partition)
             whole = float(floor(flow.position + WHOLE))

@@ -98,7 +98,8 @@ class Process:
             dice=choices.at,
         )
         self._facts, self._joins = facts, facts.joins
-        self.worker = world.load.add_worker(member.id, batches.records_per_second)
+        turns = facts.turns(config, Dice(f"{world.network.seed}:{name}:turns"))
+        self.worker = world.load.add_worker(member.id, batches.records_per_second, turns)
         self._application = Application(
             self.client,
             self.worker,
@@ -114,8 +115,7 @@ class Process:
         self.paused_until_ms = self.frozen_until_ms = 0
         self._held: list[Callable[[], None]] = []
         self._unread: list[tuple[int, Response]] = []
-        self._read_soon = 0
-        self._late = late
+        self._read_soon, self._late = 0, late
         self._close_when_resumed = self._cut = self._subscribed = self._has_pattern = False
         self._connections = Connections(world.network, world.brokers, member.id, name, rank)
         self._connected_ms = self._last_poll_ms = -1

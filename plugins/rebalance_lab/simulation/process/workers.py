@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coordinator_core.model import TopicPartition
+from rebalance_lab.simulation.process.turns import Reading, Turns
 
 SOON_MS = 1e-6
 """Breakpoints within this time are one. It is far above rounding, and far below a millisecond."""
@@ -36,10 +37,22 @@ class Flow:
     ``records`` were produced until ``rated_ms``, and ``rate`` records/s since then. At the last change of its
     worker, ``produced`` records were produced, the worker was at ``position``, and the highest position of
     all workers was ``high``. ``keeps_up``: the position stays at the end. ``units`` belong to the sums over
-    the partitions without a worker.
+    the partitions without a worker. ``reading``: what its last worker was reading when it gave it up with a
+    backlog, if it reads in turns.
     """
 
-    __slots__ = ("high", "keeps_up", "position", "produced", "rate", "rated_ms", "records", "units", "worker")
+    __slots__ = (
+        "high",
+        "keeps_up",
+        "position",
+        "produced",
+        "rate",
+        "rated_ms",
+        "reading",
+        "records",
+        "units",
+        "worker",
+    )
 
     def __init__(self, records: float, at_ms: float) -> None:
         self.records = self.produced = records
@@ -48,6 +61,7 @@ class Flow:
         self.keeps_up = False
         self.units = (0, 0)
         self.worker: Worker | None = None
+        self.reading: Reading | None = None
 
     def end_at(self, at_ms: float) -> float:
         """Return the records produced up to a time since the last change of the rate."""
@@ -175,7 +189,7 @@ class Worker:
     ``process_rate`` is in records/s; inf means unlimited. ``behind_ms`` is the time since which it has a
     backlog, or None. ``at_ms`` is the time of its last change or breakpoint, ``next_ms`` that of the next
     breakpoint. ``rate`` are the records/s that arrive. ``lag_slope`` is the growth of the lag in records/s,
-    and ``repeats`` the records/s that are handled again.
+    and ``repeats`` the records/s that are handled again. ``turns``: how it reads, if one partition at a time.
     """
 
     __slots__ = (
@@ -196,11 +210,12 @@ class Worker:
         "process_rate",
         "rate",
         "repeats",
+        "turns",
         "working",
     )
 
-    def __init__(self, name: str, process_rate: float) -> None:
-        self.name, self.process_rate = name, process_rate
+    def __init__(self, name: str, process_rate: float, turns: Turns | None = None) -> None:
+        self.name, self.process_rate, self.turns = name, process_rate, turns
         self.flows: dict[TopicPartition, Flow] = {}
         self.working = True
         self.behind_ms: float | None = None

@@ -247,6 +247,12 @@ def test_a_refused_request_says_what_is_wrong(bench):
     ]
 
 
+def test_an_error_does_not_repeat_the_member_id(bench):
+    assert bench.tell("a", 3).member_id is None
+    bench.join("a")
+    assert bench.tell("a", 7).member_id is None
+
+
 def test_an_unknown_group_has_no_members(bench):
     assert bench.tell("a", 3).error is bench.tell("a", -1).error is ErrorCode.GROUP_ID_NOT_FOUND
 

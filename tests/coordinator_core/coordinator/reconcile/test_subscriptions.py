@@ -102,14 +102,32 @@ def test_other_topics_than_those_of_the_group_do_not_raise_its_epoch(spread):
     assert epochs(spread) == (2, 2)
 
 
-def test_partitions_of_a_deleted_topic_are_given_up_and_not_described(spread):
-    spread.change_topics(t=4)
+def test_partitions_of_a_deleted_topic_are_given_up_by_its_id_and_not_described(spread):
+    spread.delete_topic("u", "id-of-u")
     described = spread.described()
     assert {tp.topic for tp in described.members[0].assignment} == {"t"}
     assert {tp.topic for tp in described.members[0].target_assignment} == {"t"}
     answer = spread.tell("a", 2)
     assert (answer.member_epoch, topics_of(answer)) == (2, ["t"] * 4)
+    assert spread.tell("a", 2, (*range(4), ("id-of-u", 1))).member_epoch == 2
     assert spread.tell("a", 2, answer.assignment).member_epoch == 3
+
+
+def test_a_topic_that_is_created_again_is_another_one(spread):
+    """With as many partitions, and before any heartbeat."""
+    spread.delete_topic("u", "id-of-u")
+    spread.change_topics(t=4, u=2)
+    answer = spread.tell("a", 2)
+    assert (answer.member_epoch, topics_of(answer)) == (2, ["t"] * 4)
+    assert spread.tell("a", 2, (*range(4), ("id-of-u", 0))).member_epoch == 2
+    answer = spread.tell("a", 2, answer.assignment)
+    assert (answer.member_epoch, topics_of(answer)) == (3, ["t"] * 4 + ["u"] * 2)
+
+
+def test_what_is_held_of_a_deleted_topic_is_in_the_log(spread):
+    spread.delete_topic("u", "id-of-u")
+    spread.fail_over()
+    assert {tp.topic for tp in spread.current("a").assigned} == {"t", "id-of-u"}
 
 
 def test_a_change_of_topics_while_another_broker_took_over_is_found_by_the_first_heartbeat(spread):
@@ -136,6 +154,14 @@ def test_a_group_that_has_only_an_expression_begins_with_the_epoch_before_the_fi
     assert (answer.member_epoch, answer.assignment) == (1, ())
     assert epochs(bench) == (2, 1)
     assert topics_of(bench.tell("a", 1)) == ["u", "u"]
+
+
+@pytest.mark.parametrize("fields", [{"topics": ()}, {"topics": (), "subscribed_topic_regex": "x"}])
+def test_a_member_without_topics_joins_an_empty_group_in_its_epoch(bench, fields):
+    bench.join("a")
+    bench.tell("a", -1)
+    assert bench.join("b", **fields).member_epoch == 3
+    assert (bench.state(), epochs(bench)) == ("Stable", (3, 3))
 
 
 def test_an_expression_that_matches_nothing_changes_nothing(bench):
