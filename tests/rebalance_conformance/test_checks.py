@@ -7,7 +7,15 @@ from rebalance_conformance.results import Outcome
 from rebalance_conformance.suite import check_assignor
 from tests.rebalance_conformance import wrong
 
-BUILT_IN = ("range", "roundrobin", "sticky", "cooperative-sticky", "range+cooperative")
+BUILT_IN = (
+    "range",
+    "roundrobin",
+    "sticky",
+    "sticky-balanced",
+    "sticky-balanced+cooperative",
+    "range+cooperative",
+)
+"""Those that pass. `cooperative-sticky` takes from owners as Apache Kafka's does (PITFALLS C-64)."""
 EXAMPLES = 25
 
 VALIDITY = tuple(check.name for check in CHECKS[:7])

@@ -19,7 +19,7 @@ GROUP = {
     ],
 }
 TEXT = json.dumps(GROUP)
-ASSIGNED = {"a": [["t", 0], ["t", 2]], "b": [["t", 1]], "c": []}
+ASSIGNED = {"a": [["t", 2], ["t", 1]], "b": [["t", 0]], "c": []}
 
 
 def assigned(text, assignor="sticky"):
@@ -91,7 +91,7 @@ def test_sql_has_a_function_with_a_row_per_partition(spark):
     spark.createDataFrame([(TEXT,), ("{",)], "document string").createOrReplaceTempView("documents")
     query = "SELECT found.* FROM documents, LATERAL rebalance_assign(document, 'sticky') AS found"
     rows = [tuple(row) for row in spark.sql(query).collect()]
-    expected = [("a", "t", 0, None), ("a", "t", 2, None), ("b", "t", 1, None), ("c", None, None, None)]
+    expected = [("a", "t", 2, None), ("a", "t", 1, None), ("b", "t", 0, None), ("c", None, None, None)]
     assert [row for row in rows if row[3] is None] == expected
     assert [row[:3] for row in rows if row[3] is not None] == [(None, None, None)]
 
