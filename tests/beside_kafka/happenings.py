@@ -7,7 +7,7 @@ from tests.beside_kafka.live import Live
 
 STYLES = (("classic",), ("consumer",), ("classic", "consumer"))
 SESSION_MS = 3_000
-LONG_SESSION_MS = 60_000
+LONG_SESSION_MS = 600_000
 
 EXPRESSIONS = (
     "t.*",

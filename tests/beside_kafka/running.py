@@ -107,11 +107,9 @@ class Pair:
         return await Playing(source, (kafka, other), Clocks(self._consumer_session), gate).play()
 
     async def restart(self) -> None:
-        """Stop both brokers, and start them again, Kafka first: it takes longer."""
-        for broker in self._brokers:
-            await asyncio.to_thread(broker.stop)
-        for broker in self._brokers:
-            await asyncio.to_thread(broker.start)
+        """Stop both brokers, and start them again."""
+        await asyncio.gather(*(asyncio.to_thread(broker.stop) for broker in self._brokers))
+        await asyncio.gather(*(asyncio.to_thread(broker.start) for broker in self._brokers))
 
     async def play_all(self, sources: Mapping[int, Source], at_once: int) -> dict[int, Outcome]:
         """Play several scripts, ``at_once`` at the same time; with restarts all at the same time."""

@@ -13,5 +13,9 @@ SHORT: Mapping[str, object] = {
 }
 """Sessions of seconds, and targets that are computed at once."""
 
-LONG: Mapping[str, object] = {**SHORT, "group.consumer.session.timeout.ms": 60_000}
-"""Sessions that outlast a restart of the broker."""
+LONG: Mapping[str, object] = {
+    **SHORT,
+    "group.consumer.max.session.timeout.ms": 600_000,
+    "group.consumer.session.timeout.ms": 600_000,
+}
+"""Sessions that outlast restarts of brokers one of which starts much later than the other one."""

@@ -235,7 +235,7 @@ def schemas_of(*kinds: Any) -> tuple[list[Schema], dict[str, Schema]]:
 def _uniform(part: Any) -> Any:
     """Return a part of a schema as all versions of msgspec would write it.
 
-    Since 0.21 descriptions are docstrings without indentation; since 0.22 null is the last of ``anyOf``.
+    Of the versions since 0.20, some write docstrings with their indentation, and null first in ``anyOf``.
     """
     if isinstance(part, list):
         return [_uniform(entry) for entry in part]
