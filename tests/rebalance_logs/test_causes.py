@@ -43,8 +43,9 @@ def test_partitions_of_who_left_belong_to_its_leaving_though_another_joined_befo
 
 
 def test_a_round_that_waits_long_for_a_batch_has_two_causes(tmp_path):
+    """The member that leaves does so between two heartbeats of the slow one."""
     slow = [{"id": "a", **MEMBER, "batch": "20s"}, *DOCUMENT["members"][1:]]
-    both = found(tmp_path, {"at": "65s", "leave": "c"}, members=slow)
+    both = found(tmp_path, {"at": "65s", "leave": "c"}, members=slow, phase="0s")
     assert causes_of(both)[Cause.MEMBER_LEFT] == {"c"}
     assert causes_of(both)[Cause.SLOW_BATCH] == {"a"}
     assert cost(both, Cause.SLOW_BATCH) > cost(both, Cause.MEMBER_LEFT)

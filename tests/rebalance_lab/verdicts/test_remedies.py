@@ -190,7 +190,8 @@ def test_a_consumer_that_is_stuck_for_six_minutes_is_removed_earlier():
 
 def test_members_that_are_away_longer_than_their_sessions_are_not_told_to_be_static():
     events = [{"at": "60s", "crash": "m-0"}, {"at": "5m", "restart": "m-0"}]
-    _, made = compared({**DOCUMENT, "duration": "6m", "events": events}, range(6))
+    # six seeds do not show yet that it is alike: how late members read differs between two runs
+    _, made = compared({**DOCUMENT, "duration": "6m", "events": events}, range(12))
     helps = {one.label: one.helps for one in made.remedies["range"]}
     assert helps["range+static"] is False
     assert helps["session.timeout.ms=6s"] is True
