@@ -127,11 +127,15 @@ def _topics(
 def _events(group: GroupLog, triggers: list[list[Trigger]]) -> list[tuple[int, ev.Event]]:
     absences = dict(_absences(group, triggers))
     found = list(_of_rounds(group, triggers))
-    for member in group.members.values():
+    members = sorted(group.members.values(), key=lambda member: not member.is_logged)
+    for member in members:
+        own = absences.get(member.name, [])
         if member.is_logged:
-            found += _Owner(group, member, absences.get(member.name, [])).events()
+            found += _Owner(group, member, own).events()
         else:
-            found += _of_unlogged(group, member, absences.get(member.name, []))
+            given = group.rounds[0].owners.get(member.name, {}) if group.rounds else {}
+            kept = _kept(group, triggers, given, [member.name], found)
+            found += _of_unlogged(group, member, own, kept)
     return [*found, *_of_unknown_owners(group, triggers, sorted(found, key=_in_order))]
 
 
@@ -340,12 +344,46 @@ def _until(group: GroupLog, this: Round) -> int:
     return group.rounds[after].began_ms if after < len(group.rounds) else group.until_ms
 
 
+def _kept(
+    group: GroupLog,
+    triggers: list[list[Trigger]],
+    given: PartitionMap,
+    names: Sequence[str],
+    events: Sequence[tuple[int, ev.Event]],
+) -> PartitionMap:
+    """Return what members without a log had before the first round and keep, as the round is cooperative.
+
+    That is what they are given and no log shows another to have had; nothing if all of them are among those
+    that caused the round. ``names``: theirs, empty if nobody knows them.
+    """
+    first = group.rounds[0] if given else None
+    if first is None or first.was_empty or "cooperative" not in first.protocol:
+        return {}
+    caused = {name for trigger in triggers[0] for name in trigger.members}
+    if names and caused.issuperset(names):
+        return {}
+    kept = given
+    for at_ms, event in events:
+        if at_ms < first.known_ms and isinstance(event, ev.Assigned):
+            kept = _without(kept, event.owned)
+    return kept
+
+
 def _of_unlogged(
-    group: GroupLog, member: Member, absences: list[tuple[int, Cause]]
+    group: GroupLog, member: Member, absences: list[tuple[int, Cause]], kept: PartitionMap
 ) -> Iterator[tuple[int, ev.Event]]:
-    """Yield what the assignments of leaders, or the coordinator, tell about a member without a log."""
-    owned: PartitionMap = {}
-    runs = False
+    """Yield what the assignments of leaders, or the coordinator, tell about a member without a log.
+
+    ``kept``: what it has from the beginning.
+    """
+    topics = sorted({topic for this in group.rounds for topic in this.owners.get(member.name, {})})
+    started = ev.MemberStarted(
+        client=member.name, instance_id=member.instance_id or None, topics=topics, process_rate=None
+    )
+    owned, runs = kept, bool(kept)
+    if runs:
+        yield group.from_ms, started
+        yield group.from_ms, ev.Assigned(client=member.name, generation=-1, added=kept, owned=kept)
     for this in group.rounds:
         name = member.name
         present = name in this.members
@@ -358,12 +396,7 @@ def _of_unlogged(
             continue
         if not runs:
             runs = True
-            topics = sorted({topic for r in group.rounds for topic in r.owners.get(name, {})})
-            instance = member.instance_id or None
-            yield (
-                this.known_ms,
-                ev.MemberStarted(client=name, instance_id=instance, topics=topics, process_rate=None),
-            )
+            yield this.known_ms, started
         yield (
             this.known_ms,
             ev.Joined(
@@ -409,6 +442,10 @@ def _of_unknown_owners(
         has_next = number + 1 < len(group.rounds)
         is_next_its_step = has_next and any(t.is_follow_up for t in triggers[number + 1])
         theirs: PartitionMap = now_free if _has_others(group, this) else {}
+        if number == 0 and (own := _kept(group, triggers, theirs, _others(group, this), events)):
+            is_started = True
+            yield group.from_ms, _started(own)
+            yield group.from_ms, ev.Assigned(client=OTHERS, generation=-1, added=own, owned=own)
         if is_next_its_step:  # what was revoked in this round is given away in the next one
             theirs = _without(theirs, _without(theirs, _joined(free_before, own)))
         is_eager = "cooperative" not in this.protocol
@@ -420,10 +457,7 @@ def _of_unknown_owners(
             yield at_ms, ev.Revoked(client=OTHERS, generation=this.generation, partitions=given_up)
         if theirs and not is_started:
             is_started = True
-            yield (
-                this.known_ms,
-                ev.MemberStarted(client=OTHERS, instance_id=None, topics=sorted(theirs), process_rate=None),
-            )
+            yield this.known_ms, _started(theirs)
         if theirs != own or given_up:
             added = _without(theirs, _without(own, given_up))
             yield (
@@ -440,7 +474,16 @@ def _has_others(group: GroupLog, this: Round) -> bool:
     is_counted = group.has_broker and group.rounds[0].was_empty  # from an empty group on
     if not this.is_whole and not is_counted:
         return True
-    return any(not group.members[name].is_logged and name not in this.owners for name in this.members)
+    return bool(_others(group, this))
+
+
+def _others(group: GroupLog, this: Round) -> list[str]:
+    """Return the members of a round of which neither a log nor an assignment shows what they own."""
+    return [name for name in this.members if not group.members[name].is_logged and name not in this.owners]
+
+
+def _started(owned: PartitionMap) -> ev.MemberStarted:
+    return ev.MemberStarted(client=OTHERS, instance_id=None, topics=sorted(owned), process_rate=None)
 
 
 def _free_at(events: Sequence[tuple[int, ev.Event]], times: Sequence[int]) -> list[PartitionMap]:
