@@ -1,8 +1,8 @@
 """The user data of the sticky assignors, in the formats of Apache Kafka.
 
 Eager members own nothing when they join, so Sticky sends their last assignment: StickyAssignorUserData v1, an
-array of topics with their partitions, then the generation. CooperativeSticky sends only the generation.
-Bytes of another assignor or version are ignored (PITFALLS C-68).
+array of topics with their partitions, then the generation, which version 0 has not. CooperativeSticky sends
+only the generation. Other bytes are ignored (PITFALLS C-68).
 """
 
 import struct

@@ -1,7 +1,6 @@
 """The two brokers that are compared: a real Kafka, and ``rebalance-lab serve`` with the same topics."""
 
 import asyncio
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
@@ -9,8 +8,6 @@ from types import TracebackType
 from typing import Protocol, Self
 from uuid import UUID
 
-from coordinator_core.errors import InputError
-from rebalance_kafka import EmbeddedBroker
 from rebalance_kafka.broker.schema import checksum_of, connect
 from rebalance_kafka.broker.store import FILE, Store
 from tests.beside_kafka.steps import SHARED
@@ -39,10 +36,7 @@ class Serve:
 
     def __init__(self, folder: Path, settings: Mapping[str, object], topic_ids: Mapping[str, str]) -> None:
         self._folder, self.address = folder, "127.0.0.1:0"
-        self.unknown = [name for name, value in settings.items() if not _is_known(name, value)]
-        """Settings that `serve` refuses."""
-        known = [f"{name}={value}" for name, value in settings.items() if name not in self.unknown]
-        self._options = [option for setting in known for option in ("--set", setting)]
+        self._options = [text for name, value in settings.items() for text in ("--set", f"{name}={value}")]
         self._process: Served | None = None
         _write_topics(folder, topic_ids)
 
@@ -65,14 +59,6 @@ class Serve:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
-
-
-def _is_known(name: str, value: object) -> bool:
-    try:
-        EmbeddedBroker(settings={name: value})
-    except InputError:
-        return False
-    return True
 
 
 def _write_topics(folder: Path, topic_ids: Mapping[str, str]) -> None:
@@ -114,8 +100,6 @@ def started(
         if other is None:
             topic_ids = asyncio.run(with_topics(kafka))
             serve = stack.enter_context(Serve(folder / "serve", settings, topic_ids))
-            if serve.unknown:
-                sys.stderr.write(f"serve does not know {', '.join(serve.unknown)}\n")
             brokers.append(serve)
             other = serve.address
         yield kafka, other, tuple(brokers) if len(brokers) == 2 else ()

@@ -15,7 +15,7 @@ from coordinator_core.assigning.user_data import (
     encode_ownership,
 )
 from coordinator_core.errors import ProtocolError
-from coordinator_core.model import GroupAssignment, Partitions, Subscription, TopicIndex
+from coordinator_core.model import NO_GENERATION, GroupAssignment, Partitions, Subscription, TopicIndex
 from coordinator_core.packing import FEWEST_LISTS, read_partitions, read_topics, rows_of
 from coordinator_core.protocol.consumer_protocol import (
     decode_subscription,
@@ -155,14 +155,16 @@ def claims_one_by_one(data):
     return sorted(pairs), [generation for _, generation in decoded]
 
 
-def test_a_member_whose_user_data_are_cut_anywhere_keeps_the_claims_of_its_subscription():
-    """C-68."""
+def test_a_member_whose_user_data_are_cut_in_the_list_keeps_the_claims_of_its_subscription():
+    """C-68. Data that end after the list, or inside the generation, are read as version 0, which has none."""
     sound = [encode_ownership(Partitions({"a": [m]}), m) for m in range(FEWEST_LISTS)]
     own = [(m, m) for m in range(FEWEST_LISTS)]
+    end_of_list = len(sound[0]) - 4
     for cut in range(len(sound[0])):
+        partition, generation = (1, 2) if cut < end_of_list else (0, NO_GENERATION)
         assert claims([*sound, sound[0][:cut]]) == (
-            sorted([*own, (1, FEWEST_LISTS)]),
-            [*range(FEWEST_LISTS), 2],
+            sorted([*own, (partition, FEWEST_LISTS)]),
+            [*range(FEWEST_LISTS), generation],
         )
 
 

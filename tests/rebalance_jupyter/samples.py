@@ -36,6 +36,7 @@ members:
 TOO_SHORT = """\
 name: too-short
 duration: 4s
+phase: 0s
 topics:
   t: {partitions: 2, rate: 10}
 members:

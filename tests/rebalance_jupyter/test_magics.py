@@ -223,7 +223,7 @@ def test_a_trace_at_the_end_of_a_cell_is_a_picture_and_words(shell):
         ("%%rebalance -s ren", {"rendezvous"}),
         ("%%rebalance -s coop", {"cooperative-sticky"}),
         ("%%rebalance --strategy Bus", {"Busiest"}),
-        ("%%rebalance -s range -s  sti", {"sticky"}),
+        ("%%rebalance -s range -s  sti", {"sticky", "sticky-balanced"}),
         ("%%rebalance -s cooperative-sticky+sta", {"static"}),
         ("%%rebalance -s optimal+stri", {"strict"}),
         ("%%rebalance -s Busiest+rev", {"reverse"}),

@@ -210,12 +210,15 @@ TAKEN = {
 def test_lag_is_what_was_measured():
     model = view_model(ran())
     measures = [(e.at_ms, e.event.by_client) for e in ran().events if isinstance(e.event, ev.LagMeasured)]
+    started_ms = {e.event.client: e.at_ms for e in ran().events if isinstance(e.event, ev.MemberStarted)}
     assert sum(bool(lags) for _, lags in measures) > 10
     for at_ms, lags in measures:
         for name in ("c1", "c2", "c3"):
             if (at_ms, name) in TAKEN:
                 assert at(lag_of(named(model, name)), at_ms) is None
-            elif name in lags or name != "c3" or at_ms >= 30_000:  # c3 joins at 30 s
+            elif at_ms < started_ms[name]:
+                assert [when for when, _ in lag_of(named(model, name)) if when <= at_ms] == []
+            else:
                 assert at(lag_of(named(model, name)), at_ms) == round(lags.get(name, 0.0), 1)
 
 

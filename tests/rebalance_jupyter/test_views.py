@@ -265,6 +265,7 @@ def test_what_members_can_handle_takes_their_polls_into_account():
     """
     document = """
 name: polls
+phase: 0s
 topics: {t: {partitions: 2, rate: 150}}
 members:
   - {id: c1, topics: [t], process_rate: 400, batch_overhead: [7ms, 8ms], config: {max.poll.records: 2}}

@@ -19,7 +19,6 @@ from rebalance_kafka.wire.frames import (
     Request,
     decode_received,
     decode_request,
-    decode_response,
     encode_request,
     encode_response,
     head_of,
@@ -338,8 +337,6 @@ def answer_as_of(api, answer, version):
     if api is Api.LEAVE_GROUP and version < 3:
         of_the_one = [each.error for each in answer.members if answer.error is ErrorCode.NONE]
         return m.LeaveGroupResponse(error=(of_the_one or [answer.error])[0])
-    if api is Api.CONSUMER_GROUP_HEARTBEAT and answer.error is not ErrorCode.NONE:
-        answer = replace(answer, member_id="")
     if api is Api.JOIN_GROUP and version < 7:
         answer = replace(answer, protocol_name=answer.protocol_name or "")
     if api is Api.DESCRIBE_GROUPS:  # the error of an unknown one exists from version 6 on (KIP-1043)
@@ -384,16 +381,6 @@ def test_an_error_of_the_response_is_an_error_of_every_offset_before_version_2(v
     found = [(each.topic, each.error) for each in answer.response.offsets]
     assert found == (errors if version < 2 else [])
     assert answer.response.error is (ErrorCode.NOT_COORDINATOR if version >= 2 else ErrorCode.NONE)
-
-
-@pytest.mark.parametrize(("error", "named"), [(ErrorCode.NONE, "a"), (ErrorCode.GROUP_ID_NOT_FOUND, None)])
-def test_the_error_of_a_heartbeat_names_no_member(error, named):
-    question = r.ConsumerGroupHeartbeatRequest(group_id="g", member_id="a", member_epoch=1)
-    answer = r.ConsumerGroupHeartbeatResponse(error=error, member_id="a")
-    _, found = decode_response(
-        Api.CONSUMER_GROUP_HEARTBEAT, 1, answer_frame(taken_in(frame_of(question, 1)), answer)[4:]
-    )
-    assert (found.error_code, found.member_id) == (error, named)
 
 
 def test_responses_about_deletions():

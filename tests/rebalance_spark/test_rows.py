@@ -107,22 +107,28 @@ def test_the_figures_of_a_plan_are_those_that_a_plan_can_tell():
     assert "messages" not in row
 
 
+def limited():
+    """Members can handle 30 records/s. They start at time 0, so that the group is at rest at the end."""
+    document = json.loads(SMALL_TEXT) | {"phase": "0s"}
+    for member in document["members"]:
+        member["process_rate"] = 30
+    return document
+
+
 def test_a_row_has_the_loads_of_other_numbers_of_members_as_text():
-    limited = SMALL_TEXT.replace('"topics": ["orders"]', '"topics": ["orders"], "process_rate": 30')
-    loads = loads_in(row_of("range", limited, plugins=())["loads"])
+    text = json.dumps(limited())
+    loads = loads_in(row_of("range", text, plugins=())["loads"])
     registry = default_registry()
-    trace = simulate(load_scenario_text(limited, "x"), "range", registry)
+    trace = simulate(load_scenario_text(text, "x"), "range", registry)
     found = loads_by_members(History(trace, registry))
     assert loads == pytest.approx(found, rel=1e-3)
     assert 0 in found
     assert "loads" not in row_of("range", plugins=())
-    assert "loads" not in row_of("range", limited, plugins=(), metrics=("rounds",))
+    assert "loads" not in row_of("range", text, plugins=(), metrics=("rounds",))
 
 
 def test_a_plan_has_the_loads_of_a_group_that_runs():
-    document = json.loads(SMALL_TEXT)
-    for member in document["members"]:
-        member["process_rate"] = 30
+    document = limited()
     text = json.dumps(document)
     drawn = row_of("range", text, plugins=(), fidelity=Fidelity.PLAN)
     assert "loads" not in drawn

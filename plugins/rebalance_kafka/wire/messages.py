@@ -245,9 +245,6 @@ def response_body(request: m.Request, version: int, response: Any) -> Any:
         return _fetched_offsets(request, version, response)
     if isinstance(response, m.DescribeGroupsResponse):
         return m.DescribeGroupsResponse(groups=tuple(_described_group(g, version) for g in response.groups))
-    if isinstance(response, r.ConsumerGroupHeartbeatResponse):
-        is_known = response.error is ErrorCode.NONE and response.member_id
-        return replace(response, member_id=response.member_id if is_known else None)
     return response
 
 
