@@ -165,3 +165,26 @@ def test_a_request_has_the_fields_that_its_version_has():
 def test_a_response_is_plain_values():
     frame = bytes.fromhex("00000001 00000005 001b")
     assert decode(Key.HEARTBEAT, 3, frame) == {"throttle_time": 5, "error_code": "rebalance_in_progress"}
+
+
+def test_a_group_that_a_join_has_deleted_may_be_shown_until_the_next_record():
+    gone = {"groups": [{"error_code": "group_id_not_found"}]}
+    shown = {"groups": [{"error_code": "none"}]}
+    found = Difference(3, s.DescribeConsumerGroup(), ".groups[].error_code", "none", "gone", (shown, gone))
+    history = History()
+    history.add(s.ConsumerHeartbeat(epoch="join"), {"error_code": "none"}, {"error_code": "none"})
+    assert reason_of(found, history) is None
+    history.add(s.JoinGroup(), {"error_code": "unknown_member_id"}, {"error_code": "unknown_member_id"})
+    assert reason_of(found, history) is not None
+
+
+def test_uniform_may_fail_only_where_a_leader_gave_out_what_is_not_there():
+    failed, fine = {"error_code": "unknown_server_error"}, {"error_code": "none"}
+    found = Difference(
+        3, s.ConsumerHeartbeat(), ".error_code", "unknown_server_error", "none", (failed, fine)
+    )
+    history = History()
+    history.add(s.SyncGroup(shares={"A": {"t3": (2,)}}), fine, fine)
+    assert reason_of(found, history) is None
+    history.add(s.SyncGroup(shares={"A": {"t3": (3,)}}), fine, fine)
+    assert reason_of(found, history) is not None
