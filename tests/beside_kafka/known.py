@@ -17,7 +17,7 @@ class History:
         self._has_consumers = self._has_named_range = False
         self._all_named_range = True
         self._has_classic = self._has_random = False
-        self.has_shares_of_no_partition = self.may_be_deleted = False
+        self.has_shares_of_no_partition = self.may_be_deleted = self.has_member_without_names = False
 
     def add(self, step: s.AnyStep, kafka: Body, other: Body) -> None:
         """Take the responses to a step."""
@@ -28,6 +28,8 @@ class History:
             )
         if isinstance(step, s.JoinGroup):
             self.may_be_deleted = self._has_consumers and kafka.get("error_code") == "unknown_member_id"
+        if isinstance(step, s.ConsumerHeartbeat):
+            self.has_member_without_names |= step.epoch == "join" and step.topics == ()
         if kafka.get("error_code") != "none":
             return
         if isinstance(step, s.JoinGroup):
@@ -75,7 +77,8 @@ def _is_share_by_random_ids(found: Difference, history: History) -> bool:
         return False
     if found.path.endswith(".error_code"):
         return {found.kafka, found.other} == NEEDS_OWN_PARTITIONS
-    return "assignment" in found.path or found.path.endswith((".member_epoch", ".group_state"))
+    of_shares = (".member_epoch", ".group_state", ".generation_id")
+    return "assignment" in found.path or found.path.endswith(of_shares)
 
 
 def _is_failure_of_uniform(found: Difference, history: History) -> bool:
@@ -86,6 +89,11 @@ def _is_failure_of_uniform(found: Difference, history: History) -> bool:
 def _is_still_shown(found: Difference, history: History) -> bool:
     shows = isinstance(found.step, s.DescribeConsumerGroup | s.DescribeGroup | s.ListGroups)
     return shows and history.may_be_deleted
+
+
+def _is_share_by_earlier_subscriptions(found: Difference, history: History) -> bool:
+    is_share = isinstance(found.step, s.ConsumerHeartbeat) and ".assignment" in found.path
+    return is_share and history.has_member_without_names
 
 
 class Known(NamedTuple):
@@ -117,6 +125,11 @@ TABLE: Sequence[Known] = (
         "an Empty group that a join of an unknown member has deleted is shown by Kafka until the next record"
         " of any group in the partition",
         _is_still_shown,
+    ),
+    Known(
+        "a member without names of topics joins while a target is due: Kafka computes it with the kind of"
+        " subscriptions (alike or not) from before",
+        _is_share_by_earlier_subscriptions,
     ),
 )
 

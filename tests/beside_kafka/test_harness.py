@@ -188,3 +188,15 @@ def test_uniform_may_fail_only_where_a_leader_gave_out_what_is_not_there():
     assert reason_of(found, history) is None
     history.add(s.SyncGroup(shares={"A": {"t3": (3,)}}), fine, fine)
     assert reason_of(found, history) is not None
+
+
+def test_shares_have_a_reason_where_a_member_has_joined_without_names_of_topics():
+    body = {"error_code": "none", "member_id": "B"}
+    step = s.ConsumerHeartbeat(member="B")
+    found = Difference(2, step, ".assignment", None, {"topic_partitions": []}, (body, body))
+    history = History()
+    history.add(s.ConsumerHeartbeat(member="A", epoch="join", topics=("t1",)), body, body)
+    assert reason_of(found, history) is None
+    history.add(s.ConsumerHeartbeat(member="B", epoch="join", topics=(), regex="t.*"), body, body)
+    assert reason_of(found, history) is not None
+    assert reason_of(found._replace(path=".member_epoch"), history) is None
