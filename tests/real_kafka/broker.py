@@ -91,7 +91,8 @@ class Kafka:
         shutil.rmtree(self._data, ignore_errors=True)
 
     def _format(self) -> None:
-        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        # An id that began with - would be an option.
+        cluster = base64.urlsafe_b64encode(b"\0" + uuid.uuid4().bytes[1:]).decode().rstrip("=")
         command = self._java("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(self._file))
         with self.log.open("ab") as log:
             done = subprocess.run(command, stdout=log, stderr=log, timeout=START_SECONDS, check=False)
