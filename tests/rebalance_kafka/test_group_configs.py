@@ -179,5 +179,6 @@ def test_javas_admin_changes_and_describes_them():
     assert errors == [None, True, None, None]
     assert answer["configs"] == {
         SESSION: ["50000", "DYNAMIC_GROUP_CONFIG"],
+        ASSIGNMENT: ["1000", "DEFAULT_CONFIG"],
         HEARTBEAT: ["5000", "DEFAULT_CONFIG"],
     }
