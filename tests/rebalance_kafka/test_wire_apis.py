@@ -136,6 +136,8 @@ def before(message, since, version):
 
 def request_as_of(api, request, version):
     """Return what the broker makes of a request in a version."""
+    if api is Api.DESCRIBE_GROUPS and version < 3:  # KIP-430
+        request = replace(request, include_authorized_operations=False)
     if api is Api.CONSUMER_GROUP_DESCRIBE:
         return [request]
     if api is Api.LEAVE_GROUP and version < 3:
