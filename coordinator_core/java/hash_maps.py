@@ -141,6 +141,8 @@ class HashTable(Generic[K]):
         """Remove a key that the map has. The table stays as large as it is."""
         bucket = self._spread.pop(key) & (self.size - 1)
         self._chains[bucket].remove(key)
+        if not self._chains[bucket]:
+            del self._chains[bucket]
 
     @property
     def _is_full(self) -> bool:

@@ -17,7 +17,7 @@ Request = tuple[Key, Values]
 @singledispatch
 def request_of(step: s.Step, names: Names) -> Request:
     """Return the API and the fields of a step's request to a broker."""
-    raise NotImplementedError(type(step).__name__)
+    raise TypeError(type(step).__name__)
 
 
 @request_of.register
