@@ -61,10 +61,10 @@ def test_range_roundrobin_and_cooperative_sticky_equal_kafka_in_every_line_and_i
 def test_assignors_of_coordinators_give_each_member_the_partitions_of_kafka(name, recorded, lines):
     """PROTOCOL 11.8. The ids of topics are those that a document without ids has.
 
-    Where nobody subscribes to a topic that exists, Kafka's uniform lists no member, and ours each with nothing.
+    Where nobody subscribes to a topic that exists, Kafka's uniform lists no member, ours each with nothing.
     """
     for number, document, judge, assignment in lines(name, recorded):
-        nothing = dict.fromkeys(judge.problem.members, set())
+        nothing = {member: set() for member in judge.problem.members}
         ours = {member: set(partitions) for member, partitions in assignment.items()}
         theirs = nothing | {member: set(pairs) for member, pairs in expected(document).items()}
         assert ours == theirs, f"line {number} ({document['kind']})"
