@@ -3,10 +3,12 @@
 An entry point of the plugin group ``rebalance_lab``.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
+
+import msgspec
 
 from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.assigning.computing import compute_assignment, unassigned
@@ -21,6 +23,7 @@ from coordinator_core.coordinator.reconcile.state import Listed
 from coordinator_core.families.family import UNREAD, Surroundings
 from coordinator_core.families.running_group import running_group
 from coordinator_core.families.running_reconciled import ReconciledGroup
+from coordinator_core.java.hash_maps import hash_order
 from coordinator_core.model import (
     Cluster,
     GroupAssignment,
@@ -31,6 +34,12 @@ from coordinator_core.model import (
 )
 from coordinator_core.reading.patterns import re2_matcher
 from coordinator_core.registry.hookspecs import ProtocolSpec, hookimpl
+
+FIRST: Mapping[str, Callable[[Mapping[str, Subscription]], str]] = {
+    "uniform-848": lambda group: hash_order(group)[0],
+    "range-848": lambda group: GroupSubscription(group).sorted_members()[0],
+}
+"""The member, by Kafka's assignors, whose topics are those of members that subscribe alike."""
 
 
 def _part(surroundings: Surroundings) -> CoordinatorPart:
@@ -44,9 +53,11 @@ def _part(surroundings: Surroundings) -> CoordinatorPart:
             member_id: _subscription(m.topics, Partitions.of(m.share), m.rack, m.instance_id)
             for member_id, m in members.items()
         }
-        assignment = _whole(
-            assignors[name](), known, GroupSubscription(group, handover=Handover(alike, keeps_extras))
-        )
+        assignor = assignors[name]()
+        if alike:
+            group = _as_read(assignor.name, group)
+        handover = Handover(alike, keeps_extras)
+        assignment = _whole(assignor, known, GroupSubscription(group, handover=handover))
         return {member_id: tuple(assignment[member_id]) for member_id in members}
 
     settings: ReconcileSettings = surroundings.settings
@@ -69,6 +80,18 @@ def _subscription(
     topics: tuple[str, ...], owned: Partitions, rack: str | None, instance_id: str | None
 ) -> Subscription:
     return Subscription(topics, owned, 1 if owned else -1, rack, instance_id)
+
+
+def _as_read(name: str, group: dict[str, Subscription]) -> dict[str, Subscription]:
+    """Return a group whose members are taken to subscribe alike as Kafka's assignors read it.
+
+    If they do not, all get what the first one subscribes to.
+    """
+    of_one = next(iter(group.values())).topics
+    if name not in FIRST or all(each.topics == of_one for each in group.values()):
+        return group
+    topics = group[FIRST[name](group)].topics
+    return {member_id: msgspec.structs.replace(s, topics=topics) for member_id, s in group.items()}
 
 
 def _whole(assignor: Assignor, cluster: Cluster, group: GroupSubscription) -> GroupAssignment:

@@ -17,7 +17,9 @@ class History:
         self._has_consumers = self._has_named_range = False
         self._all_named_range = True
         self._has_classic = self._has_random = False
-        self.has_shares_of_no_partition = self.may_be_deleted = self.has_member_without_names = False
+        self.has_shares_of_no_partition = self.may_be_deleted = False
+        self._joined = self._stored = 0
+        self.has_lost_a_round = False
 
     def add(self, step: s.AnyStep, kafka: Body, other: Body) -> None:
         """Take the responses to a step."""
@@ -28,15 +30,18 @@ class History:
             )
         if isinstance(step, s.JoinGroup):
             self.may_be_deleted = self._has_consumers and kafka.get("error_code") == "unknown_member_id"
-        if isinstance(step, s.ConsumerHeartbeat):
-            self.has_member_without_names |= step.epoch == "join" and step.topics == ()
+        if isinstance(step, s.Restart):
+            self.has_lost_a_round |= self._joined > self._stored
+            return
         if kafka.get("error_code") != "none":
             return
         if isinstance(step, s.JoinGroup):
             self._leaders.setdefault(kafka["generation_id"], (kafka["leader"], other.get("leader", "")))
-            self._has_classic = True
+            self._has_classic, self._joined = True, kafka["generation_id"]
             prefix = step.instance or "client-"
             self._has_random = self._has_random or not kafka["member_id"].startswith(prefix)
+        elif isinstance(step, s.SyncGroup):
+            self._stored = self._joined
         elif isinstance(step, s.ConsumerHeartbeat):
             self._has_consumers = True
             if step.epoch == "join":
@@ -48,6 +53,10 @@ class History:
         earlier = [number for number in self._leaders if number < generation]
         return self._leaders[max(earlier)] if earlier else (None, None)
 
+    def has_been_both(self) -> bool:
+        """Return whether the group has had members of both protocols."""
+        return self._has_consumers and self._has_classic
+
     def has_ids_that_decide(self) -> bool:
         """Return whether an assignor of the broker gets member ids that the broker drew.
 
@@ -55,13 +64,15 @@ class History:
         classic protocol.
         """
         is_range = self._has_named_range and self._all_named_range
-        return self._has_consumers and self._has_classic and (self._has_random or not is_range)
+        return self.has_been_both() and (self._has_random or not is_range)
 
 
 def _is_new_leader(found: Difference, history: History) -> bool:
     if not isinstance(found.step, s.JoinGroup) or found.path != ".leader":
         return False
     before = history.leaders_before(found.bodies[0]["generation_id"])
+    if history.has_been_both():
+        return True
     return None not in before and all(
         leader != body["leader"] for leader, body in zip(before, found.bodies, strict=True)
     )
@@ -91,9 +102,8 @@ def _is_still_shown(found: Difference, history: History) -> bool:
     return shows and history.may_be_deleted
 
 
-def _is_share_by_earlier_subscriptions(found: Difference, history: History) -> bool:
-    is_share = isinstance(found.step, s.ConsumerHeartbeat) and ".assignment" in found.path
-    return is_share and history.has_member_without_names
+def _is_repeated_generation(found: Difference, history: History) -> bool:
+    return found.path == ".generation_id" and history.has_lost_a_round and found.kafka < found.other
 
 
 class Known(NamedTuple):
@@ -103,7 +113,8 @@ class Known(NamedTuple):
 
 TABLE: Sequence[Known] = (
     Known(
-        "the leader after the leader has left is the first of a hash map over random member ids",
+        "the leader after the leader has left, or after a consumer group has become a classic one, is the"
+        " first of a hash map over random member ids",
         _is_new_leader,
     ),
     Known(
@@ -127,9 +138,9 @@ TABLE: Sequence[Known] = (
         _is_still_shown,
     ),
     Known(
-        "a member without names of topics joins while a target is due: Kafka computes it with the kind of"
-        " subscriptions (alike or not) from before",
-        _is_share_by_earlier_subscriptions,
+        "after a restart Kafka gives out generations again that no SyncGroup of their leader had stored; here"
+        " generations only grow",
+        _is_repeated_generation,
     ),
 )
 

@@ -129,6 +129,7 @@ class Playing:
             await asyncio.sleep(step.seconds)
         if isinstance(step, s.Restart):
             await self._restart()
+            self._history.add(step, {}, {})
         if isinstance(step, s.Wait | s.Restart):
             return
         while (wait := self._clocks.wait(now())) > 0:

@@ -190,13 +190,21 @@ def test_uniform_may_fail_only_where_a_leader_gave_out_what_is_not_there():
     assert reason_of(found, history) is not None
 
 
-def test_shares_have_a_reason_where_a_member_has_joined_without_names_of_topics():
-    body = {"error_code": "none", "member_id": "B"}
-    step = s.ConsumerHeartbeat(member="B")
-    found = Difference(2, step, ".assignment", None, {"topic_partitions": []}, (body, body))
+def test_a_generation_may_be_repeated_only_if_its_round_was_lost():
     history = History()
-    history.add(s.ConsumerHeartbeat(member="A", epoch="join", topics=("t1",)), body, body)
-    assert reason_of(found, history) is None
-    history.add(s.ConsumerHeartbeat(member="B", epoch="join", topics=(), regex="t.*"), body, body)
+    for step, generation in ((JOIN, 1), (s.SyncGroup(), 1), (s.Restart(), 1), (JOIN, 2)):
+        found = Difference(4, JOIN, ".generation_id", 1, 2, (joined("k", 1), joined("o", 2)))
+        assert reason_of(found, history) is None
+        history.add(step, joined("k", generation), joined("o", generation))
+    history.add(s.Restart(), {}, {})
     assert reason_of(found, history) is not None
-    assert reason_of(found._replace(path=".member_epoch"), history) is None
+    assert reason_of(found._replace(kafka=3), history) is None
+
+
+def test_a_leader_has_a_reason_after_members_of_the_consumer_protocol():
+    history = History()
+    history.add(JOIN, joined("k1"), joined("o1"))
+    found = difference(joined("k1", 2), joined("o3", 2))
+    assert reason_of(found, history) is None
+    history.add(s.ConsumerHeartbeat(epoch="join"), {"error_code": "none"}, {"error_code": "none"})
+    assert reason_of(found, history) is not None

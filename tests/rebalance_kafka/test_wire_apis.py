@@ -327,7 +327,11 @@ ANSWERED_SINCE = {
     },
     Api.SYNC_GROUP: {"protocol_type": (5, None), "protocol_name": (5, None)},
     Api.OFFSET_FETCH: {"leader_epoch": (5, -1)},
-    Api.DESCRIBE_GROUPS: {"group_instance_id": (4, None)},
+    Api.DESCRIBE_GROUPS: {
+        "authorized_operations": (3, m.OPERATIONS_NOT_INCLUDED),
+        "group_instance_id": (4, None),
+        "message": (6, None),
+    },
     Api.LIST_GROUPS: {"group_type": (5, ""), "state": (4, "")},
     Api.CONSUMER_GROUP_DESCRIBE: {"member_type": (1, r.SPEAKS_CONSUMER)},
 }
@@ -339,8 +343,8 @@ def answer_as_of(api, answer, version):
     if api is Api.LEAVE_GROUP and version < 3:
         of_the_one = [each.error for each in answer.members if answer.error is ErrorCode.NONE]
         return m.LeaveGroupResponse(error=(of_the_one or [answer.error])[0])
-    if api is Api.JOIN_GROUP and version < 7:
-        answer = replace(answer, protocol_name=answer.protocol_name or "")
+    if api is Api.JOIN_GROUP:
+        answer = replace(answer, protocol_name=answer.protocol_name or ("" if version < 7 else None))
     if api is Api.DESCRIBE_GROUPS:  # the error of an unknown one exists from version 6 on (KIP-1043)
         errors = (each.error for each in answer.groups)
         known = (ErrorCode.NONE if error is ErrorCode.GROUP_ID_NOT_FOUND else error for error in errors)

@@ -13,6 +13,7 @@ from coordinator_core.coordinator.reconcile.reconciliation import Surroundings, 
 from coordinator_core.coordinator.reconcile.state import (
     CURRENT,
     MEMBER,
+    PATTERN,
     SHARE,
     TARGET,
     Current,
@@ -82,12 +83,15 @@ class Taken(NamedTuple):
 
     ``has_subscribed``: it subscribes to something else. ``assignor`` is the one that most members name then.
     ``has_share``: what it shall own is known, until shares are computed the next time. Kafka looks that of a
-    static member up by the member that had the instance id before.
+    static member up by the member that had the instance id before. ``alike``: whether shares are computed as
+    for members that subscribe alike. Kafka looks if the request changes the group, or at its topics;
+    otherwise that of before counts.
     """
 
     has_subscribed: bool
     assignor: str
     has_share: bool
+    alike: bool
 
 
 def take_over(changes: Changes, member_id: str, member: Member) -> Taken:
@@ -100,9 +104,12 @@ def take_over(changes: Changes, member_id: str, member: Member) -> Taken:
     changes_assignor = is_counted and assignor != (preferred(state.votes) or default)
     has_share = member.instance_id is None or member.instance_id in state.instances
     names = frozenset(() if before is None else before.topics)
+    alike = state.epoch <= state.target.epoch or state.subscribed_alike()
     pattern = subscriptions.change_of_pattern(changes, before, member)
     if member != before:
         changes.put(MEMBER, member_id, member)
+    if pattern.ends:
+        changes.put(PATTERN, pattern.ends, None)
     if before is None:
         changes.put(CURRENT, member_id, Current())
         changes.effects.report_added(group.group_id, member_id, member.instance_id)
@@ -114,11 +121,13 @@ def take_over(changes: Changes, member_id: str, member: Member) -> Taken:
         else:
             cause = f"{member_id} changed its {'topics' if has_subscribed else 'assignor'}"
         changes.bump(cause)
+        alike = changes.state.subscribes_alike()
     elif not changes.state.epoch:
         changes.begin(f"{member_id} joined")
     elif group.seen_changes != group.topic_changes:
         changes.refresh()
-    return Taken(has_subscribed, assignor, has_share)
+        alike = changes.state.subscribes_alike()
+    return Taken(has_subscribed, assignor, has_share, alike)
 
 
 def advance(changes: Changes, member_id: str, owned: Listed | None, taken: Taken) -> Current:
@@ -128,7 +137,7 @@ def advance(changes: Changes, member_id: str, owned: Listed | None, taken: Taken
     """
     group = changes.group
     if _is_due(changes):
-        _compute(changes, taken.assignor, member_id)
+        _compute(changes, taken, member_id)
         taken = taken._replace(has_share=True)
     state, before = changes.state, changes.state.currents[member_id]
     is_left_at_once = group.has(Rule.REVOKES_UNSUBSCRIBED)
@@ -176,9 +185,9 @@ def _is_due(changes: Changes) -> bool:
     return changes.now_ms >= computed_at_ms + interval_ms
 
 
-def _compute(changes: Changes, assignor: str, asking: str) -> None:
+def _compute(changes: Changes, taken: Taken, asking: str) -> None:
     """Compute the shares of all members for the epoch of the group, at a request of the member ``asking``."""
-    state = changes.state
+    state, assignor = changes.state, taken.assignor
     before = changes.group.durable.members.get(asking)
     recorded = {names: tuple(java_order(names)) for names in {m.topics for m in state.members.values()}}
     members: dict[str, Subscriber] = {}
@@ -188,7 +197,7 @@ def _compute(changes: Changes, assignor: str, asking: str) -> None:
             member = msgspec.structs.replace(member, topics=recorded[member.topics])
         share = state.shares.get(member_id, ())
         members[member_id] = Subscriber(state.topics_of(member), share, member.instance_id, member.rack)
-    shares = changes.group.computing.assign(assignor, members, state.subscribes_alike())
+    shares = changes.group.computing.assign(assignor, members, taken.alike)
     for member_id in state.members:
         share, share_before = shares.get(member_id, ()), state.shares.get(member_id)
         if share_before is None or frozenset(share) != frozenset(share_before):

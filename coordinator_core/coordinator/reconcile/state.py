@@ -5,6 +5,7 @@ The epoch of the group is in its `GroupRecord`. Its parts are, for each member, 
 topics that match each regular expression (``pattern``), and the epoch of the shares (``target``).
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, TypeAlias
@@ -150,6 +151,7 @@ class GroupState:
         self.patterns: dict[str, int] = {}
         self.votes: dict[str, int] = {}
         self.resolved: dict[str, Resolved] = {}
+        self._alike: bool | None = None
 
     def copy(self) -> "GroupState":
         """Return a copy, to which further records can be applied."""
@@ -163,12 +165,26 @@ class GroupState:
         resolved = self.resolved.get(member.pattern or "")
         return member.topics if resolved is None else tuple(dict.fromkeys((*member.topics, *resolved.topics)))
 
+    def subscribed_alike(self) -> bool:
+        """Return whether members subscribed alike as of the last record of a member.
+
+        Kafka does not look again when topics of a regular expression become known.
+        """
+        return self.subscribes_alike() if self._alike is None else self._alike
+
     def subscribes_alike(self) -> bool:
-        """Return whether all members list the same topics, or all have the same pattern and list none."""
+        """Return whether all members list the same topics, or all have the same pattern and list none.
+
+        As in Kafka, a topic that several of the known patterns match, or one that nobody has any more, makes
+        members differ.
+        """
         every = len(self.members)
-        if self.patterns:
-            return self.patterns == dict.fromkeys(self.patterns, every) and not self.names
-        return all(count == every for count in self.names.values())
+        matching = Counter(topic for each in self.resolved.values() for topic in each.topics)
+        if not self.patterns:
+            listed = all(count == every for count in self.names.values())
+            return listed and matching.keys() <= self.names.keys()
+        is_one = next(iter(self.patterns.values())) == every and not self.names
+        return is_one and all(count == 1 for count in matching.values())
 
     def topics(self) -> dict[str, None]:
         """Return the topics of all members."""
@@ -188,9 +204,13 @@ class GroupState:
             self.behind = dict.fromkeys(filter(self._is_behind, self.currents))
         elif kind == MEMBER:
             self._set_member(name, part)
+            self._alike = None
         elif kind == CURRENT:
             self._set_current(name, part)
+            self._alike = None
         else:
+            if kind == PATTERN:
+                self._alike = self.subscribed_alike()
             table: dict[str, Any] = self.shares if kind == SHARE else self.resolved
             if part is None:
                 table.pop(name, None)

@@ -21,15 +21,16 @@ class Change(NamedTuple):
     """Whether a member has another regular expression, and whether that counts now as a change of the group.
 
     It counts if the topics of the new one are known, or if there is none any more. Otherwise those that it is
-    found to match count.
+    found to match count. ``ends`` is the expression that nobody has any more, if its topics are known.
     """
 
     is_other: bool
     counts: bool
+    ends: str | None
 
 
 def change_of_pattern(changes: Changes, before: Member | None, member: Member) -> Change:
-    """Return what changes. Forget an expression that nobody has, and resolve the others if it is time."""
+    """Return what changes. Resolve the expressions if it is time."""
     state, group = changes.state, changes.group
     old, new = (None if before is None else before.pattern) or "", member.pattern or ""
     after = {pattern for pattern in (*state.patterns, new) if pattern}
@@ -40,9 +41,8 @@ def change_of_pattern(changes: Changes, before: Member | None, member: Member) -
     if after and _is_time(changes, len(after)):
         resolving = partial(resolve, principal=member.principal)
         changes.follow.append(lambda step: submit(step, group, resolving))
-    if is_last and old in state.resolved:
-        changes.put(PATTERN, old, None)
-    return Change(old != new, old != new and is_known)
+    ends = old if is_last and old in state.resolved else None
+    return Change(old != new, old != new and is_known, ends)
 
 
 def _is_time(changes: Changes, patterns: int) -> bool:

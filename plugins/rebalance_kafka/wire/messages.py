@@ -220,7 +220,8 @@ def _list_offsets(request: m.ListOffsetsRequest, _: int) -> _Offsets:
 
 
 def _describe_consumers(request: r.ConsumerGroupDescribeRequest, _: int) -> Values:
-    return {"group_ids": (request.group_id,)}
+    includes = request.include_authorized_operations
+    return {"group_ids": (request.group_id,), "include_authorized_operations": includes}
 
 
 _SENT: Mapping[type, Callable[[Any, int], Any]] = {

@@ -29,13 +29,13 @@ with gzip.open(KEPT / "live-uniform-4.4.jsonl.gz", "rt") as file:
 class Members:
     """The members of a recorded group on the bench."""
 
-    def __init__(self, make_bench, topics):
+    def __init__(self, make_bench, topics, **bench):
         cluster = Cluster(
             {name: topic["partitions"] for name, topic in topics.items()},
             {name: UUID(topic["id"]) for name, topic in topics.items()},
         )
         surroundings = Surroundings(ReconcileSettings(), Uniform848Assignor, lambda: cluster)
-        self.bench = make_bench(parts=(RECONCILE.coordinator(surroundings),))
+        self.bench = make_bench(parts=(RECONCILE.coordinator(surroundings),), **bench)
         self.epochs = {}
 
     def beat(self, member, kind, topics):
@@ -63,3 +63,24 @@ def test_targets_are_those_of_kafka_after_every_change(make_bench, number):
         for beat in step["beats"]:
             members.beat(*beat)
         assert members.targets() == step["targets"]
+
+
+@pytest.mark.parametrize(("newcomer", "counts"), [("a", {}), ("d", {"b": 1, "c": 1, "d": 1})])
+def test_a_newcomer_without_topics_counts_as_alike_while_shares_are_due(make_bench, newcomer, counts):
+    """As in Kafka 4.4: the kind of subscriptions is that of before, and the first member's topics count."""
+    topics = {"t": {"partitions": 3, "id": str(UUID(int=1))}}
+    members = Members(make_bench, topics, now_ms=1)
+    members.beat("b", "join", ["t"])
+    members.beat("c", "join", ["t"])
+    members.bench.sleep(1_000)
+    members.beat(newcomer, "join", [])
+    assert {member: len(share) for member, share in members.targets().items() if share} == counts
+
+
+def test_a_newcomer_without_topics_gets_nothing_if_it_changes_the_group(make_bench):
+    topics = {"t": {"partitions": 3, "id": str(UUID(int=1))}}
+    members = Members(make_bench, topics, now_ms=1)
+    members.beat("b", "join", ["t"])
+    members.bench.sleep(1_000)
+    members.beat("d", "join", ["missing"])
+    assert {member: len(share) for member, share in members.targets().items()} == {"b": 3, "d": 0}
