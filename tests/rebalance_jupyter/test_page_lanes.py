@@ -307,7 +307,7 @@ def test_lanes_of_members_have_their_hues_and_the_patterns_of_the_legend(page):
     for i in range(3):
         hue = rgb(PALETTE[i])
         assert set(pixels(page, i, range(60_000, 80_000, 100), canvas=LANES, lane=MEMBER, y=8)) == {hue}
-    joining = set(pixels(page, 0, range(4_000, 8_000, 100), canvas=LANES, lane=MEMBER, y=8))
+    joining = set(pixels(page, 0, range(6_000, 11_000, 100), canvas=LANES, lane=MEMBER, y=8))
     pale = tuple(round(part + (255 - part) * 0.6) for part in rgb(PALETTE[0]))
     assert pale in joining
     assert rgb(PALETTE[0]) not in joining
