@@ -11,9 +11,9 @@ from rebalance_logs.causes import Diagnosis, Found
 from rebalance_logs.facts import Kind, Source
 from rebalance_logs.groups import Round
 from rebalance_logs.reading import LogFile, Logs
-from rebalance_logs.recording import OTHERS
 from rebalance_logs.sessions import LEAST_SESSION_MS, session_of
 from rebalance_logs.triggers import Cause, Confidence, Trigger
+from rebalance_logs.unlogged import OTHERS
 
 WORDS = {
     Cause.MEMBER_JOINED: "joined",

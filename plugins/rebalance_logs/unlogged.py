@@ -1,0 +1,205 @@
+"""Members without a log in the trace of a group: what assignments and logs of other members tell."""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+
+from coordinator_core.protocol import events as ev
+from coordinator_core.protocol.events import PartitionMap
+from rebalance_logs.groups import GroupLog, Member, Round
+from rebalance_logs.sessions import HEARTBEAT_MS
+from rebalance_logs.triggers import Cause, Trigger
+
+OTHERS = "others"
+"""All members without a log together, where no line shows which of them owns what."""
+
+SETTLED_MS = 5_000
+"""In the first round, members take over their partitions within this time."""
+
+
+def until_next(group: GroupLog, this: Round) -> int:
+    """Return when the round after another begins, or the end of the logs."""
+    after = bisect_right(group.rounds, this.known_ms, key=lambda r: r.known_ms)
+    return group.rounds[after].began_ms if after < len(group.rounds) else group.until_ms
+
+
+def kept_before(
+    group: GroupLog,
+    triggers: list[list[Trigger]],
+    given: PartitionMap,
+    names: Sequence[str],
+    events: Sequence[tuple[int, ev.Event]],
+) -> PartitionMap:
+    """Return what members without a log had before the first round and keep, as the round is cooperative.
+
+    That is what they are given and no log shows another to have had; nothing if all of them are among those
+    that caused the round. ``names``: theirs, empty if nobody knows them.
+    """
+    first = group.rounds[0] if given else None
+    if first is None or first.was_empty or "cooperative" not in first.protocol:
+        return {}
+    caused = {name for trigger in triggers[0] for name in trigger.members}
+    if names and caused.issuperset(names):
+        return {}
+    kept = given
+    for at_ms, event in events:
+        if at_ms < first.known_ms and isinstance(event, ev.Assigned):
+            kept = without(kept, event.owned)
+    return kept
+
+
+def of_unlogged(
+    group: GroupLog, member: Member, absences: list[tuple[int, Cause]], kept: PartitionMap
+) -> Iterator[tuple[int, ev.Event]]:
+    """Yield what the assignments of leaders, or the coordinator, tell about a member without a log.
+
+    ``kept``: what it has from the beginning.
+    """
+    topics = sorted({topic for this in group.rounds for topic in this.owners.get(member.name, {})})
+    started = ev.MemberStarted(
+        client=member.name, instance_id=member.instance_id or None, topics=topics, process_rate=None
+    )
+    owned, runs = kept, bool(kept)
+    if runs:
+        yield group.from_ms, started
+        yield group.from_ms, ev.Assigned(client=member.name, generation=-1, added=kept, owned=kept)
+    for this in group.rounds:
+        name = member.name
+        present = name in this.members
+        assigned = this.owners.get(name, owned if group.is_consumer_protocol and present else {})
+        if runs and not present:
+            ended = [at_ms for at_ms, _ in absences if at_ms <= this.known_ms]
+            yield (ended[-1] if ended else this.began_ms), ev.MemberStopped(client=name, how="crashed")
+            runs, owned = False, {}
+        if not present or (name not in this.owners and not group.is_consumer_protocol):
+            continue
+        if not runs:
+            runs = True
+            yield this.known_ms, started
+        yield (
+            this.known_ms,
+            ev.Joined(
+                client=name,
+                member_id=this.members[name],
+                generation=this.generation,
+                protocol=this.protocol,
+                leader=False,
+            ),
+        )
+        gone = (
+            without(owned, assigned)
+            if "cooperative" in this.protocol or group.is_consumer_protocol
+            else owned
+        )
+        if gone:
+            at_ms = this.began_ms if this.is_look else this.known_ms
+            yield at_ms, ev.Revoked(client=name, generation=this.generation, partitions=gone)
+        added = without(assigned, without(owned, gone))
+        owned = assigned
+        yield (
+            this.until_ms,
+            ev.Assigned(client=name, generation=this.generation, added=added, owned=owned),
+        )
+
+
+def of_unknown_owners(
+    group: GroupLog, triggers: list[list[Trigger]], events: Sequence[tuple[int, ev.Event]]
+) -> Iterator[tuple[int, ev.Event]]:
+    """Yield what members own of which no log tells what they own: what nobody else has after a round.
+
+    Which of them owns what is not known: they are one client, `OTHERS`.
+    """
+    own: PartitionMap = {}
+    is_started = False
+    before_ms = group.from_ms
+    free_before: PartitionMap = {}
+    # when all have taken over, and none has begun to give up what it has for the next round
+    rests = [max(0, until_next(group, this) - this.until_ms) for this in group.rounds]
+    times = [r.until_ms + min(SETTLED_MS, rest // 2) for r, rest in zip(group.rounds, rests, strict=True)]
+    free = _free_at(events, times)
+    for number, (this, now_free) in enumerate(zip(group.rounds, free, strict=True)):
+        has_next = number + 1 < len(group.rounds)
+        is_next_its_step = has_next and any(t.is_follow_up for t in triggers[number + 1])
+        theirs: PartitionMap = now_free if _has_others(group, this) else {}
+        if number == 0 and (own := kept_before(group, triggers, theirs, _others(group, this), events)):
+            is_started = True
+            yield group.from_ms, _started(own)
+            yield group.from_ms, ev.Assigned(client=OTHERS, generation=-1, added=own, owned=own)
+        if is_next_its_step:  # what was revoked in this round is given away in the next one
+            theirs = without(theirs, without(theirs, joined(free_before, own)))
+        is_eager = "cooperative" not in this.protocol
+        given_up = own if is_eager else without(own, theirs)
+        if given_up:
+            # they learnt of the round with their next heartbeats
+            at_ms = min(this.known_ms, this.began_ms + HEARTBEAT_MS // 2) if is_eager else this.known_ms
+            at_ms = before_ms if any(t.is_follow_up for t in triggers[number]) else at_ms
+            yield at_ms, ev.Revoked(client=OTHERS, generation=this.generation, partitions=given_up)
+        if theirs and not is_started:
+            is_started = True
+            yield this.known_ms, _started(theirs)
+        if theirs != own or given_up:
+            added = without(theirs, without(own, given_up))
+            yield (
+                this.until_ms,
+                ev.Assigned(client=OTHERS, generation=this.generation, added=added, owned=theirs),
+            )
+        own, free_before, before_ms = theirs, now_free, this.until_ms
+
+
+def _has_others(group: GroupLog, this: Round) -> bool:
+    """Return whether a round has members of which neither a log nor an assignment shows what they own."""
+    if group.is_consumer_protocol:
+        return False
+    is_counted = group.has_broker and group.rounds[0].was_empty  # from an empty group on
+    if not this.is_whole and not is_counted:
+        return True
+    return bool(_others(group, this))
+
+
+def _others(group: GroupLog, this: Round) -> list[str]:
+    """Return the members of a round of which neither a log nor an assignment shows what they own."""
+    return [name for name in this.members if not group.members[name].is_logged and name not in this.owners]
+
+
+def _started(owned: PartitionMap) -> ev.MemberStarted:
+    return ev.MemberStarted(client=OTHERS, instance_id=None, topics=sorted(owned), process_rate=None)
+
+
+def _free_at(events: Sequence[tuple[int, ev.Event]], times: Sequence[int]) -> list[PartitionMap]:
+    """Return the partitions that nobody owns at each of some times, which are in order."""
+    owned: dict[str, PartitionMap] = {}
+    every: PartitionMap = {}
+    for _, event in events:
+        if isinstance(event, ev.Assigned):
+            highest = {
+                topic: list(range(numbers[-1] + 1)) for topic, numbers in event.owned.items() if numbers
+            }
+            every = joined(every, highest)
+    found: list[PartitionMap] = []
+    position = 0
+    for at_ms in times:
+        until = bisect_right(events, at_ms, lo=position, key=lambda event: event[0])
+        for _, what in events[position:until]:
+            if isinstance(what, ev.Assigned):
+                owned[what.client] = what.owned
+            elif isinstance(what, (ev.Revoked, ev.Lost)):
+                owned[what.client] = without(owned.get(what.client, {}), what.partitions)
+            elif isinstance(what, ev.MemberStopped):
+                owned.pop(what.client, None)
+        position, free = until, every
+        for partitions in owned.values():
+            free = without(free, partitions)
+        found.append(free)
+    return found
+
+
+def joined(first: PartitionMap, second: PartitionMap) -> PartitionMap:
+    """Return the partitions of both."""
+    return {
+        topic: sorted({*first.get(topic, ()), *second.get(topic, ())}) for topic in sorted({*first, *second})
+    }
+
+
+def without(first: PartitionMap, second: PartitionMap) -> PartitionMap:
+    """Return the partitions of the first map that the second one does not have."""
+    rest = {topic: [n for n in numbers if n not in second.get(topic, ())] for topic, numbers in first.items()}
+    return {topic: numbers for topic, numbers in rest.items() if numbers}
