@@ -15,7 +15,7 @@ from tests.assignors import jvm
 from tests.assignors.random_groups import chains
 from tests.real_kafka.jars import jars_or_skip
 
-CLIENT_SIDE = ["sticky", "cooperative-sticky"]
+CLIENT_SIDE = ["range", "roundrobin", "sticky", "cooperative-sticky"]
 GROUPS = 500
 
 
