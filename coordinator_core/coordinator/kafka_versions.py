@@ -42,6 +42,9 @@ class Rule(StrEnum):
     COMMITS_SINCE_ASSIGNMENT = "a commit is valid from the epoch in which the member got the partition"
     """KIP-1251. Before, only in the epoch of the member."""
 
+    DESCRIBES_REVOKING = "a described member has the partitions that it has yet to give up"
+    """Before, ConsumerGroupDescribe left them out."""
+
     TARGET_CALLS_CLASSIC_MEMBERS = "a member of the classic protocol is told to join by a new target"
     """In a group of the consumer protocol. Before, by a change of the group, which had no target yet."""
 
@@ -68,6 +71,7 @@ SINCE: Mapping[Rule, str] = {
     Rule.BEGINS_WITH_EPOCH_2: "4.3",
     Rule.BATCHED_ASSIGNMENTS: "4.3",
     Rule.COMMITS_SINCE_ASSIGNMENT: "4.3",
+    Rule.DESCRIBES_REVOKING: "4.3",
     Rule.TARGET_CALLS_CLASSIC_MEMBERS: "4.3",
     Rule.ASSIGNOR_BUMPS: "4.4",
     Rule.EMPTY_IS_ASSIGNED: "4.4",

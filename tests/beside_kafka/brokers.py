@@ -8,10 +8,12 @@ from types import TracebackType
 from typing import Protocol, Self
 from uuid import UUID
 
+from coordinator_core.coordinator.kafka_versions import VersionedSettings
 from rebalance_kafka.broker.schema import checksum_of, connect
 from rebalance_kafka.broker.store import FILE, Store
 from tests.beside_kafka.steps import SHARED
 from tests.real_kafka.broker import Kafka
+from tests.real_kafka.versions import chosen
 from tests.real_kafka.wire import Key, answers, ask
 from tests.rebalance_kafka.served import Served
 
@@ -29,14 +31,17 @@ class Broker(Protocol):
 
 
 class Serve:
-    """``rebalance-lab serve`` as a process, with a folder and the shared topics.
+    """``rebalance-lab serve`` of Kafka's version as a process, with a folder and the shared topics.
 
     ``topic_ids``: the ids that Kafka gave to these topics, which assignments depend on.
     """
 
     def __init__(self, folder: Path, settings: Mapping[str, object], topic_ids: Mapping[str, str]) -> None:
         self._folder, self.address = folder, "127.0.0.1:0"
-        self._options = [text for name, value in settings.items() for text in ("--set", f"{name}={value}")]
+        version = VersionedSettings(kafka=".".join(chosen().split(".")[:2]))
+        known = {name: value for name, value in settings.items() if version.has_setting(name)}
+        named = {"kafka": version.kafka, **known}
+        self._options = [text for name, value in named.items() for text in ("--set", f"{name}={value}")]
         self._process: Served | None = None
         _write_topics(folder, topic_ids)
 

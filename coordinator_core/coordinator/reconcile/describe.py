@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable
 
+from coordinator_core.coordinator.kafka_versions import Rule
 from coordinator_core.coordinator.reconcile.group import ReconcileGroup
 from coordinator_core.coordinator.reconcile.heartbeat import not_found, not_reconciled
-from coordinator_core.coordinator.reconcile.state import GroupState
+from coordinator_core.coordinator.reconcile.state import Current, GroupState
 from coordinator_core.coordinator.reconcile.votes import preferred
 from coordinator_core.coordinator.shard import Step
 from coordinator_core.model import TopicPartition
@@ -38,7 +39,8 @@ def refused(request: ConsumerGroupDescribeRequest, error: ErrorCode) -> Consumer
 
 def _described(group: ReconcileGroup) -> ConsumerGroupDescribeResponse:
     durable, computing = group.durable, group.computing
-    shown = computing.topics(dict.fromkeys(tp.topic for held in _held(durable) for tp in held))
+    held = Current.epochs if group.has(Rule.DESCRIBES_REVOKING) else Current.assigned_epochs
+    shown = computing.topics(dict.fromkeys(tp.topic for of_one in _held(durable) for tp in of_one))
     members = tuple(
         ConsumerGroupMember(
             member_id,
@@ -49,7 +51,7 @@ def _described(group: ReconcileGroup) -> ConsumerGroupDescribeResponse:
             member.client_host,
             tuple(sorted(member.topics)),
             member.pattern or "",
-            tuple(tp for tp in sorted(durable.currents[member_id].epochs()) if tp.topic in shown),
+            tuple(tp for tp in sorted(held(durable.currents[member_id])) if tp.topic in shown),
             tuple(tp for tp in sorted(durable.shares.get(member_id, ())) if tp.topic in shown),
             SPEAKS_CONSUMER if member.classic is None else SPEAKS_CLASSIC,
         )

@@ -3,6 +3,7 @@
 import pytest
 
 from coordinator_core.protocol.error_codes import NONE, ErrorCode
+from coordinator_core.protocol.reconcile import ConsumerGroupDescribeRequest
 
 FENCED = ErrorCode.FENCED_MEMBER_EPOCH
 
@@ -37,6 +38,16 @@ def test_a_member_gives_up_partitions_twice(of, kafka, epoch):
     bench.join("d")
     beat(bench, "a")
     assert (bench.current("a").epoch - first, bench.current("a").state) == (epoch - 1, "unrevoked partitions")
+
+
+@pytest.mark.parametrize(("kafka", "described"), [("4.2", 2), ("4.3", 4)])
+def test_partitions_that_a_member_has_yet_to_give_up_are_described(of, kafka, described):
+    bench = of(kafka)
+    bench.join("a")
+    bench.join("b")
+    beat(bench, "a")
+    member = bench.ask(ConsumerGroupDescribeRequest(group_id="g")).members[0]
+    assert (member.member_id, len(member.assignment)) == ("a", described)
 
 
 @pytest.mark.parametrize(("kafka", "state"), [("4.1", "unreleased partitions"), ("4.2", "stable")])
