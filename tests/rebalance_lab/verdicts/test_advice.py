@@ -360,9 +360,7 @@ def test_runs_with_many_events_have_as_few_seeds_as_an_order_needs(events, seeds
 
 @pytest.fixture(scope="module")
 def bounce():
-    """Six seeds from the third one: with two of the first three a session of 6 s helps by less than 4 %."""
-    scenario = replace(load_scenario(SCENARIOS / "bounce.yaml"), seed=3)
-    return advice_on(scenario, "range", seeds=6, jobs=1)
+    return advice_on(load_scenario(SCENARIOS / "bounce.yaml"), "range", seeds=6, jobs=1)
 
 
 @pytest.mark.slow
@@ -376,7 +374,7 @@ def test_static_members_alone_are_no_help_for_a_member_that_is_away_longer_than_
 def test_static_members_with_a_session_of_90_s_spare_moves_and_cost_90_s_when_a_member_is_dead(bounce):
     (found,) = (t for t in bounce.trials if t.label() == "range+static with session.timeout.ms=90s")
     assert (MOVES.figure(found).median, ROUNDS.figure(found).median) == (0, 0)
-    assert STOPS.figure(found).median == pytest.approx(122.3, abs=0.5)
+    assert STOPS.figure(found).median == pytest.approx(122.8, abs=0.5)
     assert found in bounce.front
     (sentence,) = (s for s in sentences(bounce) if found.label() in s)
     assert sentence.startswith("Helps most against moves: ")
@@ -387,7 +385,7 @@ def test_static_members_with_a_session_of_90_s_spare_moves_and_cost_90_s_when_a_
 def test_a_shorter_session_has_the_price_that_a_member_that_freezes_is_removed(bounce):
     sentence = next(s for s in sentences(bounce) if s.startswith("Helps most against stops"))
     assert "range with session.timeout.ms=6s: " in sentence
-    assert sentence.endswith("Its price: if a member freezes for 8 s, 2 rounds (now 0.5).")
+    assert sentence.endswith("Its price: if a member freezes for 8 s, 2 rounds (now 0).")
 
 
 # --- a member whose batch lasts a minute
