@@ -10,12 +10,21 @@ from tests.rebalance_conformance import wrong
 BUILT_IN = (
     "range",
     "roundrobin",
-    "sticky",
     "sticky-balanced",
     "sticky-balanced+cooperative",
     "range+cooperative",
 )
-"""Those that pass. `cooperative-sticky` takes from owners as Apache Kafka's does (PITFALLS C-64)."""
+"""Those that pass all checks."""
+
+FAULTS_OF_KAFKA = {
+    "assigned-to-non-subscriber",
+    "topic-without-members",
+    "foreign-user-data",
+    "not-sticky",
+    "invalid-after-rebalances",
+    "takes-from-owner",
+}
+"""What `sticky` and `cooperative-sticky` fail in some groups, as Apache Kafka's do (PITFALLS C-64, C-69)."""
 EXAMPLES = 25
 
 VALIDITY = tuple(check.name for check in CHECKS[:7])
@@ -138,6 +147,13 @@ def test_the_built_in_assignors_pass_all_checks(name):
     report = check_assignor(name, checks=MOST, examples=12)
     assert report.failures == ()
     assert not [each for each in report.results if each.outcome is Outcome.NOT_RUN]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["sticky", "cooperative-sticky"])
+def test_the_sticky_assignors_of_kafka_fail_no_other_checks(name):
+    report = check_assignor(name, checks=MOST, examples=30)
+    assert {result.check for result in report.failures} <= FAULTS_OF_KAFKA
 
 
 @pytest.mark.slow
