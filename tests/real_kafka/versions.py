@@ -6,6 +6,9 @@ NEWEST = "4.4.0"
 OLDEST = "4.0.0"
 """Of Kafka: the newest, and one of the oldest line that is supported."""
 
+OLDER = (OLDEST, "4.1.0", "4.2.0", "4.3.0")
+"""One of each line before the newest that `serve` can be."""
+
 LOG4J = "2.25.5"
 FRANZ_GO = "v1.22.3"
 
