@@ -53,7 +53,7 @@ class PeerError(AssertionError):
 def missing(kind: str) -> str | None:
     """Return why a kind of peer cannot run here, None if it can."""
     client = kind.removesuffix("-tool")
-    if kind == "java":
+    if client == "java":
         return missing_java()
     if client not in NODE_PACKAGES:
         module = PYTHON_MODULES[kind]
