@@ -19,7 +19,8 @@ def built(source: Path, *modules: str) -> Path:
     """Return the program of a source file, which needs these modules. They are given as ``path@version``.
 
     Raises:
-        UnavailableError: if Go is missing, or the build fails; modules may not be there to be fetched.
+        UnavailableError: if Go is missing, or modules cannot be fetched.
+        RuntimeError: if the build fails.
     """
     go = tool("go")
     digest = sha256("\n".join([source.read_text(encoding="utf-8"), *modules]).encode()).hexdigest()[:16]
@@ -38,13 +39,19 @@ def _build(go: str, source: Path, modules: tuple[str, ...], program: Path) -> No
         needed = "".join(f"require {module.replace('@', ' ')}\n" for module in modules)
         Path(folder, "go.mod").write_text(f"module {source.stem}\n\n{needed}")
         Path(folder, source.name).write_bytes(source.read_bytes())
-        command = [go, "build", "-mod=mod", "-o", "program", source.name]
-        try:
-            done = subprocess.run(
-                command, cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False
-            )
-        except subprocess.TimeoutExpired:
-            raise UnavailableError(f"go build took longer than {SECONDS:.0f} s") from None
+        fetched = _run(go, "list", "-mod=mod", "-deps", ".", folder=folder)
+        if fetched.returncode != 0:
+            raise UnavailableError(f"go cannot fetch modules: {fetched.stderr.strip()[-500:]}")
+        done = _run(go, "build", "-mod=mod", "-o", "program", ".", folder=folder)
         if done.returncode != 0:
-            raise UnavailableError(f"go cannot build {source.name}: {done.stderr.strip()[-500:]}")
+            raise RuntimeError(f"go cannot build {source.name}: {done.stderr}")
         os.rename(Path(folder, "program"), program)
+
+
+def _run(*command: str, folder: str) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise UnavailableError(f"{' '.join(command)} took longer than {SECONDS:.0f} s") from None
