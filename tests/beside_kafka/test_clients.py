@@ -22,12 +22,12 @@ TOPIC = "t1"
 EVERYTHING = [(TOPIC, number) for number in range(SHARED[TOPIC])]
 TOOL = f"{DESCRIBING}-tool"
 MODULES = (f"github.com/twmb/franz-go@{FRANZ_GO}", f"github.com/twmb/franz-go/pkg/kfake@{KFAKE}")
-EAGER = ("kafka-python", "aiokafka", "confluent", "java", "kafkajs", "platformatic")
-COOPERATIVE = ("kafka-python", "confluent", "java")
+EAGER = ("kafka-python", "aiokafka", "confluent", "java", "kafkajs", "platformatic", "franz-go")
+COOPERATIVE = ("kafka-python", "confluent", "java", "franz-go")
 LIVES = [
     *((kind, "range") for kind in EAGER),
     *((kind, "cooperative-sticky") for kind in COOPERATIVE),
-    ("java", "uniform-848+reconcile"),
+    *((kind, "uniform-848+reconcile") for kind in ("java", "franz-go")),
 ]
 
 
