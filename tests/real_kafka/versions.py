@@ -11,6 +11,7 @@ OLDER = (OLDEST, "4.1.0", "4.2.0", "4.3.0")
 
 LOG4J = "2.25.5"
 FRANZ_GO = "v1.22.3"
+KFAKE = "v0.0.0-20260918054303-01f206a7e32c"
 
 WHICH = "REBALANCE_LAB_KAFKA"
 """An environment variable: ``newest`` (the default), ``oldest`` or a version such as 4.2.0."""

@@ -68,6 +68,14 @@ def test_a_topic_that_comes_twice_is_not_created(desk):
     assert "v" not in desk.topics.partitions
 
 
+def test_a_topic_does_not_differ_from_another_one_by_dots_alone(desk):
+    assert create(desk, {"name": "a.b_c"}) == {"a.b_c": Wire.none}
+    assert create(desk, {"name": "a_b.c"}, {"name": "a.b"}) == {
+        "a_b.c": Wire.invalid_topic_exception,
+        "a.b": Wire.none,
+    }
+
+
 @pytest.mark.parametrize("name", ["__consumer_offsets", "__transaction_state"])
 def test_kafkas_own_topics_exist_already(desk, name):
     assert create(desk, {"name": name}) == {name: Wire.topic_already_exists}

@@ -123,6 +123,11 @@ def _cannot_create(
     refusal = data.topics.cannot_create(topic.name, 1)
     if refusal is not None:
         return refusal
+    metrics = _in_metrics(topic.name)
+    alike = next((name for name in data.topics.partitions if _in_metrics(name) == metrics), None)
+    if alike is not None:
+        found = f"topic {topic.name} collides with topic {alike}: '.' and '_' are the same in metrics"
+        return Appended(Wire.invalid_topic_exception, message=found)
     problem = invalid(configs)
     if problem is not None:
         return Appended(Wire.invalid_config, message=problem)
@@ -143,6 +148,11 @@ def _cannot_create(
         return refusal
     too_many = data.topics.cannot_create(topic.name, count, sum(beside.values()))
     return too_many if too_many is not None or replicas in (DEFAULT_REPLICAS, 1) else refusal
+
+
+def _in_metrics(topic: str) -> str:
+    """Return the name that metrics of a topic have."""
+    return topic.replace(".", "_")
 
 
 def _create_partitions(data: Data, request: Request) -> Values:

@@ -16,6 +16,9 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeAlias
 
 from tests.places import NODE_MODULES, ROOT, node_modules
+from tests.real_kafka import versions
+from tests.real_kafka.golang import built
+from tests.real_kafka.jars import UnavailableError
 from tests.rebalance_kafka.peers.jvm import missing_java
 
 HERE = Path(__file__).parent
@@ -35,6 +38,7 @@ PYTHON_MODULES = {
     "confluent-tool": "confluent_kafka",
 }
 NODE_PACKAGES = {"kafkajs": "kafkajs", "kafka-ts": "kafka-ts", "platformatic": "@platformatic/kafka"}
+FRANZ_GO = "franz-go"
 OLDEST_NODE = {"kafka-ts": (20,), "platformatic": (20, 19)}
 
 
@@ -53,8 +57,14 @@ class PeerError(AssertionError):
 def missing(kind: str) -> str | None:
     """Return why a kind of peer cannot run here, None if it can."""
     client = kind.removesuffix("-tool")
-    if kind == "java":
+    if client == "java":
         return missing_java()
+    if kind == FRANZ_GO:
+        try:
+            command_of(kind)
+        except UnavailableError as reason:
+            return str(reason)
+        return None
     if client not in NODE_PACKAGES:
         module = PYTHON_MODULES[kind]
         return None if find_spec(module) else f"there is no Python module {module}"
@@ -81,6 +91,8 @@ def available(kind: str) -> bool:
 def command_of(kind: str) -> list[str]:
     name = kind.replace("-", "_")
     module = name if name.endswith("_tool") else f"{name}_peer"
+    if kind == FRANZ_GO:
+        return [str(built(HERE / f"{module}.go", f"github.com/twmb/franz-go@{versions.FRANZ_GO}"))]
     if kind.removesuffix("-tool") in NODE_PACKAGES:
         return ["node", str(HERE / f"{module}.mjs")]
     return [sys.executable, "-m", f"{__package__}.{module}"]
