@@ -1,10 +1,13 @@
 """``python -m tests.calibration``: the same scenarios on real clients and in the simulator."""
 
 import json
+import os
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from csv import writer
+from enum import StrEnum
 from importlib.metadata import version
 from pathlib import Path
 from time import sleep
@@ -14,6 +17,7 @@ import typer
 
 from coordinator_core import default_registry
 from coordinator_core.registry.registry import Registry
+from tests.calibration.brokers import kafka, serve
 from tests.calibration.cells import CLIENTS, ORDER, STRATEGIES, Cell, cells
 from tests.calibration.figures import Figures, figures
 from tests.calibration.lines import Observed, observed_in
@@ -21,15 +25,26 @@ from tests.calibration.member import KINDS
 from tests.calibration.observed import trace_of
 from tests.calibration.predicted import SEEDS, predicted
 from tests.calibration.real import run
-from tests.calibration.table import markdown, rows, text, worth
+from tests.calibration.table import apart, markdown, rows, text, worth
+from tests.real_kafka.jars import GIVEN, UnavailableError, jars
 from tests.rebalance_kafka.peers.jvm import client_version
 
-MEASURED = Path(__file__).parent / "measured.json"
+FOLDER = Path(__file__).parent
+"""It has the real figures of each broker in a file with its name."""
+
 NAMES = {"kip848": "uniform-848+reconcile"}
 """Strategies that files of others call by another name."""
 
 STAGGER_SECONDS = 0.8
 """The groups that run at the same time do not start and change at the same time."""
+
+
+class On(StrEnum):
+    """The broker of the real clients."""
+
+    KAFKA = "kafka"
+    SERVE = "serve"
+
 
 PACKAGES = ("kafka-python", "aiokafka", "confluent-kafka")
 
@@ -42,9 +57,12 @@ def main(
         bool, typer.Option("--measure", help="Run the clients, and keep the figures.")
     ] = False,
     repetitions: Annotated[int, typer.Option("--repetitions", "-n", min=1)] = 5,
+    broker: Annotated[On, typer.Option(help="The broker of the real clients.")] = On.KAFKA,
     at_once: Annotated[int, typer.Option(min=1, help="Groups of real clients at the same time.")] = 5,
     seeds: Annotated[int, typer.Option(min=1)] = SEEDS,
-    data: Annotated[Path, typer.Option(help="The real figures.")] = MEASURED,
+    data: Annotated[
+        Path | None, typer.Option(help="The real figures.", show_default="those of the broker")
+    ] = None,
     add: Annotated[
         list[Path] | None, typer.Option("--add", help="Figures of members that others ran. Can be repeated.")
     ] = None,
@@ -55,19 +73,33 @@ def main(
     of_worth: Annotated[
         Path | None, typer.Option("--worth", help="Write what predictions are worth, for comparisons.")
     ] = None,
+    of_brokers: Annotated[
+        bool, typer.Option("--apart", help="Print the figures that are apart between the brokers.")
+    ] = False,
     as_json: Annotated[Path | None, typer.Option("--json", help="Write the table as JSON.")] = None,
 ) -> None:
     """Print real medians beside predicted medians and ranges."""
+    if of_brokers:
+        typer.echo("\n".join(apart({name: read(FOLDER / f"{name}.json") for name in On})))
+        return
     clients = tuple(client or (KINDS if measure else CLIENTS))
     if measure and (unknown := [name for name in clients if name not in KINDS]):
         raise typer.BadParameter(
             f"found {', '.join(unknown)}, expected {', '.join(KINDS)}", param_hint="--client"
         )
     chosen = list(cells(tuple(scenario or ORDER), clients, tuple(strategy or STRATEGIES)))
+    data = data or FOLDER / f"{broker}.json"
+    if measure and broker is On.KAFKA:
+        try:
+            os.environ.setdefault(GIVEN, str(jars()))  # for members in Java, too
+        except UnavailableError as reason:
+            raise typer.BadParameter(str(reason), param_hint="--broker") from None
     real = read(data)
     if measure or logs is not None:
         fresh: dict[Cell, list[Figures]] = {}
-        found = kept(logs, chosen) if logs is not None else measured(chosen, repetitions, at_once, keep)
+        found = (
+            kept(logs, chosen) if logs is not None else measured(chosen, repetitions, at_once, keep, broker)
+        )
         for cell, one in found:
             fresh.setdefault(cell, []).append(one)
             write(data, real | fresh)
@@ -104,33 +136,35 @@ def kept(logs: Path, chosen: list[Cell]) -> Found:
 
 
 def _figures(cell: Cell, observed: Observed, registry: Registry) -> Figures:
-    trace = trace_of(observed, cell.scenario, cell.strategy)
-    return figures(trace, registry, after_start=cell.is_reconciled)
+    return figures(trace_of(observed, cell.scenario, cell.strategy), registry)
 
 
 def _name(cell: Cell) -> str:
     return "-".join(cell)
 
 
-def measured(chosen: list[Cell], repetitions: int, at_once: int, keep: Path | None) -> Found:
+def measured(chosen: list[Cell], repetitions: int, at_once: int, keep: Path | None, broker: On) -> Found:
     """Yield a cell and its figures for each run of real clients."""
     registry = default_registry()
-    jobs = [(cell, seed) for seed in range(repetitions) for cell in chosen]
+    mixed = sorted(chosen, key=lambda cell: cell.strategy)  # members in Java take long to start
+    jobs = [(cell, seed) for seed in range(repetitions) for cell in mixed]
+    stack = ExitStack()
+    place = kafka(stack) if broker is On.KAFKA else serve
 
     def one(number: int) -> tuple[Cell, Figures]:
         cell, seed = jobs[number]
         sleep(number % at_once * STAGGER_SECONDS)
         with tempfile.TemporaryDirectory() as folder:
-            place = Path(folder)
+            logs = Path(folder)
             if keep is not None:
-                place = keep / f"{_name(cell)}-{seed}"
-                place.mkdir(parents=True)
-            observed = run(cell.document, cell.client, cell.strategy, place, seed=seed)
+                logs = keep / f"{_name(cell)}-{seed}"
+                logs.mkdir(parents=True)
+            observed = run(cell.document, cell.client, cell.strategy, logs, place, seed=seed)
         found = _figures(cell, observed, registry)
         typer.echo(f"{cell} {seed}: {found}", err=True)
         return cell, found
 
-    with ThreadPoolExecutor(at_once) as pool:
+    with stack, ThreadPoolExecutor(at_once) as pool:
         yield from pool.map(one, range(len(jobs)))
 
 

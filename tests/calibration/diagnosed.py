@@ -55,9 +55,7 @@ def line(scenario: str, client: str, strategy: str = "range") -> str:
     with TemporaryDirectory() as folder:
         observed = run(document_of(scenario), client, strategy, Path(folder), verbose=True)
         found = of_logs(Path(folder))
-        true_s = sum(
-            stop.seconds for stop in stops_of(trace_of(observed, scenario, strategy), after_start=True)
-        )
+        true_s = sum(stop.seconds for stop in stops_of(trace_of(observed, scenario, strategy)))
     causes = [
         f"{c.cause} {','.join(c.members)} ({c.confidence})" for c in found.causes if c.stopped_ms is not None
     ]
@@ -77,7 +75,7 @@ def counterfactual(scenario: str, client: str, ran: str = "range", other: str = 
         )
     with TemporaryDirectory() as folder:
         observed = run(document, client, other, Path(folder), verbose=True)
-        seen = stops_of(trace_of(observed, scenario, other), after_start=True)
+        seen = stops_of(trace_of(observed, scenario, other))
         true_s = sum(stop.seconds for stop in seen)
     runs = [simulate(replace(incident, seed=seed), other, default_registry()) for seed in range(SEEDS)]
     stopped = sorted(History(trace).stops.stopped_ms / 1_000 for trace in runs)

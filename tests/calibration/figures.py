@@ -29,7 +29,7 @@ class Stop(NamedTuple):
 
 
 class Figures(NamedTuple):
-    """What a rebalance cost, from the first time that all partitions were worked on.
+    """What the rebalances of a run cost, from the first change on.
 
     ``stopped_seconds`` is the sum over partitions. ``rest_seconds`` is the longest time from a change to the
     end of the last round that follows it.
@@ -42,13 +42,9 @@ class Figures(NamedTuple):
     duplicates: float
 
 
-def figures(trace: Trace, registry: Registry, *, after_start: bool = False) -> Figures:
-    """Return the figures of a run. Stops that are shorter than the accuracy do not count.
-
-    ``after_start``: stops count from the first change on, not from the first time that all partitions were
-    worked on. Partitions of a group that is reconciled move while it starts.
-    """
-    stops = [stop for stop in stops_of(trace, after_start=after_start) if stop.seconds >= ACCURACY_SECONDS]
+def figures(trace: Trace, registry: Registry) -> Figures:
+    """Return the figures of a run. Stops that are shorter than the accuracy do not count."""
+    stops = [stop for stop in stops_of(trace) if stop.seconds >= ACCURACY_SECONDS]
     lengths = [stop.seconds for stop in stops]
     metrics = measure(trace, registry)
     return Figures(
@@ -60,18 +56,17 @@ def figures(trace: Trace, registry: Registry, *, after_start: bool = False) -> F
     )
 
 
-def stops_of(trace: Trace, *, after_start: bool = False) -> Iterator[Stop]:
-    """Yield the stops after the first time that all partitions were worked on, or after the first change."""
+def stops_of(trace: Trace) -> Iterator[Stop]:
+    """Yield the stops after the first change. While a group starts, partitions move."""
     now = Timeline()
     begun = False
     since: dict[TopicPartition, int] = {}
     for at_ms, lines in groupby(trace.events, key=lambda line: line.at_ms):
         for line in lines:
             now.apply(at_ms, line.event)
-            begun = begun or (after_start and isinstance(line.event, ev.Changed))
+            begun = begun or isinstance(line.event, ev.Changed)
         everything = [TopicPartition(t, n) for t, count in now.topics.items() for n in range(count)]
         idle = {tp for tp in everything if not _is_worked_on(now, tp)}
-        begun = begun or (not after_start and now.state == "Stable" and not idle)
         if begun:
             for tp in sorted(since.keys() - idle):
                 yield Stop(tp, since.pop(tp), at_ms)

@@ -62,7 +62,7 @@ def rows() -> Iterator[Row]:
         scenario = load_scenario(SCENARIOS / "java44" / f"{name}.yaml")
         traces = [simulate(replace(scenario, seed=seed), strategy, registry) for seed in range(SEEDS)]
         found = [measure(trace, registry) for trace in traces]
-        stops = median(sum(1 for _ in stops_of(trace, after_start=True)) for trace in traces)
+        stops = median(sum(1 for _ in stops_of(trace)) for trace in traces)
         yield Row(
             name,
             strategy,

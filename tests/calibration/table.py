@@ -1,6 +1,6 @@
 """Real and predicted figures side by side."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, groupby
 from math import inf, isnan
 from statistics import median
@@ -155,6 +155,20 @@ def _orders(table: Iterable[Row]) -> str:
         f"the order of two strategies is right in {right} of {len(pairs)} pairs"
         f" whose real stopped times differ by more than {CLEAR:.0%}"
     )
+
+
+def apart(
+    real: Mapping[str, Mapping[Cell, Sequence[Figures]]],
+) -> Iterator[str]:
+    """Yield a line for each figure whose ranges on two brokers are further apart than they are accurate."""
+    (one, those), (other, these) = real.items()
+    for cell in (cell for cell in those if cell in these):
+        for figure in Figures._fields:
+            ranges = [sorted(_values(runs[cell], figure)) for runs in (those, these)]
+            (_, low), (high, _) = sorted((values[0], values[-1]) for values in ranges)
+            if high - low > WHOLE.get(figure, ACCURACY_SECONDS):
+                shown = (f"{median(values):.1f} ({values[0]:.1f}-{values[-1]:.1f})" for values in ranges)
+                yield f"{cell} {figure}: " + ", ".join(map(" ".join, zip((one, other), shown, strict=True)))
 
 
 def _line(row: Row) -> tuple[str, ...]:

@@ -3,7 +3,6 @@
 import pytest
 
 from coordinator_core import default_registry
-from coordinator_core.protocol import events as ev
 from tests.calibration.actions import Action, actions_of
 from tests.calibration.figures import Figures, figures
 from tests.calibration.lines import Observed
@@ -15,10 +14,6 @@ JOINED = [
     Action(0.0, "start", "b", "go"),
     Action(10.0, "join", "c", "go"),
 ]
-
-
-def state(at, after):
-    return at, ev.GroupStateChanged(group="g", before="", after=after, generation=1)
 
 
 def batches(*polls, partition=0, seconds=1.0):
@@ -50,8 +45,8 @@ def running(partition):
 
 
 def observed(**members):
-    broker = [state(0.9, "Stable"), state(10.1, "PreparingRebalance"), state(13.0, "Stable")]
-    return Observed(20.0, {"t": 4}, {"a": running(0), "b": running(2)} | members, JOINED, broker)
+    states = [(0.9, "Stable"), (10.1, "PreparingRebalance"), (13.0, "Stable")]
+    return Observed(20.0, {"t": 4}, {"a": running(0), "b": running(2)} | members, JOINED, states)
 
 
 def eager(partition, until, since):

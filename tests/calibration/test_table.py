@@ -4,13 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from coordinator_core.protocol import events as ev
 from rebalance_lab import default_registry, simulate
 from rebalance_lab.scenarios.scenario import parse_scenario
 from tests.calibration.__main__ import read, write
 from tests.calibration.cells import CLIENTS, ORDER, STRATEGIES, Cell, cells, document_of, simulated_by
 from tests.calibration.figures import Figures, stops_of
 from tests.calibration.predicted import predicted
-from tests.calibration.table import markdown, rows, summary, text
+from tests.calibration.table import apart, markdown, rows, summary, text
 
 CELL = Cell("leave", "librdkafka", "range")
 
@@ -51,8 +52,8 @@ def test_cells_without_real_figures_are_left_out():
 
 def test_real_figures_are_read_as_they_were_written(tmp_path):
     real = {CELL: runs(1.0, 2.0), Cell("join", "aiokafka", "range"): runs(3.0)}
-    write(tmp_path / "measured.json", real)
-    assert read(tmp_path / "measured.json") == real
+    write(tmp_path / "real.json", real)
+    assert read(tmp_path / "real.json") == real
 
 
 def test_every_scenario_is_a_document_with_a_client():
@@ -81,12 +82,21 @@ def test_only_clients_with_the_protocol_are_measured_under_it():
     assert reconciled == {"librdkafka", "java", "franz-go", "rebalance-lab"}
 
 
-def test_stops_of_a_group_that_is_reconciled_count_from_the_first_change_on():
+def test_stops_count_from_the_first_change_on():
     """Partitions move while the members join one after another: they are no stops of the change."""
     document = simulated_by(document_of("join"), "java") | {"events": [], "seed": 2}
-    scenario = parse_scenario(document, where="s")
-    quiet = simulate(scenario, "uniform-848+reconcile", default_registry())
-    assert list(stops_of(quiet)) != []
-    assert list(stops_of(quiet, after_start=True)) == []
+    quiet = simulate(parse_scenario(document, where="s"), "uniform-848+reconcile", default_registry())
+    assert any(isinstance(line.event, ev.Revoked) for line in quiet.events)
+    assert list(stops_of(quiet)) == []
     (run,) = predicted(Cell("join", "java", "uniform-848+reconcile"), seeds=1)
     assert run.stopped_partitions > 0
+
+
+def test_figures_of_two_brokers_are_apart_if_their_ranges_are():
+    other = Cell("join", "aiokafka", "range")
+    one = {CELL: runs(4.0, 5.0), other: runs(4.0, 5.0)}
+    two = {CELL: runs(6.0, 5.3), other: runs(6.0, 5.05)}
+    (stopped, *rest) = apart({"kafka": one, "serve": two})
+    assert stopped == f"{CELL} stopped_seconds: kafka 4.5 (4.0-5.0), serve 5.7 (5.3-6.0)"
+    assert [line.split()[3] for line in rest] == ["longest_stop_seconds:"]
+    assert next(apart({"serve": two, "kafka": one})).endswith("kafka 4.5 (4.0-5.0)")

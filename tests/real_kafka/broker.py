@@ -90,6 +90,12 @@ class Kafka:
         self.stop()
         shutil.rmtree(self._data, ignore_errors=True)
 
+    @property
+    def pid(self) -> int:
+        """The id of its process."""
+        assert self._process is not None, "it is stopped"
+        return self._process.pid
+
     def _format(self) -> None:
         # An id that began with - would be an option.
         cluster = base64.urlsafe_b64encode(b"\0" + uuid.uuid4().bytes[1:]).decode().rstrip("=")

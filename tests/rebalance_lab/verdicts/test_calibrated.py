@@ -116,7 +116,7 @@ def test_all_real_runs_are_counted_by_the_ways_of_strategies_that_are_installed(
 
 def test_the_cells_are_those_of_the_calibration():
     folder = ROOT / "tests" / "calibration"
-    files = ("measured.json", "franz-go.json", "migration.json")
+    files = ("serve.json", "franz-go.json", "migration.json")
     measured = [cell for name in files for cell in json.loads((folder / name).read_text())["cells"]]
     runs = Counter(dict.fromkeys({entry["client"] for entry in measured}, 0))
     for entry in measured:
