@@ -5,7 +5,9 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Iterator, Mapping
+from asyncio import events
+from collections.abc import Generator, Iterator, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 from zlib import crc32
 
@@ -23,6 +25,8 @@ settings.register_profile("long", max_examples=20, **ANY_MACHINE)
 settings.load_profile("short")  # --hypothesis-profile=long replaces it before tests are collected
 
 MARKED_BY_FIXTURE = ("browser", "kafka", "spark")
+
+IN_BROWSERS = Path(__file__).parent / "rebalance_jupyter"
 
 BESIDE_KAFKA = ("tests/beside_kafka/", "tests/real_kafka/")
 """Tests that share the broker of the fixture `kafka`."""
@@ -69,6 +73,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         choices=range(1, 11),
         help="run only this tenth of the tests, and those with a real Kafka",
     )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Hide the event loop of Playwright, which counts as running in this thread even while it sleeps."""
+    if item.path.is_relative_to(IN_BROWSERS):
+        return (yield)
+    kept = events._get_running_loop()
+    events._set_running_loop(None)
+    try:
+        return (yield)
+    finally:
+        events._set_running_loop(kept)
 
 
 @pytest.hookimpl(tryfirst=True)
