@@ -86,7 +86,12 @@ class Tool {
 
   async describe({ group }) {
     const request = { groups: [group], includeAuthorizedOperations: false };
-    const [{ groupState, protocolData, members }] = (await this.ask(API.DESCRIBE_GROUPS, request)).groups;
+    const absent = { groups: [{ groupState: 'Dead', protocolData: '', members: [] }] };
+    const found = await this.ask(API.DESCRIBE_GROUPS, request).catch((error) => {
+      if (!error.message.includes('GROUP_ID_NOT_FOUND')) throw error; // from version 6 on (KIP-1043)
+      return absent;
+    });
+    const [{ groupState, protocolData, members }] = found.groups;
     const clients = members.map(({ clientId }) => clientId).sort();
     return { state: groupState.toUpperCase(), protocol: protocolData, clients };
   }
