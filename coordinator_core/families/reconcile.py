@@ -39,7 +39,7 @@ FIRST: Mapping[str, Callable[[Mapping[str, Subscription]], str]] = {
     "uniform-848": lambda group: hash_order(group)[0],
     "range-848": lambda group: GroupSubscription(group).sorted_members()[0],
 }
-"""The member, by Kafka's assignors, whose topics are those of members that subscribe alike."""
+"""Assignor -> its first member, whose topics all get that are taken to subscribe alike."""
 
 
 def _part(surroundings: Surroundings) -> CoordinatorPart:

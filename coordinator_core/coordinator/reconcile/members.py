@@ -84,8 +84,8 @@ class Taken(NamedTuple):
     ``has_subscribed``: it subscribes to something else. ``assignor`` is the one that most members name then.
     ``has_share``: what it shall own is known, until shares are computed the next time. Kafka looks that of a
     static member up by the member that had the instance id before. ``alike``: whether shares are computed as
-    for members that subscribe alike. Kafka looks if the request changes the group, or at its topics;
-    otherwise that of before counts.
+    for members that subscribe alike. A request that changes the group, or that notices
+    other topics, decides it anew; with any other request, what was known before counts.
     """
 
     has_subscribed: bool
