@@ -38,6 +38,8 @@ class Library:
     ``commits_in_rounds``: whether auto-commit commits before partitions are given up, not only at intervals.
     ``first_beat_ms``: how long after a cooperative round in which it gave up nothing a member sends its first
     heartbeat; 0: after the interval, as after other rounds.
+    ``beats_from_found``: whether the interval of heartbeats begins anew when the coordinator is found.
+    Otherwise only the session does.
     """
 
     rejoins_at_once: bool = True
@@ -46,6 +48,7 @@ class Library:
     commits_in_rounds: bool = True
     first_beat_ms: int = 0
     commits_meanwhile: bool = False
+    beats_from_found: bool = False
 
 
 OURS = Library()

@@ -91,8 +91,10 @@ class SessionMember(MemberPart, Generic[State]):
         return Heartbeats(self._request(), self.beats, until_ms=self._membership.rejoin_at_ms)
 
     def on_coordinator(self, *, now_ms: int) -> None:
-        """Restart the timer of the session."""
+        """Restart the timer of the session, and the interval of heartbeats in libraries that do."""
         self.beats.received(now_ms=now_ms)
+        if self._core.library.beats_from_found:
+            self.beats.begin_interval(now_ms)
 
     def leave(self, reason: str, left: Callable[[], None] | None = None, *, now_ms: int) -> bool:
         """Leave the group; a static member sends no request (PROTOCOL 6.1)."""

@@ -182,9 +182,10 @@ class ReconcileGroup(Group):
 
     @property
     def awaits_heartbeat(self) -> bool:
-        """Whether topics may have changed since a heartbeat looked at them last."""
-        is_old = bool(self.durable.patterns) and self.resolved_changes != self.topic_changes
-        return is_old or self.seen_changes != self.topic_changes
+        """Whether topics may have changed since a heartbeat looked at them last, or an expression is new."""
+        patterns, resolved = self.durable.patterns, self.durable.resolved
+        is_old = self.resolved_changes != self.topic_changes or len(patterns) != len(resolved)
+        return (bool(patterns) and is_old) or self.seen_changes != self.topic_changes
 
     def describe(self) -> DescribedGroup:
         """Return that the group is none of the classic protocol. ConsumerGroupDescribe describes it."""

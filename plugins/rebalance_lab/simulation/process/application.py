@@ -53,6 +53,9 @@ class Application:
         self._begun_ms = self._end_ms = self._called_until_ms = -1.0
         self._is_called = self._is_silent = False
         self._in_round = self._has_stopped = self._is_halted = False
+        self._had_backlog = self._is_replaced = False
+        """Whether it had a backlog when it stood still, and others took over its partitions meanwhile, which
+        its client has not read yet."""
         self._halted_ms = self._fetched_ms = 0
         self.following_ms: int | None = None
         """The time of the poll after the next one, if it is drawn."""
@@ -88,11 +91,14 @@ class Application:
         if self._in_round or self._is_halted or not self._has_batches:
             return now_ms
         if self._end_ms < now_ms:
-            if not self._worker.flows or (at_rest and self.keeps_up):
+            if self._is_replaced:
+                self._handle_on(now_ms)
+            elif not self._worker.flows or (at_rest and self.keeps_up):
                 return now_ms
-            self._begun_ms = max(self._begun_ms, self._end_ms)  # the batch that is known has ended
-            work = self._load.work(self._worker, now_ms=now_ms)
-            self._end_ms = self._drawn_end_ms(now_ms, self._begun_ms, work)
+            else:
+                self._begun_ms = max(self._begun_ms, self._end_ms)  # the batch that is known has ended
+                work = self._load.work(self._worker, now_ms=now_ms)
+                self._end_ms = self._drawn_end_ms(now_ms, self._begun_ms, work)
         return int(self._end_ms)
 
     @cached_property
@@ -182,7 +188,7 @@ class Application:
 
     def took(self, events: Iterable[ev.Event]) -> int:
         """Take over what the client reports, and return how long the calls of the listener take."""
-        now_ms = self._clock.now_ms
+        now_ms, self._is_replaced = self._clock.now_ms, False
         took_ms, refetch_ms, added = 0, 0, []
         if self._called_until_ms <= now_ms:
             self._is_silent = False
@@ -267,13 +273,15 @@ class Application:
         """Stand still, or continue. A batch, a callback or a restore that stands still ends later by it."""
         now_ms = self._clock.now_ms
         if halted and not self._is_halted:
-            self._halted_ms = now_ms
+            self._halted_ms, self._had_backlog = now_ms, not self.keeps_up
             self.next_poll_ms()
         elif self._is_halted and not halted:
             stood_ms = now_ms - self._halted_ms
             if self._end_ms > self._halted_ms:
                 self._end_ms += stood_ms
                 self._handle_again(self._end_ms - now_ms)
+                owns = bool(self._client.partitions)
+                self._is_replaced = self._had_backlog and owns and not self.has_work
             if self._called_until_ms > self._halted_ms:
                 self._called_until_ms += stood_ms
             for partition in self._restoring:
@@ -311,6 +319,14 @@ class Application:
         owned = len(self._client.partitions)
         if owned:
             self._repeat((1 - len(self._worker.flows) / owned) * time_ms)
+
+    def _handle_on(self, until_ms: int) -> None:
+        """Handle whole batches of the partitions of others, one after the other, up to a time."""
+        self._end_ms = max(self._begun_ms, self._end_ms)
+        while self._end_ms < until_ms:
+            took_ms = self._batches.drawn_ms(self._random)
+            self._begun_ms, self._end_ms = self._end_ms, self._end_ms + took_ms
+            self._repeat(took_ms)
 
     def _repeat(self, time_ms: float) -> None:
         """Handle records for a time that somebody handles again."""

@@ -93,6 +93,10 @@ class Batches:
                 return end_ms
         return self._keeping_up(now_ms, work.rate, random)
 
+    def drawn_ms(self, random: Random) -> float:
+        """Draw the time of a batch of max.poll.records."""
+        return self._drawn(self.most_records, 1, random)
+
     def _with_backlog(self, now_ms: float, at_ms: float, work: Work, random: Random) -> float | None:
         """Draw batches from a poll at ``at_ms`` on. Return None if the backlog was handled before now."""
         per_ms = work.rate / 1_000

@@ -71,6 +71,8 @@ class ClientFacts:
       poll. Otherwise it does so in the next one, and handles a batch before.
     - ``calls_apart``: under KIP-848, a member commits in one poll, is told in the next one what it gives up,
       and in the one after what it owns. Otherwise one poll does all of it.
+    - ``looks_in_turns``: under KIP-848, of the polls that find records of an earlier fetch every second one
+      looks whether the coordinator has assigned other partitions. Otherwise all do.
     - ``commits_meanwhile``: under KIP-848, a member is told at once what it gives up, and commits meanwhile.
       Otherwise it is told when the commit is answered, and may handle a batch before.
     - ``commits``: what auto-commit commits, and when.
@@ -84,6 +86,8 @@ class ClientFacts:
       a call that takes longer than the session ends it.
     - ``first_beat_ms``: how long after a cooperative round in which it gave up nothing a member sends its
       first heartbeat; 0: after the interval, as after other rounds.
+    - ``beats_from_found``: a member that has found its coordinator again sends its next heartbeat after the
+      interval. Otherwise it does so when it is due.
     - ``waits_for_session``: the rebalance timeout is session.timeout.ms. Otherwise it is ``rebalance_ms``, or
       max.poll.interval.ms if that is 0.
     """
@@ -99,6 +103,7 @@ class ClientFacts:
     records_in_round: bool = True
     rejoins_at_once: bool = True
     calls_apart: bool = False
+    looks_in_turns: bool = False
     commits_meanwhile: bool = False
     commits: Commits = Commits.HANDLED
     fetches_every_ms: int = 0
@@ -107,6 +112,7 @@ class ClientFacts:
     beats_in_revoked: bool = True
     beats_in_assigned: bool = True
     first_beat_ms: int = 0
+    beats_from_found: bool = False
     waits_for_session: bool = False
     rebalance_ms: int = 0
 
@@ -119,6 +125,7 @@ class ClientFacts:
             self.commits is not Commits.BEFORE_BATCH,
             self.first_beat_ms,
             self.commits_meanwhile,
+            self.beats_from_found,
         )
 
     def join_late_ms(self, lateness: float, *, leads: bool) -> Span:
@@ -156,6 +163,7 @@ CLIENTS = {
         reads_between_waits=True,
         reads_in_turns=True,
         calls_apart=True,
+        looks_in_turns=True,
         heartbeat_late_ms=(2, 20),
     ),
     "librdkafka": ClientFacts(
@@ -171,6 +179,7 @@ CLIENTS = {
         heartbeat_late_ms=(1, 4),
         beats_in_revoked=False,
         beats_in_assigned=False,
+        beats_from_found=True,
     ),
     "aiokafka": ClientFacts(
         joins=Joins.IN_BACKGROUND,
@@ -183,11 +192,14 @@ CLIENTS = {
     "franz-go": ClientFacts(
         joins=Joins.IN_BACKGROUND,
         takes_turns=False,
+        reads_in_turns=True,
         commits=Commits.BEFORE_BATCH,
         heartbeat_late_ms=(0, 2),
         first_beat_ms=500,
         rebalance_ms=60_000,
     ),
-    "rebalance-lab": ClientFacts(heartbeat_late_ms=(0, 3), beats_in_revoked=False, beats_in_assigned=False),
+    "rebalance-lab": ClientFacts(
+        reads_in_turns=True, heartbeat_late_ms=(0, 3), beats_in_revoked=False, beats_in_assigned=False
+    ),
 }
 """The facts of each `scenarios.application.CLIENTS`."""

@@ -10,6 +10,8 @@ from rebalance_lab.simulation.process.connections import is_read_between_waits, 
 from rebalance_lab.simulation.world.clock import VirtualClock
 from rebalance_lab.simulation.world.dice import Dice
 
+LOOKS = 0.5
+"""The share of the polls of a client that looks in turns which look."""
 WAITED_MS = 50
 """A JoinGroup that takes longer has waited for other members."""
 
@@ -21,7 +23,10 @@ class Lateness:
     ``in_rounds``: members join in rounds.
     """
 
-    __slots__ = ("_clock", "_dice", "_every_ms", "_facts", "_idle_ms", "_of_run", "_poll_ms")
+    __slots__ = (
+        *("_clock", "_dice", "_every_ms", "_facts", "_has_news", "_idle_ms", "_looks_in_turns", "_of_run"),
+        "_poll_ms",
+    )
 
     def __init__(
         self,
@@ -36,6 +41,8 @@ class Lateness:
         self._facts, self._of_run, self._dice, self._clock = facts, of_run, dice, clock
         self._every_ms = backoff_ms * (facts.reads_between_waits and in_rounds)
         self._idle_ms = NONE if in_rounds else facts.idle_poll_ms
+        self._looks_in_turns = facts.looks_in_turns and not in_rounds
+        self._has_news = False
         self._poll_ms = -1
 
     def read_ms(self, response: Response, sent_ms: int, is_busy: Callable[[], bool]) -> int | None:
@@ -62,6 +69,16 @@ class Lateness:
         if self._poll_ms < 0:
             self._poll_ms = self._clock.now_ms + self._drawn(self._idle_ms)
         return self._poll_ms
+
+    def overlooks(self, application: Application, has_news: bool) -> bool:
+        """Return whether a poll does not look at what the coordinator has assigned: one of two, at first.
+
+        ``has_news``: the client is to give up or take over partitions.
+        """
+        is_first, self._has_news = has_news and not self._has_news, has_news
+        if not (is_first and self._looks_in_turns) or application.keeps_up:
+            return False
+        return self._dice.at(self._clock.now_ms) >= LOOKS
 
     def _drawn(self, span: Span) -> int:
         low, high = span
