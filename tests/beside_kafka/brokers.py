@@ -13,7 +13,7 @@ from rebalance_kafka.broker.schema import checksum_of, connect
 from rebalance_kafka.broker.store import FILE, Store
 from tests.beside_kafka.steps import SHARED
 from tests.real_kafka.broker import Kafka
-from tests.real_kafka.versions import chosen
+from tests.real_kafka.versions import line
 from tests.real_kafka.wire import Key, answers, ask
 from tests.rebalance_kafka.served import Served
 
@@ -38,7 +38,7 @@ class Serve:
 
     def __init__(self, folder: Path, settings: Mapping[str, object], topic_ids: Mapping[str, str]) -> None:
         self._folder, self.address = folder, "127.0.0.1:0"
-        version = VersionedSettings(kafka=".".join(chosen().split(".")[:2]))
+        version = VersionedSettings(kafka=line())
         known = {name: value for name, value in settings.items() if version.has_setting(name)}
         named = {"kafka": version.kafka, **known}
         self._options = [text for name, value in named.items() for text in ("--set", f"{name}={value}")]

@@ -27,6 +27,7 @@ from tests.calibration.predicted import SEEDS, predicted
 from tests.calibration.real import run
 from tests.calibration.table import apart, markdown, rows, text, worth
 from tests.real_kafka.jars import GIVEN, UnavailableError, jars
+from tests.real_kafka.versions import FRANZ_GO
 from tests.rebalance_kafka.peers.jvm import client_version
 
 FOLDER = Path(__file__).parent
@@ -54,7 +55,8 @@ def main(
     client: Annotated[list[str] | None, typer.Option("--client", "-c", help="Can be repeated.")] = None,
     strategy: Annotated[list[str] | None, typer.Option("--strategy", help="Can be repeated.")] = None,
     measure: Annotated[
-        bool, typer.Option("--measure", help="Run the clients, and keep the figures.")
+        bool,
+        typer.Option("--measure", help="Run the clients where repetitions are missing, and add the figures."),
     ] = False,
     repetitions: Annotated[int, typer.Option("--repetitions", "-n", min=1)] = 5,
     broker: Annotated[On, typer.Option(help="The broker of the real clients.")] = On.KAFKA,
@@ -98,10 +100,12 @@ def main(
     if measure or logs is not None:
         fresh: dict[Cell, list[Figures]] = {}
         found = (
-            kept(logs, chosen) if logs is not None else measured(chosen, repetitions, at_once, keep, broker)
+            kept(logs, chosen)
+            if logs is not None
+            else measured(missing(chosen, real, repetitions), at_once, keep, broker)
         )
         for cell, one in found:
-            fresh.setdefault(cell, []).append(one)
+            fresh.setdefault(cell, list(real.get(cell, ())) if measure else []).append(one)
             write(data, real | fresh)
         real |= fresh
     for file in add or ():
@@ -143,11 +147,19 @@ def _name(cell: Cell) -> str:
     return "-".join(cell)
 
 
-def measured(chosen: list[Cell], repetitions: int, at_once: int, keep: Path | None, broker: On) -> Found:
+Jobs: TypeAlias = list[tuple[Cell, int]]
+"""Cells, and the numbers of their runs."""
+
+
+def missing(chosen: list[Cell], real: dict[Cell, list[Figures]], repetitions: int) -> Jobs:
+    """Return the runs that cells are short of."""
+    mixed = sorted(chosen, key=lambda cell: cell.strategy)  # members in Java take long to start
+    return [(cell, seed) for seed in range(repetitions) for cell in mixed if seed >= len(real.get(cell, ()))]
+
+
+def measured(jobs: Jobs, at_once: int, keep: Path | None, broker: On) -> Found:
     """Yield a cell and its figures for each run of real clients."""
     registry = default_registry()
-    mixed = sorted(chosen, key=lambda cell: cell.strategy)  # members in Java take long to start
-    jobs = [(cell, seed) for seed in range(repetitions) for cell in mixed]
     stack = ExitStack()
     place = kafka(stack) if broker is On.KAFKA else serve
 
@@ -188,7 +200,8 @@ def write(path: Path, real: dict[Cell, list[Figures]]) -> None:
     lines = ",\n  ".join(json.dumps({**cell._asdict(), "runs": real[cell]}) for cell in ordered)
     head = {
         "made_by": "python -m tests.calibration --measure",
-        "versions": {package: version(package) for package in PACKAGES} | {"java": client_version()},
+        "versions": {package: version(package) for package in PACKAGES}
+        | {"java": client_version(), "franz-go": FRANZ_GO},
         "figures": Figures._fields,
     }
     path.write_text(f'{json.dumps(head)[:-1]}, "cells": [\n  {lines}\n]}}\n', encoding="utf-8")

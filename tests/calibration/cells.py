@@ -6,6 +6,9 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from rebalance_lab.simulation.process.turns import RECORD_BYTES
+from tests.real_kafka.versions import line
+
 SCENARIOS = Path(__file__).parent / "scenarios"
 ORDER = (
     "exact-join-of-eight",
@@ -29,6 +32,12 @@ ONLY_EAGER = ("aiokafka",)
 ONLY_CLASSIC = ("kafka-python", "aiokafka")
 FETCHED_BYTES = 1_000
 """A fetch returns few records, so that the clients that wait with the next one change partitions often."""
+FETCHED_RECORDS = 40
+"""Two batches of the backlog are in these bytes. A third one is not whole."""
+
+JAVA_APART = ["0ms", "500ms"]
+"""How long members of Java take to start. Their heartbeats under KIP-848 stay as far apart as they began:
+0.5 s for all members of a group, in the median of 30."""
 
 OF_BROKER = ("session.timeout.ms", "heartbeat.interval.ms")
 """Settings that the brokers have for the groups which they reconcile, as ``group.consumer.*``."""
@@ -52,6 +61,8 @@ class Cell(NamedTuple):
             config = document["config"]
             moved = {f"group.consumer.{name}": config.pop(name) for name in OF_BROKER}
             document["config"] = {**config, **moved}
+            for member in document["members"] if self.client == "java" else ():
+                member["start_up"] = JAVA_APART
         return document
 
     def __str__(self) -> str:
@@ -82,7 +93,7 @@ def document_of(scenario: str) -> dict[str, Any]:
 
 
 def simulated_by(document: Mapping[str, Any], client: str) -> dict[str, Any]:
-    """Return the document with the client library of all its members."""
+    """Return the document with the client library of all its members, and the chosen version of Kafka."""
 
     def of_client(entry: Mapping[str, Any]) -> dict[str, Any]:
         return {**entry, "client": client}
@@ -91,6 +102,6 @@ def simulated_by(document: Mapping[str, Any], client: str) -> dict[str, Any]:
         {**event, "join": of_client(event["join"])} if "join" in event else event
         for event in document["events"]
     ]
-    config = {**document["config"], "max.partition.fetch.bytes": FETCHED_BYTES}
+    config = {**document["config"], "max.partition.fetch.bytes": FETCHED_RECORDS * RECORD_BYTES}
     members = [of_client(entry) for entry in document["members"]]
-    return {**document, "members": members, "events": events, "config": config}
+    return {**document, "kafka": line(), "members": members, "events": events, "config": config}

@@ -21,3 +21,8 @@ def chosen() -> str:
     """Return the version of Kafka that the tests run."""
     named = os.environ.get(WHICH, "newest")
     return {"newest": NEWEST, "oldest": OLDEST}.get(named, named)
+
+
+def line() -> str:
+    """Return the line of that version, such as 4.4."""
+    return ".".join(chosen().split(".")[:2])
