@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from coordinator_core.client.facade import Client
 from coordinator_core.protocol.messages import JoinGroupResponse, Response
 from rebalance_lab.scenarios.application import NONE, Span
 from rebalance_lab.simulation.process.application import Application
@@ -55,26 +56,23 @@ class Lateness:
         late = self._facts.join_late_ms(self._of_run, leads=response.leader == response.member_id)
         return None if late[1] == 0 or is_busy() else now_ms + self._drawn(late)
 
-    def polled(self) -> None:
-        """Note a poll."""
-        self._poll_ms = -1
-
-    def next_poll_ms(self, application: Application) -> int:
+    def next_poll_ms(self, application: Application, client: Client) -> int:
         """Return when the poll without records ends that an application is in when it is to poll again.
 
-        -1 if it has records, or if its client does not wait for that.
+        -1 if it has records, if its client does not wait for that, or if that poll commits now.
         """
-        if self._idle_ms is NONE or not application.keeps_up:
+        due_ms = client.periodic.offsets.due_ms if client.is_at_rest else None
+        commits = due_ms is not None and due_ms <= self._clock.now_ms
+        if self._idle_ms is NONE or commits or not application.keeps_up:
             return -1
         if self._poll_ms < 0:
             self._poll_ms = self._clock.now_ms + self._drawn(self._idle_ms)
         return self._poll_ms
 
-    def overlooks(self, application: Application, has_news: bool) -> bool:
-        """Return whether a poll does not look at what the coordinator has assigned: one of two, at first.
-
-        ``has_news``: the client is to give up or take over partitions.
-        """
+    def overlooks(self, application: Application, client: Client) -> bool:
+        """Note a poll. Return whether it does not look at what the coordinator has assigned: one of two."""
+        self._poll_ms = -1
+        has_news = client.calls_listener and not client.generation.is_lost
         is_first, self._has_news = has_news and not self._has_news, has_news
         if not (is_first and self._looks_in_turns) or application.keeps_up:
             return False

@@ -361,10 +361,8 @@ class Process:
             return
         in_background = self._polls_in_background
         now_ms = self._last_poll_ms = self._clock.now_ms
-        self._late.polled()
-        client = self.client
-        has_news = client.calls_listener and not client.generation.is_lost
-        poll = client.look_ahead if self._late.overlooks(self._application, has_news) else client.poll
+        overlooks = self._late.overlooks(self._application, self.client)
+        poll = self.client.look_ahead if overlooks else self.client.poll
         self._after(poll(now_ms=now_ms), polled=not in_background)
 
     def _continue_poll(self) -> None:
@@ -406,12 +404,6 @@ class Process:
         if self._joins is Joins.IN_POLL:
             return False
         return self._joins is Joins.IN_BACKGROUND or not self.client.calls_listener
-
-    @property
-    def _commits_now(self) -> bool:
-        """Whether a commit is due at rest. A poll that waits for records sends it, too."""
-        due_ms = self.client.periodic.offsets.due_ms
-        return self.client.is_at_rest and due_ms is not None and due_ms <= self._clock.now_ms
 
     @property
     def _ignores_rounds(self) -> bool:
@@ -505,7 +497,7 @@ class Process:
         if client.timer_ms != self._deadline.due_ms:
             self._deadline.set(client.timer_ms)
         if client.wants_poll:
-            late_ms = -1 if self._commits_now else self._late.next_poll_ms(self._application)
+            late_ms = self._late.next_poll_ms(self._application, client)
             poll_ms = max(self._next_poll_ms(), self._last_poll_ms + 1, late_ms)
         else:
             poll_ms = min(client.poll_ms, self._last_poll_ms + self._poll_every_ms)
