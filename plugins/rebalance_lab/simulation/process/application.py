@@ -54,8 +54,8 @@ class Application:
         self._is_called = self._is_silent = False
         self._in_round = self._has_stopped = self._is_halted = False
         self._had_backlog = self._is_replaced = False
-        """Whether it had a backlog when it stood still, and others took over its partitions meanwhile, which
-        its client has not read yet."""
+        """Whether it had a backlog when it last stood still; and whether others took over all its partitions
+        meanwhile, and its client does not know that yet."""
         self._halted_ms = self._fetched_ms = 0
         self.following_ms: int | None = None
         """The time of the poll after the next one, if it is drawn."""
