@@ -40,6 +40,8 @@ class Library:
     heartbeat; 0: after the interval, as after other rounds.
     ``beats_from_found``: whether the interval of heartbeats begins anew when the coordinator is found.
     Otherwise only the session does.
+    ``echoes_user_data``: whether a leader puts the user data of a subscription into the assignment, too, and
+    members have no user data before their first generation. Kafka upgrades no group with such assignments.
     """
 
     rejoins_at_once: bool = True
@@ -49,6 +51,7 @@ class Library:
     first_beat_ms: int = 0
     commits_meanwhile: bool = False
     beats_from_found: bool = False
+    echoes_user_data: bool = False
 
 
 OURS = Library()

@@ -307,9 +307,10 @@ def test_a_group_of_clients_goes_to_the_consumer_protocol_and_back(broker, strat
     """PROTOCOL 11.9, with members of both libraries and of both protocols in one group."""
     kind = confluent_kafka.ConsumerGroupType
     produce(broker.address, 60)
-    old = Theirs(broker.address, "old", **{"partition.assignment.strategy": strategy}, **CLASSIC)
     settings = {"session.timeout.ms": 6_000, "heartbeat.interval.ms": 200}
     ours = Ours(broker.address, "ours", protocol="classic", strategy=strategy, settings=settings)
+    share(ours)  # it leads
+    old = Theirs(broker.address, "old", **{"partition.assignment.strategy": strategy}, **CLASSIC)
     share(old, ours)
     assert kinds(broker.address, "g") == [kind.CLASSIC]
     new = Theirs(broker.address, "new")
@@ -325,6 +326,34 @@ def test_a_group_of_clients_goes_to_the_consumer_protocol_and_back(broker, strat
     recorded = broker.trace("g")
     assert recorded.protocol == "migration"
     assert check_trace(recorded) == []
+
+
+@pytest.fixture(params=["serve", pytest.param("kafka", marks=pytest.mark.kafka)])
+def address(request):
+    """The address of a broker of either kind."""
+    return request.getfixturevalue("broker" if request.param == "serve" else "kafka").address
+
+
+@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+def test_a_group_led_by_librdkafka_under_cooperative_sticky_is_not_upgraded(address, strategy):
+    """The leader puts the user data of subscriptions into the assignments, which the upgrade would lose."""
+    name = f"led-by-librdkafka-{strategy}"
+    options = {"topics": (name,), "group.id": name}
+    client = admin.AdminClient({"bootstrap.servers": address})  # its requests end with it
+    client.create_topics([admin.NewTopic(name, PARTITIONS, 1)])[name].result(ENOUGH_SECONDS)
+    classic = {**options, **CLASSIC, "partition.assignment.strategy": strategy}
+    first = Theirs(address, "first", **classic)
+    share(first)  # in the next round it has user data
+    second = Theirs(address, "second", **classic)
+    share(first, second)
+    new = Theirs(address, "new", **options)
+    with closed(first, second, new):
+        if strategy == "range":
+            share(first, second, new)
+            return
+        message = new.consumer.poll(ENOUGH_SECONDS)
+        assert message.error().code() == confluent_kafka.KafkaError._FATAL
+        assert "The group id does not exist" in message.error().str()
 
 
 def test_a_broker_that_is_killed_and_started_again_goes_on_with_the_epochs(tmp_path):

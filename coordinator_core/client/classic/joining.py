@@ -190,12 +190,14 @@ class Joining:
         Raises:
             AssignmentError: if the assignor raises, or returns no bytes.
         """
+        topics = self._membership.joined_topics
+        is_silent = self._core.library.echoes_user_data and sent.is_lost
         subscription = Subscription(
-            topics=self._membership.joined_topics,
+            topics=topics,
             owned=self._core.subscriptions.owned(),
             generation=sent.number,
             rack=self._core.config.client_rack,
-            user_data=user_data_of(assignor, self._membership.joined_topics),
+            user_data=None if is_silent else user_data_of(assignor, topics),
         )
         return JoinGroupProtocol(assignor.name, encode_subscription(subscription))
 

@@ -40,14 +40,25 @@ def all_topics(members: dict[str, Subscription]) -> tuple[str, ...]:
 
 
 def lead(
-    assignor: Assignor, cluster: Cluster, members: dict[str, Subscription], codec: GroupCodec | None = None
+    assignor: Assignor,
+    cluster: Cluster,
+    members: dict[str, Subscription],
+    codec: GroupCodec | None = None,
+    *,
+    echoes_user_data: bool = False,
 ) -> EncodedAssignments:
     """Run the assignor and encode the assignment of each member.
+
+    ``echoes_user_data``: whether an assignment has the user data of the subscription, if the assignor gives
+    it none.
 
     Raises:
         AssignmentError: if the assignor raises or returns an invalid assignment.
     """
     assignment = compute_assignment(assignor, cluster, GroupSubscription(members))
+    if echoes_user_data:
+        sent = {m: s.user_data for m, s in members.items() if s.user_data is not None}
+        assignment.user_data = {**sent, **assignment.user_data}
     encoded = (codec or GroupCodec()).encode(assignment, members)
     assignments = tuple(map(SyncGroupAssignment, members, encoded))
     return EncodedAssignments(assignments, sum(map(len, encoded)), dict(assignment.report))
@@ -119,7 +130,13 @@ class Leader:
         assignor = self._assignors[core.generation.protocol or ""]
         cluster = core.metadata.cluster(core.subscriptions.group_topics)
         try:
-            encoded = lead(assignor, cluster, members, self._codec)
+            encoded = lead(
+                assignor,
+                cluster,
+                members,
+                self._codec,
+                echoes_user_data=core.library.echoes_user_data,
+            )
         except AssignmentError as error:
             raise error.of(self._group(cluster, len(members))) from error
         core.effects.events.append(

@@ -9,7 +9,14 @@ from coordinator_core.coordinator.classic.group import Member as ClassicMember
 from coordinator_core.coordinator.migration.classic_members import speaking_classic
 from coordinator_core.coordinator.reconcile.changes import Changes
 from coordinator_core.coordinator.reconcile.group import FAMILY, Computing, ReconcileGroup
-from coordinator_core.coordinator.reconcile.heartbeat import Request, handle, invalid, reconcile, refused
+from coordinator_core.coordinator.reconcile.heartbeat import (
+    Request,
+    handle,
+    invalid,
+    invalid_pattern,
+    reconcile,
+    refused,
+)
 from coordinator_core.coordinator.reconcile.settings import ReconcileSettings
 from coordinator_core.coordinator.reconcile.state import (
     CURRENT,
@@ -146,24 +153,26 @@ def _uniform_fails(
 ) -> bool:
     """Return whether Kafka's uniform fails: members have partitions that their topics lack.
 
-    It is run if a member is new to the group, or has other topics.
+    It is run if a member is new to the group, or has other topics, after its regular expression was checked.
     """
     if (request.server_assignor or computing.assignors[0]) == _RANGE:
         return False
-    instance_id = request.instance_id
-    joining = [
-        member
-        for member_id, (member, _) in members.items()
-        if member_id == request.member_id or (instance_id is not None and member.instance_id == instance_id)
-    ]
-    if joining and set(request.subscribed_topic_names or ()) == set(joining[0].topics):
+    if invalid_pattern(computing, request.subscribed_topic_regex)[0]:
         return False
-    counts = computing.topics({topic: None for member, _ in members.values() for topic in member.topics})
+    topics = {member_id: member.topics for member_id, (member, _) in members.items()}
+    instance_id = request.instance_id
+    for member_id, (member, _) in members.items():
+        if member_id == request.member_id or (instance_id is not None and member.instance_id == instance_id):
+            told = tuple(request.subscribed_topic_names or ())
+            if set(told) == set(member.topics):
+                return False
+            topics[member_id] = told
+    counts = computing.topics({topic: None for listed in topics.values() for topic in listed})
     return any(
         tp.partition >= counts[tp.topic]
-        for member, current in members.values()
+        for member_id, (_, current) in members.items()
         for tp in current.assigned
-        if tp.topic in member.topics and tp.topic in counts
+        if tp.topic in topics[member_id] and tp.topic in counts
     )
 
 

@@ -131,14 +131,15 @@ class Changes:
         self.effects.report_move(self.group.group_id, before, self.shown, self.state.epoch, cause)
 
     def delete(self, member_id: str) -> None:
-        """Delete the parts of a member, and its deadlines."""
+        """Delete the parts of a member, and its deadlines, but not those of a group that becomes a classic one."""
         group = self.group
         for kind in (CURRENT, SHARE, MEMBER):
             self.put(kind, member_id, None)
 
         def forget(step: Step) -> None:
-            step.cancel(TimerKind.SESSION, group, member_id)
-            for kind in (TimerKind.REBALANCE, TimerKind.JOIN, TimerKind.SYNC):
+            if self.ends:
+                return
+            for kind in TimerKind:
                 step.cancel(kind, group, member_id)
 
         self.follow.append(forget)

@@ -59,7 +59,7 @@ def handle(
     group = step.find(request.group_id, ReconcileGroup)
     if group is None and not error:
         if request.member_epoch == JOINS:
-            error, message = _invalid_pattern(computing, request.subscribed_topic_regex)
+            error, message = invalid_pattern(computing, request.subscribed_topic_regex)
         else:
             kind = "Group" if request.member_epoch < JOINS else "Consumer group"
             error, message = ErrorCode.GROUP_ID_NOT_FOUND, not_found(request.group_id, kind)
@@ -109,7 +109,7 @@ def invalid(computing: Computing, request: Request) -> tuple[ErrorCode, str | No
     return NONE, None
 
 
-def _invalid_pattern(computing: Computing, pattern: str | None) -> tuple[ErrorCode, str | None]:
+def invalid_pattern(computing: Computing, pattern: str | None) -> tuple[ErrorCode, str | None]:
     """Check a regular expression. Return the error and its message."""
     try:
         if pattern:
@@ -186,7 +186,7 @@ def _reconcile(changes: Changes, request: Request, client: tuple[str, str]) -> R
     known = changes.state.members.get(request.member_id if of_instance is None else of_instance)
     told = _told(request, client, known)
     if not error and told.pattern not in (None, *changes.state.patterns):
-        error, message = _invalid_pattern(changes.group.computing, told.pattern)
+        error, message = invalid_pattern(changes.group.computing, told.pattern)
     if error:
         return refused(request, error, message)
     member_id, group, joins = request.member_id, changes.group, request.member_epoch == JOINS

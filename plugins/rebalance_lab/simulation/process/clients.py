@@ -88,6 +88,8 @@ class ClientFacts:
       first heartbeat; 0: after the interval, as after other rounds.
     - ``beats_from_found``: a member that has found its coordinator again sends its next heartbeat after the
       interval. Otherwise it does so when it is due.
+    - ``echoes_user_data``: a leader puts the user data of a subscription into the assignment, too, so that
+      Kafka does not upgrade the group to the consumer protocol.
     - ``waits_for_session``: the rebalance timeout is session.timeout.ms. Otherwise it is ``rebalance_ms``, or
       max.poll.interval.ms if that is 0.
     """
@@ -113,6 +115,7 @@ class ClientFacts:
     beats_in_assigned: bool = True
     first_beat_ms: int = 0
     beats_from_found: bool = False
+    echoes_user_data: bool = False
     waits_for_session: bool = False
     rebalance_ms: int = 0
 
@@ -126,6 +129,7 @@ class ClientFacts:
             self.first_beat_ms,
             self.commits_meanwhile,
             self.beats_from_found,
+            self.echoes_user_data,
         )
 
     def join_late_ms(self, lateness: float, *, leads: bool) -> Span:
@@ -172,6 +176,7 @@ CLIENTS = {
         commits=Commits.HANDED_OUT,
         fetches_every_ms=1_000,
         heartbeat_late_ms=(1, 5),
+        echoes_user_data=True,
     ),
     "kafka-python": ClientFacts(
         records_in_round=False,

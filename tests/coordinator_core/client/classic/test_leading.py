@@ -3,12 +3,19 @@
 import pytest
 
 from coordinator_core.client.classic.states import MemberState
+from coordinator_core.client.core import OURS, Library
+from coordinator_core.model import Subscription
 from coordinator_core.protocol import messages as m
-from coordinator_core.protocol.consumer_protocol import encode_subscription
+from coordinator_core.protocol.consumer_protocol import (
+    decode_assignment,
+    decode_subscription,
+    encode_subscription,
+)
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.events import AssignmentComputed
-from tests.coordinator_core.client.bench import T0, T1, T2, T3, U0, U1, cooperative
+from tests.coordinator_core.client.bench import T0, T1, T2, T3, U0, U1, Bench, DealingAssignor, cooperative
 
+ECHOING = Library(echoes_user_data=True)
 BOTH = {"m1": ["t"], "m2": ["t", "u"]}
 
 
@@ -111,6 +118,45 @@ def test_user_data_of_another_assignor_does_not_stop_the_leader(bench):
     members = (m.JoinGroupMember("m1", None, joined), m.JoinGroupMember("m2", None, odd))
     bench.respond_to_join(leader="m1", members=members)
     assert sorted(bench.sent_assignments()) == ["m1", "m2"]
+
+
+@pytest.mark.parametrize(("library", "sent"), [(OURS, {}), (ECHOING, {"m2": b"odd"})])
+def test_a_leader_may_put_the_user_data_of_subscriptions_into_the_assignments(library, sent):
+    """As librdkafka's leader does."""
+    bench = Bench(library=library)
+    bench.subscribe("t")
+    bench.polls()
+    datas = {"m1": None, "m2": b"odd"}
+    members = (
+        m.JoinGroupMember(name, None, encode_subscription(Subscription(("t",), user_data=data)))
+        for name, data in datas.items()
+    )
+    bench.respond_to_join(leader="m1", members=tuple(members))
+    assignments = bench.sent(m.SyncGroupRequest).request.assignments
+    found = {entry.member_id: decode_assignment(entry.assignment)[1] for entry in assignments}
+    assert {name: data for name, data in found.items() if data is not None} == sent
+
+
+class Remembering(DealingAssignor):
+    """It has user data."""
+
+    def subscription_user_data(self, topics):
+        return b"data"
+
+
+@pytest.mark.parametrize(("library", "sent"), [(OURS, [b"data", b"data"]), (ECHOING, [None, b"data"])])
+def test_a_member_may_have_no_user_data_before_its_first_generation(library, sent):
+    """As librdkafka's members do."""
+    bench = Bench(library=library, assignors=[Remembering()], enable_auto_commit=False)
+    bench.subscribe("t")
+    bench.polls()
+    joins = [bench.join()]
+    bench.join_as_leader()
+    bench.respond_to_sync(T0)
+    bench.heartbeat(ErrorCode.REBALANCE_IN_PROGRESS)
+    bench.polls()
+    joins.append(bench.join())
+    assert [decode_subscription(join.protocols[0].metadata).user_data for join in joins] == sent
 
 
 # --- changes of topics

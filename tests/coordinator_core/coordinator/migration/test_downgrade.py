@@ -240,3 +240,20 @@ def test_the_time_to_sync_goes_on_if_the_group_is_upgraded_again_before_its_end(
     bench.arrive("newer")
     bench.sleep(5_000)
     assert (old in bench.group().members) is stays
+
+
+@pytest.mark.parametrize(("joins", "stays"), [(True, False), (False, True)])
+def test_the_time_to_sync_of_the_member_with_which_the_group_goes_back_goes_on(
+    make_migrating_bench, joins, stays
+):
+    """It has no end if the same member id comes back. Kafka's kinds of deadlines outlive the group."""
+    bench = make_migrating_bench()
+    bench.classic_group((0, 1, 2, 3))
+    bench.arrive("new")
+    if joins:
+        bench.rejoin("new", rebalance_ms=6_000)
+    bench.tell("new", -1)
+    assert bench.group().family == "classic"
+    bench.arrive("new")
+    bench.sleep(6_000)
+    assert ("new" in bench.group().members) is stays

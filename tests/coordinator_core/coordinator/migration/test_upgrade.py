@@ -229,6 +229,21 @@ def test_a_member_that_goes_over_alone_keeps_even_partitions_that_its_topic_does
     assert [tp.partition for tp in answer.assignment] == [3, 4]
 
 
+def test_a_member_that_goes_over_to_other_topics_may_have_had_partitions_that_its_topic_does_not_have(
+    bench, make_told
+):
+    (old,) = bench.classic_group((0, 1, 2, 3))
+    regrouped(bench, make_told, assigning(old, (3, 4)), topics=("t", "u"))
+    assert bench.arrive(old, topics=("u",)).error is NONE
+
+
+def test_a_regular_expression_is_checked_before_an_assignor_fails(bench, make_told):
+    (old,) = bench.classic_group((0, 1, 2, 3))
+    regrouped(bench, make_told, assigning(old, (3, 4)), topics=("t", "u"))
+    answer = bench.arrive("new", subscribed_topic_regex="(")
+    assert answer.error is ErrorCode.INVALID_REGULAR_EXPRESSION
+
+
 def test_a_first_round_that_is_not_complete_keeps_the_group_classic_but_its_joins_are_refused(
     make_migrating_bench, make_told
 ):
