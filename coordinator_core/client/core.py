@@ -35,7 +35,6 @@ class Library:
     one what it gives up, and in the one after what it owns. Otherwise one poll does all of it, as far as no
     commit is in flight.
     ``commits_meanwhile``: whether such a member gives partitions up without waiting for the commit.
-    ``commits_in_rounds``: whether auto-commit commits before partitions are given up, not only at intervals.
     ``first_beat_ms``: how long after a cooperative round in which it gave up nothing a member sends its first
     heartbeat; 0: after the interval, as after other rounds.
     ``beats_from_found``: whether the interval of heartbeats begins anew when the coordinator is found.
@@ -47,7 +46,6 @@ class Library:
     rejoins_at_once: bool = True
     joins_with_calls: bool = True
     calls_apart: bool = False
-    commits_in_rounds: bool = True
     first_beat_ms: int = 0
     commits_meanwhile: bool = False
     beats_from_found: bool = False

@@ -78,7 +78,7 @@ class Preparation:
         self._deadline_ms = now_ms + self._core.rebalance_timeout_ms
         if self._core.generation.is_lost:
             return
-        if self._core.config.enable_auto_commit and self._core.library.commits_in_rounds:
+        if self._core.config.enable_auto_commit:
             self._to_commit = self._offsets.all_consumed(now_ms=now_ms)
         leaving = self._to_give_up()
         self._leaving = frozenset(leaving)

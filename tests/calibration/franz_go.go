@@ -12,6 +12,7 @@ import (
 	"math/rand"
 	"os"
 	"os/signal"
+	"reflect"
 	"slices"
 	"syscall"
 	"time"
@@ -66,12 +67,32 @@ func (m *member) call(event string) func(context.Context, *kgo.Client, map[strin
 	}
 }
 
+// A logger writes a line when partitions are revoked: an option for that would replace the default one, which commits.
+type logger struct {
+	*member
+	text kgo.Logger
+}
+
+func (l logger) Level() kgo.LogLevel { return kgo.LogLevelDebug }
+
+func (l logger) Log(level kgo.LogLevel, message string, pairs ...any) {
+	if message == "entering OnPartitionsRevoked" {
+		topics := reflect.ValueOf(pairs[1]).Convert(reflect.TypeFor[map[string][]int32]())
+		l.call("revoked")(nil, nil, topics.Interface().(map[string][]int32))
+	}
+	if l.Verbose && level <= kgo.LogLevelInfo {
+		l.text.Log(level, message, pairs...)
+	}
+}
+
+func now() string { return time.Now().Format("2006-01-02 15:04:05,000 ") }
+
 func (m *member) join() (client *kgo.Client, most int) {
 	given := []kgo.Opt{
 		kgo.SeedBrokers(m.Bootstrap), kgo.ConsumerGroup(m.Group), kgo.ClientID(m.Name),
 		kgo.ConsumeTopics(m.Topics...), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
-		kgo.OnPartitionsAssigned(m.call("assigned")), kgo.OnPartitionsRevoked(m.call("revoked")),
-		kgo.OnPartitionsLost(m.call("lost")),
+		kgo.OnPartitionsAssigned(m.call("assigned")), kgo.OnPartitionsLost(m.call("lost")),
+		kgo.WithLogger(logger{m, kgo.BasicLogger(os.Stderr, kgo.LogLevelInfo, now)}),
 	}
 	switch m.Strategy {
 	case "range":
@@ -101,10 +122,6 @@ func (m *member) join() (client *kgo.Client, most int) {
 		default:
 			log.Fatalf("franz-go has no setting %s", name)
 		}
-	}
-	if m.Verbose {
-		now := func() string { return time.Now().Format("2006-01-02 15:04:05,000 ") }
-		given = append(given, kgo.WithLogger(kgo.BasicLogger(os.Stderr, kgo.LogLevelInfo, now)))
 	}
 	client, err := kgo.NewClient(given...)
 	check(err)

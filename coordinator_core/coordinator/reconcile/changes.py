@@ -131,7 +131,7 @@ class Changes:
         self.effects.report_move(self.group.group_id, before, self.shown, self.state.epoch, cause)
 
     def delete(self, member_id: str) -> None:
-        """Delete the parts of a member, and its deadlines, but not those of a group that becomes a classic one."""
+        """Delete the parts of a member, and its deadlines unless the group becomes a classic one."""
         group = self.group
         for kind in (CURRENT, SHARE, MEMBER):
             self.put(kind, member_id, None)

@@ -137,14 +137,14 @@ class Application:
 
         They are those at the end of the batch under way, at the speed at its first commit: a batch of which
         less is handled in its time, as the rates or the partitions change, has no others. Or those at its
-        begin, a mean batch before its end, unless the application has ended its work.
+        begin, a mean batch before its end. Those of the last batch are not committed, as no poll follows.
         """
         commits, now_ms = self.facts.commits, self._clock.now_ms
-        if commits is Commits.HANDLED or self.keeps_up:
+        if commits is Commits.HANDLED or self.keeps_up or self._has_stopped:
             return
         end_ms, handed_out, flows = self.next_poll_ms(), self._handed_out, self._worker.flows
         if commits is Commits.BEFORE_BATCH:
-            at_ms = now_ms if self._has_stopped else min(now_ms, end_ms - round(self._batches.mean_ms))
+            at_ms = min(now_ms, end_ms - round(self._batches.mean_ms))
             new = list(flows)
         else:
             at_ms = end_ms
@@ -247,12 +247,14 @@ class Application:
     def release(self, partitions: Iterable[TopicPartition]) -> None:
         """End the work on partitions.
 
-        The batch in hand is finished. If commits have only what was handled before it, it is fetched again.
+        The batch in hand is finished. If commits have only what was handled before it, it is fetched again,
+        where its partition is among them.
         """
-        listed, flows = list(partitions), self._worker.flows
-        if self.facts.commits is Commits.BEFORE_BATCH and not (self._has_stopped or self.keeps_up):
-            share = sum(partition in flows for partition in listed) / max(1, len(flows))
-            self._repeat(share * (self.next_poll_ms() - self._clock.now_ms))
+        listed, flows, turns = list(partitions), list(self._worker.flows), self._worker.turns
+        if self.facts.commits is Commits.BEFORE_BATCH and turns and not (self._has_stopped or self.keeps_up):
+            now_ms = self._clock.now_ms
+            if flows and flows[turns.in_hand(len(flows), now_ms)] in listed:
+                self._repeat(self.next_poll_ms() - now_ms)
         for partition in listed:
             self._restoring.pop(partition, None)
             self._waiting.pop(partition, None)
@@ -292,6 +294,9 @@ class Application:
 
     def stop(self) -> None:
         """End all work. The process is about to close."""
+        if self.keeps_up:
+            self._handed_out.clear()
+        self.hand_out()
         self._has_stopped = True
         self._update_work()
 

@@ -28,8 +28,8 @@ class Joins(Enum):
 class Commits(Enum):
     """What auto-commit commits, and when.
 
-    `HANDLED` commits in polls, at intervals from the first assignment, and before partitions are given up.
-    The others commit at intervals from the start of the consumer, `BEFORE_BATCH` only then.
+    All commit before partitions are given up, and at intervals: `HANDLED` in polls, from the first assignment
+    on, the others from the start of the consumer on.
     """
 
     HANDLED = "the records that are handled"
@@ -125,7 +125,6 @@ class ClientFacts:
             self.rejoins_at_once,
             joins_with_calls,
             self.calls_apart,
-            self.commits is not Commits.BEFORE_BATCH,
             self.first_beat_ms,
             self.commits_meanwhile,
             self.beats_from_found,
@@ -141,10 +140,10 @@ class ClientFacts:
             return 0, self.reads_apart_ms
         return 0, round(self.assigns_in_ms * lateness / APART) * leads
 
-    def turns(self, config: ClientConfig, dice: Dice) -> Turns | None:
+    def turns(self, config: ClientConfig, record_cv: float, dice: Dice) -> Turns | None:
         """Return how a consumer reads, None if it reads all partitions at once."""
         fetched = config.max_partition_fetch_bytes // RECORD_BYTES
-        return Turns(max(config.max_poll_records, fetched), dice) if self.reads_in_turns else None
+        return Turns(max(config.max_poll_records, fetched), record_cv, dice) if self.reads_in_turns else None
 
     def rebalance_timeout_ms(self, config: ClientConfig) -> int:
         """Return how long rounds wait for a member."""

@@ -98,7 +98,7 @@ class Process:
             dice=choices.at,
         )
         self._facts, self._joins = facts, facts.joins
-        turns = facts.turns(config, Dice(f"{world.network.seed}:{name}:turns"))
+        turns = facts.turns(config, batches.record_cv, Dice(f"{world.network.seed}:{name}:turns"))
         self.worker = world.load.add_worker(member.id, batches.records_per_second, turns)
         self._application = Application(
             self.client,
