@@ -25,7 +25,8 @@ LONGEST_SESSION_MS = 120_000
 """For so long a process that was killed stays a member beside the one that replaces it."""
 
 
-_UUID = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$", re.IGNORECASE)
+_ID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_UUID = re.compile(f"-{_ID}$|^{_ID}-", re.IGNORECASE)
 _GIVEN = re.compile(r"given member-id: (\S+)")
 _OF_GENERATIONS = frozenset(
     (Kind.JOINED, Kind.GENERATION, Kind.SYNCED, Kind.COMPUTED, Kind.ASSIGNED_BY_LEADER, Kind.EPOCH)

@@ -1,7 +1,5 @@
 """The table of real and predicted figures."""
 
-from pathlib import Path
-
 import pytest
 
 from coordinator_core.protocol import events as ev
@@ -63,12 +61,6 @@ def test_every_scenario_is_a_document_with_a_client():
         document = simulated_by(document_of(scenario), "rebalance-lab")
         assert document["name"] == scenario
         assert {entry["client"] for entry in document["members"]} == {"rebalance-lab"}
-
-
-def test_figures_that_others_measured_are_cells_of_the_table():
-    found = read(Path(__file__).parent / "franz-go.json")
-    assert set(found) == set(cells(ORDER, ("franz-go",), STRATEGIES))
-    assert all(len(runs) == 3 for runs in found.values())
 
 
 def test_a_group_that_the_brokers_reconcile_has_its_times_from_them():

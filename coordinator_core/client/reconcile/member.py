@@ -340,7 +340,8 @@ class ReconcileMember(MemberPart):
     def _send(self, node: int, *, now_ms: int) -> None:
         core = self._core
         if not self._member_id:
-            self._member_id = f"{core.config.client_id}-{UUID(int=core.random.getrandbits(128), version=4)}"
+            # The id comes first: brokers sort members by their ids, which are random in other clients, too.
+            self._member_id = f"{UUID(int=core.random.getrandbits(128), version=4)}-{core.config.client_id}"
         if self._is_full:
             # An assignment that is not taken over yet comes again: the member does not own it.
             self._assigned = frozenset(core.subscriptions.partitions)

@@ -26,8 +26,9 @@ from rebalance_lab.traces.timeline import Change, Stop, Timeline
 from rebalance_lab.traces.trace import Trace
 from rebalance_lab.traces.waits import Waits
 
-_UUID = re.compile(r"-[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
-_MEMBER_ID = re.compile(r"\S+" + _UUID.pattern)
+_ID = r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}"
+_UUID = re.compile(f"-{_ID}|{_ID}-")
+_MEMBER_ID = re.compile(rf"\S+-{_ID}|{_ID}-[^\s,;:]+")
 
 _STEPS = (ev.Joined, ev.Assigned, ev.MemberStarted, ev.MemberStopped, ev.ConsumerFailed)
 """The events of a consumer after a `Revoked` or `Lost` that show what it gave up its partitions for."""

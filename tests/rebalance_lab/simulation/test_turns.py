@@ -1,7 +1,7 @@
 """Members that read one partition for many polls, as Java's do: what others handle again."""
 
 from dataclasses import replace
-from statistics import mean
+from statistics import mean, stdev
 
 import pytest
 
@@ -17,15 +17,24 @@ def test_what_was_handled_is_of_as_many_partitions_as_it_has_turns():
     """Fifteen records of each of four partitions in the mean are sixty of one, or thirty of two."""
 
     def handled(records):
-        return [Reading(records, 4, place).handled(15.0) for place in range(4)]
+        return [Reading(records, 4, place, 0.0).handled(15.0) for place in range(4)]
 
     assert handled(1_000) == [60.0, 0.0, 0.0, 0.0]
     assert handled(30) == [30.0, 30.0, 0.0, 0.0]
     assert handled(1) == [15.0] * 4
 
 
+def test_records_of_random_times_are_not_as_many_in_each_run():
+    """A hundred records in the mean, with a deviation of ten."""
+    turns = Turns(1_000, 1.0, Dice("turns"))
+    readings = (turns.reading(place, 4, at_ms) for at_ms in range(2_000) for place in range(4))
+    found = [handled for handled in (reading.handled(25.0) for reading in readings) if handled]
+    assert (mean(found), stdev(found)) == (pytest.approx(100, abs=1), pytest.approx(10, abs=1))
+    assert Turns(1_000, 0.0, Dice("turns")).reading(0, 1, 7).handled(25.0) == 25.0
+
+
 def test_a_member_reads_each_of_its_partitions_as_often_and_one_at_a_time():
-    turns = Turns(1_000, Dice("turns"))
+    turns = Turns(1_000, 1.0, Dice("turns"))
     first = []
     for at_ms in range(4_000):
         places = [turns.reading(place, 4, at_ms).place for place in range(4)]
