@@ -73,8 +73,11 @@ def in_buckets(spread: Mapping[K, int], *, copied: int = 0) -> list[K]:
 
 
 def copied_table(count: int) -> int:
-    """Return the size of the table of a HashSet that is made of a collection of this size."""
-    return max(FIRST_TABLE, table_for(count * 4 // 3 + 1))
+    """Return the size of the table of a HashSet that is made of a collection of this size.
+
+    It is that of Java 19 and later. Before, tables for 12, 24, 48 ... keys were twice as large.
+    """
+    return max(FIRST_TABLE, table_for(-(-count * 4 // 3)))
 
 
 def table_for(capacity: int) -> int:

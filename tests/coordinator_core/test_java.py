@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_core.java import java_hash, java_hashes, java_order
-from coordinator_core.java.hash_maps import hash_order
+from coordinator_core.java.hash_maps import copied_table, hash_order
 
 
 def hash_code(name):
@@ -120,3 +120,8 @@ def test_names_are_ordered_by_their_code_units():
     """A letter beyond the basic plane begins with a surrogate, which is less than U+FF5E."""
     assert java_order(["\uff5e", "\U0001f600", "b", "a"]) == ["a", "b", "\U0001f600", "\uff5e"]
     assert java_order(["b", "a", "B"]) == ["B", "a", "b"]
+
+
+@pytest.mark.parametrize(("keys", "size"), [(1, 16), (12, 16), (13, 32), (24, 32), (25, 64), (96, 128)])
+def test_a_copy_of_a_set_has_the_table_of_java_19_and_later(keys, size):
+    assert copied_table(keys) == size
