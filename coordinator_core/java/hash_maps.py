@@ -75,9 +75,9 @@ def in_buckets(spread: Mapping[K, int], *, copied: int = 0) -> list[K]:
 def copied_table(count: int) -> int:
     """Return the size of the table of a HashSet that is made of a collection of this size.
 
-    It is that of Java 19 and later. Before, tables for 12, 24, 48 ... keys were twice as large.
+    It is that of Java 17. From Java 19 on, tables for 12, 24, 48 ... keys are half as large.
     """
-    return max(FIRST_TABLE, table_for(-(-count * 4 // 3)))
+    return max(FIRST_TABLE, table_for(count * 4 // 3 + 1))
 
 
 def table_for(capacity: int) -> int:
