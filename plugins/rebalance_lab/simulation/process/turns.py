@@ -55,6 +55,6 @@ class Reading:
     def handled(self, mean: float) -> float:
         """Return the records of the partition that were handled, of so many of each partition in the mean."""
         handled = mean * self.owned
-        handled = max(0, round(handled + self.deviation * sqrt(handled)))
+        handled = max(0.0, handled + self.deviation * sqrt(handled))
         turns = min(self.owned, max(1, ceil(handled / self.records)))
         return handled / turns if self.place < turns else 0.0
