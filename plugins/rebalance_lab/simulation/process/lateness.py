@@ -25,8 +25,8 @@ class Lateness:
     """
 
     __slots__ = (
-        *("_clock", "_dice", "_every_ms", "_facts", "_has_news", "_idle_ms", "_looks_in_turns", "_of_run"),
-        "_poll_ms",
+        *("_began_ms", "_clock", "_dice", "_every_ms", "_facts", "_has_news", "_idle_ms"),
+        *("_looks_in_turns", "_of_run", "_poll_ms"),
     )
 
     def __init__(
@@ -44,7 +44,7 @@ class Lateness:
         self._idle_ms = NONE if in_rounds else facts.idle_poll_ms
         self._looks_in_turns = facts.looks_in_turns and not in_rounds
         self._has_news = False
-        self._poll_ms = -1
+        self._began_ms = self._poll_ms = -1
 
     def read_ms(self, response: Response, sent_ms: int, is_busy: Callable[[], bool]) -> int | None:
         """Return when a response is read whose request was sent at a time; None: at once, or in a poll."""
@@ -56,22 +56,22 @@ class Lateness:
         late = self._facts.join_late_ms(self._of_run, leads=response.leader == response.member_id)
         return None if late[1] == 0 or is_busy() else now_ms + self._drawn(late)
 
-    def next_poll_ms(self, application: Application, client: Client) -> int:
+    def next_poll_ms(self, application: Application, client: Client, last_poll_ms: int) -> int:
         """Return when the poll without records ends that an application is in when it is to poll again.
 
-        -1 if it has records, if its client does not wait for that, or if that poll commits now.
+        It began at ``last_poll_ms``, and its end is drawn when it is first asked for. -1 if it has records,
+        if its client does not wait for that, or if that poll commits now.
         """
         due_ms = client.periodic.offsets.due_ms if client.is_at_rest else None
         commits = due_ms is not None and due_ms <= self._clock.now_ms
         if self._idle_ms is NONE or commits or not application.keeps_up:
             return -1
-        if self._poll_ms < 0:
-            self._poll_ms = self._clock.now_ms + self._drawn(self._idle_ms)
+        if last_poll_ms != self._began_ms:
+            self._began_ms, self._poll_ms = last_poll_ms, self._clock.now_ms + self._drawn(self._idle_ms)
         return self._poll_ms
 
     def overlooks(self, application: Application, client: Client) -> bool:
         """Note a poll. Return whether it does not look at what the coordinator has assigned: one of two."""
-        self._poll_ms = -1
         has_news = client.calls_listener and not client.generation.is_lost
         is_first, self._has_news = has_news and not self._has_news, has_news
         if not (is_first and self._looks_in_turns) or application.keeps_up:

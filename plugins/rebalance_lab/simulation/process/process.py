@@ -497,7 +497,7 @@ class Process:
         if client.timer_ms != self._deadline.due_ms:
             self._deadline.set(client.timer_ms)
         if client.wants_poll:
-            late_ms = self._late.next_poll_ms(self._application, client)
+            late_ms = self._late.next_poll_ms(self._application, client, self._last_poll_ms)
             poll_ms = max(self._next_poll_ms(), self._last_poll_ms + 1, late_ms)
         else:
             poll_ms = min(client.poll_ms, self._last_poll_ms + self._poll_every_ms)
