@@ -25,8 +25,8 @@ class Lateness:
     """
 
     __slots__ = (
-        *("_began_ms", "_clock", "_dice", "_every_ms", "_facts", "_has_news", "_idle_ms"),
-        *("_looks_in_turns", "_of_run", "_poll_ms"),
+        *("_began_ms", "_clock", "_dice", "_every_ms", "_facts", "_idle_ms"),
+        *("_looks_in_turns", "_news_ms", "_of_run", "_poll_ms"),
     )
 
     def __init__(
@@ -43,8 +43,7 @@ class Lateness:
         self._every_ms = backoff_ms * (facts.reads_between_waits and in_rounds)
         self._idle_ms = NONE if in_rounds else facts.idle_poll_ms
         self._looks_in_turns = facts.looks_in_turns and not in_rounds
-        self._has_news = False
-        self._began_ms = self._poll_ms = -1
+        self._began_ms = self._poll_ms = self._news_ms = -1
 
     def read_ms(self, response: Response, sent_ms: int, is_busy: Callable[[], bool]) -> int | None:
         """Return when a response is read whose request was sent at a time; None: at once, or in a poll."""
@@ -70,10 +69,15 @@ class Lateness:
             self._began_ms, self._poll_ms = last_poll_ms, self._clock.now_ms + self._drawn(self._idle_ms)
         return self._poll_ms
 
-    def overlooks(self, application: Application, client: Client) -> bool:
-        """Note a poll. Return whether it does not look at what the coordinator has assigned: one of two."""
+    def overlooks(self, application: Application, client: Client, last_poll_ms: int) -> bool:
+        """Note a poll. Return whether it does not look at what the coordinator has assigned: one of two.
+
+        ``last_poll_ms``: the time of the poll before.
+        """
         has_news = client.calls_listener and not client.generation.is_lost
-        is_first, self._has_news = has_news and not self._has_news, has_news
+        is_first = has_news and self._news_ms != last_poll_ms
+        if has_news:
+            self._news_ms = self._clock.now_ms
         if not (is_first and self._looks_in_turns) or application.keeps_up:
             return False
         return self._dice.at(self._clock.now_ms) >= LOOKS

@@ -360,8 +360,8 @@ class Process:
         if self.ended:
             return
         in_background = self._polls_in_background
+        overlooks = self._late.overlooks(self._application, self.client, self._last_poll_ms)
         now_ms = self._last_poll_ms = self._clock.now_ms
-        overlooks = self._late.overlooks(self._application, self.client)
         poll = self.client.look_ahead if overlooks else self.client.poll
         self._after(poll(now_ms=now_ms), polled=not in_background)
 
