@@ -43,7 +43,9 @@ class Lateness:
         self._every_ms = backoff_ms * (facts.reads_between_waits and in_rounds)
         self._idle_ms = NONE if in_rounds else facts.idle_poll_ms
         self._looks_in_turns = facts.looks_in_turns and not in_rounds
-        self._began_ms = self._poll_ms = self._news_ms = -1
+        self._poll_ms = -1
+        self._began_ms: int | None = None
+        self._news_ms: int | None = None
 
     def read_ms(self, response: Response, sent_ms: int, is_busy: Callable[[], bool]) -> int | None:
         """Return when a response is read whose request was sent at a time; None: at once, or in a poll."""
