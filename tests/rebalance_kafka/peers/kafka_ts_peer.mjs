@@ -60,16 +60,19 @@ class Member {
   }
 
   async committed(partitions) {
+    const { metadata } = this.consumer;
     const topics = [...new Set(partitions.map(([topic]) => topic))].map((name) => ({
       name,
+      topicId: metadata.getTopicIdByName(name), // kafka-ts 1.5 has OffsetFetch 10, with ids in place of names
       partitionIndexes: partitions.filter(([topic]) => topic === name).map(([, number]) => number),
     }));
     const groups = [{ groupId: this.options.group, topics }];
     const answer = await this.cluster.sendRequest(API.OFFSET_FETCH, { groups, requireStable: false });
     const found = new Map();
     for (const topic of answer.groups[0].topics) {
+      const name = topic.name ?? metadata.getTopicNameById(topic.topicId);
       for (const { partitionIndex, committedOffset } of topic.partitions)
-        found.set(key(topic.name, partitionIndex), Number(committedOffset));
+        found.set(key(name, partitionIndex), Number(committedOffset));
     }
     return found;
   }
