@@ -246,7 +246,7 @@ def test_the_time_to_sync_goes_on_if_the_group_is_upgraded_again_before_its_end(
 def test_the_time_to_sync_of_the_member_with_which_the_group_goes_back_goes_on(
     make_migrating_bench, joins, stays
 ):
-    """It has no end if the same member id comes back. Kafka's kinds of deadlines outlive the group."""
+    """Kafka does not cancel it: a member that comes back with the same id is removed when it ends."""
     bench = make_migrating_bench()
     bench.classic_group((0, 1, 2, 3))
     bench.arrive("new")
