@@ -18,8 +18,8 @@ class History:
         self._all_named_range = True
         self._has_classic = self._has_random = False
         self.has_shares_of_no_partition = self.may_be_deleted = False
-        self._joined = self._stored = 0
-        self.has_lost_a_round = False
+        self._generation, self._unsynced = 0, set[str]()
+        self._is_preparing = self.has_lost_a_round = False
 
     def add(self, step: s.AnyStep, kafka: Body, other: Body) -> None:
         """Take the responses to a step."""
@@ -31,22 +31,33 @@ class History:
         if isinstance(step, s.JoinGroup):
             self.may_be_deleted = self._has_consumers and kafka.get("error_code") == "unknown_member_id"
         if isinstance(step, s.Restart):
-            self.has_lost_a_round |= self._joined > self._stored
+            self.has_lost_a_round |= self._is_preparing or bool(self._unsynced)
             return
+        self._is_preparing |= kafka.get("error_code") == "rebalance_in_progress"
         if kafka.get("error_code") != "none":
             return
+        if isinstance(step, s.JoinGroup | s.SyncGroup | s.LeaveGroup):
+            self._is_preparing = isinstance(step, s.LeaveGroup)
         if isinstance(step, s.JoinGroup):
             self._leaders.setdefault(kafka["generation_id"], (kafka["leader"], other.get("leader", "")))
-            self._has_classic, self._joined = True, kafka["generation_id"]
+            self._has_classic = True
+            if kafka["generation_id"] > self._generation:
+                self._generation = kafka["generation_id"]
+                self._unsynced.clear()
+            self._unsynced.add(step.member)
             prefix = step.instance or "client-"
             self._has_random = self._has_random or not kafka["member_id"].startswith(prefix)
         elif isinstance(step, s.SyncGroup):
-            self._stored = self._joined
+            self._unsynced.discard(step.member)
         elif isinstance(step, s.ConsumerHeartbeat):
             self._has_consumers = True
             if step.epoch == "join":
                 self._has_named_range = True
                 self._all_named_range = self._all_named_range and step.assignor == "range"
+
+    def lose(self, step: s.AnyStep) -> None:
+        """Take a request of which a restart keeps the response away: with a JoinGroup a round has begun."""
+        self._is_preparing |= isinstance(step, s.JoinGroup)
 
     def leaders_before(self, generation: int) -> tuple[str | None, str | None]:
         """Return the ids of the leader of the generation before this one, on both brokers."""
@@ -139,7 +150,7 @@ TABLE: Sequence[Known] = (
     ),
     Known(
         "after a restart Kafka gives out generations again that no SyncGroup of their leader had stored; here"
-        " generations only grow",
+        " generations only grow, and one is written down when its round begins",
         _is_repeated_generation,
     ),
 )

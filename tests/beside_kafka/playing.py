@@ -149,6 +149,8 @@ class Playing:
         assert self._gate is not None
         for side in self._sides:
             await side.disconnect()
+        for pending in self._pending:
+            self._history.lose(pending.step)
         self._pending.clear()
         await self._gate.passed()
         await asyncio.sleep(AFTER_RESTART)

@@ -192,13 +192,33 @@ def test_uniform_may_fail_only_where_a_leader_gave_out_what_is_not_there():
 
 def test_a_generation_may_be_repeated_only_if_its_round_was_lost():
     history = History()
-    for step, generation in ((JOIN, 1), (s.SyncGroup(), 1), (s.Restart(), 1), (JOIN, 2)):
+    for step, generation in ((JOIN, 1), (s.SyncGroup(member="A"), 1), (s.Restart(), 1), (JOIN, 2)):
         found = Difference(4, JOIN, ".generation_id", 1, 2, (joined("k", 1), joined("o", 2)))
         assert reason_of(found, history) is None
         history.add(step, joined("k", generation), joined("o", generation))
     history.add(s.Restart(), {}, {})
     assert reason_of(found, history) is not None
     assert reason_of(found._replace(kafka=3), history) is None
+
+
+@pytest.mark.parametrize(
+    "begins", ["a member leaves", "a join without a response", "a heartbeat tells of it"]
+)
+def test_a_round_that_had_begun_before_the_restart_is_lost_too(begins):
+    history = History()
+    for step, generation in ((JOIN, 1), (s.SyncGroup(member="A"), 1)):
+        history.add(step, joined("k", generation), joined("o", generation))
+    if begins == "a member leaves":
+        history.add(s.LeaveGroup(), {"error_code": "none"}, {"error_code": "none"})
+    elif begins == "a join without a response":
+        history.lose(s.Heartbeat())
+        assert not history.has_lost_a_round
+        history.lose(JOIN)
+    else:
+        history.add(s.Heartbeat(), *[{"error_code": "rebalance_in_progress"}] * 2)
+    history.add(s.Restart(), {}, {})
+    found = Difference(4, JOIN, ".generation_id", 2, 3, (joined("k", 2), joined("o", 3)))
+    assert reason_of(found, history) is not None
 
 
 def test_a_leader_has_a_reason_after_members_of_the_consumer_protocol():
