@@ -15,7 +15,7 @@ from rebalance_lab.scenarios.files import load_scenario_text
 from rebalance_lab.simulation.run import simulate
 from tests.rebalance_jupyter.samples import ALONE, SCALE_OUT
 
-NEVER = 0.3
+NEVER = 2
 """Seconds; what is ended after them would not end."""
 
 
