@@ -20,6 +20,7 @@ with warnings.catch_warnings():
     from kafka.protocol.consumer import JoinGroupResponse
     from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
+from coordinator_core.errors import AssignmentError
 from coordinator_core.model import Cluster, GroupSubscription, RebalanceProtocol, Subscription, TopicInfo
 from coordinator_core.protocol.consumer_protocol import encode_subscription
 from rebalance_kafka.adapters import as_aiokafka, as_kafka_python
@@ -32,6 +33,7 @@ pytestmark = pytest.mark.peer
 
 COOPERATIVE, EAGER = RebalanceProtocol.COOPERATIVE, RebalanceProtocol.EAGER
 CLIENTS = ("kafka-python", "aiokafka")
+REFUSED = "NullPointerException here"
 OURS = "ours"
 """A client without an adapter, that says in its subscription what it has to say."""
 
@@ -112,8 +114,10 @@ def played_through(name, cluster, members):
 @given(groups(least=1), st.data())
 def test_an_eager_group_of_both_libraries_gets_what_the_assignor_says(name, group, data):
     cluster, members, clients, leader = drawn(data, group)
-    found = through_adapters(name, cluster, members, clients, leader, None)
-    assert found == sets(assign(name, cluster, members))
+    agree(
+        lambda: through_adapters(name, cluster, members, clients, leader, None),
+        lambda: sets(assign(name, cluster, members)),
+    )
 
 
 @given(groups(least=1), st.data())
@@ -124,8 +128,10 @@ def test_a_cooperative_group_gets_what_the_assignor_says(group, data):
         m: s if clients[m] == OURS else changed(s, owned=partitions_in(s.owned, s.topics))
         for m, s in members.items()
     }
-    found = through_adapters("cooperative-sticky", cluster, members, clients, leader, COOPERATIVE)
-    assert found == sets(assign("cooperative-sticky", cluster, GroupSubscription(still)))
+    agree(
+        lambda: through_adapters("cooperative-sticky", cluster, members, clients, leader, COOPERATIVE),
+        lambda: sets(assign("cooperative-sticky", cluster, GroupSubscription(still))),
+    )
 
 
 @given(groups(least=1), st.data())
@@ -133,16 +139,20 @@ def test_members_without_an_adapter_own_nothing_where_aiokafka_leads(group, data
     cluster, members, clients, leader = drawn(data, group, ["aiokafka", OURS])
     clients[leader] = "aiokafka"
     shown = {m: Subscription(s.topics) if clients[m] == OURS else s for m, s in members.items()}
-    found = through_adapters("sticky", cluster, members, clients, leader, None)
-    assert found == sets(assign("sticky", cluster, GroupSubscription(shown)))
+    agree(
+        lambda: through_adapters("sticky", cluster, members, clients, leader, None),
+        lambda: sets(assign("sticky", cluster, GroupSubscription(shown))),
+    )
 
 
 @given(groups(least=1), st.data())
 def test_an_eager_group_gets_all_rounds_of_a_cooperative_assignor_at_once(group, data):
     cluster, members, clients, leader = drawn(data, group)
     still = {m: changed(s, owned=partitions_in(s.owned, s.topics)) for m, s in members.items()}
-    found = through_adapters("cooperative-sticky", cluster, members, clients, leader, EAGER)
-    assert found == played_through("cooperative-sticky", cluster, GroupSubscription(still))
+    agree(
+        lambda: through_adapters("cooperative-sticky", cluster, members, clients, leader, EAGER),
+        lambda: played_through("cooperative-sticky", cluster, GroupSubscription(still)),
+    )
 
 
 @given(groups(least=1), st.data())
@@ -170,6 +180,17 @@ def test_a_subscription_is_the_same_bytes_whatever_the_order_of_the_topics(group
     made, first = adapted(clients[leader], "sticky", leader, said, None)
     shuffled = data.draw(st.permutations(said.topics))
     assert made.metadata(dict.fromkeys(shuffled)).encode() == first
+
+
+def agree(found, expected):
+    """Both compute the same, or refuse the group, as Apache Kafka's sticky fails on some that mix claims."""
+    try:
+        answer = expected()
+    except AssignmentError:
+        with pytest.raises(AssignmentError, match=REFUSED):
+            found()
+    else:
+        assert found() == answer
 
 
 def partitions_in(owned, topics):
