@@ -44,6 +44,7 @@ def _unowned(events: Iterable[Any]) -> Mapping[str, tuple[str, str]]:
 
 CLASSIC = ProtocolSpec(
     "classic",
+    on_kafka=True,
     states={
         state.value: frozenset(following.value for following in moves) for state, moves in LEGAL_MOVES.items()
     },

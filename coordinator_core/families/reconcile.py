@@ -134,6 +134,7 @@ _STOPS = {
 
 RECONCILE = ProtocolSpec(
     "reconcile",
+    on_kafka=True,
     states={state.value: frozenset(after.value for after in moves) for state, moves in MOVES.items()},
     at_rest=frozenset({State.STABLE.value}),
     round_begins=frozenset({State.ASSIGNING.value}),

@@ -162,7 +162,8 @@ class ProtocolSpec:
     protocols (`ModifierSpec.of_protocol`) that this one supports. ``aliases`` maps further names to texts of
     strategies (``{"eager": "range+classic"}``). ``of_scenarios``: no strategy names the protocol; a scenario
     asks for it. Its ``coordinator`` returns several parts, and ``member`` also gets the name of a member's
-    protocol, as ``group.protocol`` has it.
+    protocol, as ``group.protocol`` has it. ``on_kafka``: brokers of Kafka run it. Verdicts do not choose
+    another one in its place.
     """
 
     name: str
@@ -192,6 +193,7 @@ class ProtocolSpec:
     modifiers: frozenset[str] = field(default=frozenset(), kw_only=True)
     aliases: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     of_scenarios: bool = field(default=False, kw_only=True)
+    on_kafka: bool = field(default=False, kw_only=True)
     doc: str = ""
 
     def __post_init__(self) -> None:

@@ -40,6 +40,14 @@ _DEFAULT = next(iter(REMOTE.values())) + OF_PROTOCOL
 SHORT: Mapping[str, str] = dict.fromkeys(("consumer", "kip-848", "uniform"), _DEFAULT)
 """Short names of the consumer protocol with its default assignor."""
 
+MEANT: Mapping[str, str] = {
+    **dict.fromkeys(("848", "kip848", "kip_848", "next-gen", "nextgen", "new"), "kip-848"),
+    **dict.fromkeys(("coop", "cooperative", "incremental-cooperative"), "cooperative-sticky"),
+    "round-robin": "roundrobin",
+    "round_robin": "roundrobin",
+}
+"""What people write in lower case, and the strategy that they mean."""
+
 STRATEGIES: Mapping[str, str] = {
     **{_OF_BROKERS + kind: name + OF_PROTOCOL for kind, name in _BROKER_CLASSES.items()},
     "UniformAssignor": _DEFAULT,

@@ -31,11 +31,12 @@ from coordinator_core.reading.suggestions import unknown_name
 from coordinator_core.registry.catalog import Catalog
 from coordinator_core.registry.hookspecs import DELAY_OF_SETTINGS, AssignorSpec, Strategy
 from coordinator_core.registry.host import Host
-from coordinator_core.registry.kafka_names import STRATEGIES
+from coordinator_core.registry.kafka_names import MEANT, OF_PROTOCOL, SHORT, STRATEGIES
 from coordinator_core.registry.options import read_option
 from coordinator_core.registry.providers.informed import Informed
 
 ASSIGNOR = "assignor"
+_DEFAULT = next(iter(SHORT.values())).partition("+")[0]
 """The kind of a text of which only the assignor is used."""
 
 
@@ -152,7 +153,10 @@ def _split(text: str, catalog: Catalog, what: str) -> tuple[str, list[str]]:
         first = text.partition("+")[0]
     elif first in STRATEGIES and first not in catalog.assignors() and of_program(first) is None:
         alias = STRATEGIES[first] if what != ASSIGNOR else STRATEGIES[first].partition("+")[0]
-        text = alias + text[len(first) :]
+        rest = text[len(first) :]
+        if alias.endswith(OF_PROTOCOL):  # uniform+reconcile says it twice
+            rest = rest.replace(OF_PROTOCOL, "", 1)
+        text = alias + rest
         first = text.partition("+")[0]
     installed = catalog.assignor_name(first, what=what)
     if installed in catalog.assignors():
@@ -170,8 +174,11 @@ def _assignor_spec(name: str, catalog: Catalog, what: str) -> AssignorSpec:
         expected = f"an assignor in front of it: range+{name}"
         raise InputError(what, f"{name!r}, a protocol without an assignor", expected)
     factory = load_reference(name) if name == reference_in(name) else of_program(name)
+    if factory is None and (meant := MEANT.get(name.lower())):
+        raise InputError(what, repr(name), f"the name of a strategy (did you mean {meant!r}?)")
     if factory is None:
-        raise unknown_name(what, name, [*_names(catalog), *names_of_program()])
+        short = SHORT if what != ASSIGNOR and _DEFAULT in catalog.assignors() else ()
+        raise unknown_name(what, name, [*_names(catalog), *short, *names_of_program()])
     return _spec_of(factory)
 
 

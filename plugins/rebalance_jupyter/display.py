@@ -13,12 +13,10 @@ from rebalance_jupyter.words import sentence
 from rebalance_lab.traces.history import Mark
 from rebalance_lab.traces.rounds import rounds
 from rebalance_lab.traces.trace import Trace
-from rebalance_lab.verdicts.advice import Advice, lines
-from rebalance_lab.verdicts.advice import as_html as advice_html
-from rebalance_lab.verdicts.comparison import Comparison
-from rebalance_lab.verdicts.comparison_formats import as_html
 from rebalance_lab.verdicts.explaining import Explanation
 from rebalance_lab.verdicts.picture import comparison_svg
+from rebalance_lab.verdicts.screen import Screen, head, rest
+from rebalance_lab.verdicts.screen_formats import as_html
 from rebalance_lab.verdicts.tables import Cell, html_table
 
 if TYPE_CHECKING:
@@ -79,6 +77,11 @@ def words(trace: Trace) -> str:
     return "\n".join(lines)
 
 
+def in_lines(screen: Screen) -> str:
+    """Return the head of an answer, and why, what to try and what to know."""
+    return "\n".join([*head(screen), *(f"{name}: {text}" for name, text in rest(screen))])
+
+
 def alert(error: object) -> str:
     """Write an error in the colour of the theme for errors."""
     return f'<span role="alert" style="color: var(--jp-error-color1, #b00020)">{escape(str(error))}</span>'
@@ -133,8 +136,7 @@ def register_formatters(ipython: "InteractiveShell") -> None:
         Explanation, lambda made, printer, _: printer.text("\n".join(made.lines))
     )
     formatters["text/html"].for_type(Explanation, explanation_html)
-    formatters["text/plain"].for_type(Advice, lambda made, printer, _: printer.text("\n".join(lines(made))))
-    formatters["text/html"].for_type(Advice, advice_html)
-    formatters["text/html"].for_type(Comparison, as_html)
+    formatters["text/plain"].for_type(Screen, lambda made, printer, _: printer.text(in_lines(made)))
+    formatters["text/html"].for_type(Screen, as_html)
     formatters["text/html"].for_type(GroupAssignment, assignment_html)
     formatters["text/html"].for_type(GroupSubscription, group_html)

@@ -27,9 +27,9 @@ from rebalance_lab.scenarios.files import load_scenario, load_scenario_text
 from rebalance_lab.scenarios.scenario import Scenario
 from rebalance_lab.traces.history import Mark
 from rebalance_lab.traces.trace import Trace
-from rebalance_lab.verdicts.advice import Advice
 from rebalance_lab.verdicts.looks import looks_of, members_of
 from rebalance_lab.verdicts.of_traces import by_candidate
+from rebalance_lab.verdicts.screen import Screen
 
 _WHOLE = 1_000
 """The steps of the progress of several runs."""
@@ -267,7 +267,7 @@ def run(
 
 def advise(
     scenario: Scenario | str | Path, strategy: str = DEFAULT_STRATEGY, *, seeds: int | None = None
-) -> Advice:
+) -> Screen:
     """Try changes to the strategy of a group on a scenario: a parsed one, a path, or text in YAML.
 
     ``strategy`` is the one that the group uses now. Without ``seeds`` there are up to ten, the fewer the

@@ -6,14 +6,14 @@ import pytest
 
 from coordinator_core.errors import AssignmentError, InputError, PluginError, ProtocolError, RebalanceLabError
 from rebalance_lab.cli.advise import RunError
-from rebalance_lab.verdicts.grid import StrategyRun
+from rebalance_lab.verdicts.runs import Run
 
 EXAMPLES = [
     InputError("deploy.yaml: events[3].leave", "'c-9'", "a member that has joined"),
     AssignmentError("mine", ["t0-1 is assigned twice", "unknown member 'x'"], "group 'g'"),
     PluginError("mine", "assignors", "ZeroDivisionError: division by zero"),
     ProtocolError("assignment", "1 byte"),
-    RunError("mine", StrategyRun("mine", error="it failed", traceback="line 3")),
+    RunError("mine", Run("mine", error="it failed", traceback="line 3")),
 ]
 
 

@@ -16,17 +16,27 @@ from rebalance_jupyter.display import (
     assignment_html,
     explanation_html,
     group_html,
+    in_lines,
     picture,
     register_formatters,
     words,
 )
 from rebalance_jupyter.view_model import view_model
 from rebalance_lab.verdicts.explaining import explain
-from rebalance_lab.verdicts.measuring import measure
+from rebalance_lab.verdicts.of_traces import screen_of_traces
+from rebalance_lab.verdicts.screen import head
 from tests.rebalance_jupyter.samples import ALONE, LATE_VIEW, NOBODY, SCALE_OUT, TOO_SHORT, ran
-from tests.rebalance_lab.verdicts.compared import comparison_of
 
 SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture
+def formats():
+    """What IPython shows of an object by MIME type."""
+    shell = InteractiveShell.__new__(InteractiveShell)
+    shell.display_formatter = DisplayFormatter()
+    register_formatters(shell)
+    return lambda thing: shell.display_formatter.format(thing)[0]
 
 
 def texts(svg):
@@ -121,15 +131,15 @@ def test_an_explanation_is_text_with_the_reasons_of_each_run_as_a_list():
     assert html.startswith(f"<p>{explanation.differences[0]}</p>")
 
 
-def test_advice_is_text_and_html_wherever_it_is_displayed():
-    shell = InteractiveShell.__new__(InteractiveShell)
-    shell.display_formatter = DisplayFormatter()
-    register_formatters(shell)
-    advice = advise(ALONE)
-    shown = shell.display_formatter.format(advice)[0]
-    assert shown["text/plain"].startswith("Now, range: 0 partition seconds stopped")
-    assert "No single change helps." in shown["text/plain"]
-    assert "<li>range with heartbeat.interval.ms=1s: stops, moves, rounds" in shown["text/html"]
+def test_advice_is_text_and_html_wherever_it_is_displayed(formats):
+    advice = advise(ALONE, seeds=1)
+    shown = formats(advice)
+    title, verdict, *_, know = shown["text/plain"].splitlines()
+    assert [title, verdict] == head(advice)
+    assert verdict.startswith("Keep range: ")
+    assert know == f"Know: {advice.know[0]}"
+    assert f"<b>{verdict}</b>" in shown["text/html"]
+    assert "<th scope=row>kip-848</th>" in shown["text/html"]
 
 
 def test_what_is_wrong_is_text():
@@ -137,20 +147,12 @@ def test_what_is_wrong_is_text():
     assert 'role="alert"' in alert("x")
 
 
-def test_formatters_show_them_wherever_they_are_displayed():
-    shell = InteractiveShell.__new__(InteractiveShell)
-    shell.display_formatter = DisplayFormatter()
-    register_formatters(shell)
-    registry = default_registry()
-    measured = {trace.strategy: measure(trace, registry) for trace in (ran(strategy="range"), ran())}
-    comparison = comparison_of("scale-out", 0, list(registry.metrics().values()), measured)
-
-    def formats(thing):
-        return shell.display_formatter.format(thing)[0]
-
+def test_formatters_show_them_wherever_they_are_displayed(formats):
+    screen = screen_of_traces([ran(strategy="range"), ran()], default_registry())
     assert formats(ran())["image/svg+xml"] == picture([ran()])
     assert formats(ran())["text/plain"] == words(ran())
-    assert "<th scope=col>range</th>" in formats(comparison)["text/html"]
+    assert "<th scope=row>cooperative-sticky</th>" in formats(screen)["text/html"]
+    assert formats(screen)["text/plain"] == in_lines(screen)
     explanation = explain([ran()])
     assert formats(explanation)["text/plain"] == "\n".join(explanation.lines)
     assert formats(explanation)["text/html"] == explanation_html(explanation)

@@ -18,18 +18,17 @@ from coordinator_core.registry.hookspecs import MetricSpec, hookimpl
 from coordinator_core.registry.registry import Registry, default_registry
 from rebalance_jupyter import RebalanceView, compare_view, display, run, show, to_html
 from rebalance_jupyter.display import SEAM, picture, words
-from rebalance_jupyter.figures import choice_of
+from rebalance_jupyter.figures import figures_of
 from rebalance_jupyter.view_model import view_model
 from rebalance_lab.scenarios.files import load_scenario_text
 from rebalance_lab.traces.findings import findings
 from rebalance_lab.traces.history import History
-from rebalance_lab.verdicts.answers import answers
+from rebalance_lab.traces.trace import read_trace
 from rebalance_lab.verdicts.measuring import measure
-from rebalance_lab.verdicts.of_traces import comparison_of_traces
 from rebalance_lab.verdicts.tables import as_text
 from tests.places import SCENARIOS
 from tests.rebalance_jupyter.samples import ALONE, NOBODY, SCALE_OUT, TOO_SHORT, ran
-from tests.rebalance_lab.verdicts.compared import comparison_of
+from tests.rebalance_lab.cli.commands import in_a_process
 from tests.written import DEVICE, FILE, PLACES, check_written
 
 
@@ -197,71 +196,21 @@ def test_a_metric_differs_if_it_is_more_than_a_tie(values, differs):
     assert row["differs"] is differs
 
 
-def test_the_answer_is_that_of_the_command_line():
-    traces = [ran(strategy="range"), ran()]
-    figures = compare_view(traces).figures
-    said = answers(comparison_of_traces(traces, default_registry()))
-    assert [figures["answer"], *figures["reasons"]] == said
-    assert said
-
-
-@pytest.mark.parametrize(
-    ("strategies", "choice"),
-    [
-        (["range", "sticky"], "No main figure is known to be better with another strategy than with range."),
-        (
-            ["range", "cooperative-sticky+static"],
-            "None is best in everything: range is best in first; cooperative-sticky+static is best in other.",
-        ),
-    ],
-)
-def test_the_choice_is_the_leading_strategy_or_what_each_of_the_front_is_best_in(strategies, choice):
-    specs = [MetricSpec("first", "s", float, group="stops", headline=True)]
-    specs.append(MetricSpec("other", "s", float, group="moves", headline=True))
-    values = [{"first": 1, "other": 2}, {"first": 2, "other": 1 + strategies.count("sticky")}]
-    comparison = comparison_of("x", 1, specs, dict(zip(strategies, values, strict=True)), seeds=6)
-    assert choice_of(comparison) == choice
-
-
-def test_a_front_of_equals_leaves_nothing_to_choose():
-    specs = [MetricSpec(name, "s", float, group=name, headline=True) for name in ("stops", "moves")]
-    values = {"range": {"stops": 1, "moves": 1}, "sticky": {"stops": 1, "moves": 1}}
-    values["roundrobin"] = {"stops": 2, "moves": 2}
-    comparison = comparison_of("x", 1, specs, values, seeds=6)
-    assert sorted(comparison.front) == [0, 1]
-    assert (
-        choice_of(comparison)
-        == "No main figure is known to be better with another strategy than with range or sticky."
-    )
-
-
-def test_what_all_that_are_named_are_best_in_chooses_nothing():
-    specs = [MetricSpec(name, "s", float, group=name, headline=True) for name in ("stops", "moves", "lag")]
-    values = {"range": {"stops": 1, "moves": 2, "lag": 1}, "sticky": {"stops": 2, "moves": 1, "lag": 1}}
-    values["roundrobin"] = {"stops": 2, "moves": 2, "lag": 2}
-    choice = choice_of(comparison_of("x", 1, specs, values, seeds=6))
-    assert choice == "None is best in everything: range is best in stops; sticky is best in moves."
-
-
-def test_a_strategy_that_is_best_in_one_figure_is_named_though_it_is_not_on_the_front():
-    specs = [MetricSpec(name, "s", float, group=name, headline=True) for name in ("stops", "moves", "lag")]
-    values = {"range": {"stops": 1, "moves": 1, "lag": 2}, "sticky": {"stops": 2, "moves": 2, "lag": 1}}
-    values["roundrobin"] = {"stops": 1, "moves": 2, "lag": 2}
-    choice = choice_of(comparison_of("x", 1, specs, values, seeds=6))
-    assert choice == "None is best in everything: range is best in stops, moves; sticky is best in lag."
-
-
-def test_what_happens_to_the_group_is_above_the_answer():
-    assert compare_view([ran(strategy="range"), ran()]).figures["workload"] == (
-        "6 partitions. Events: 0:00:30 join c3 and 0:01:30 crash c2."
-        " At the end 600 records/s are produced, and 2 members can handle 797."
-    )
+def test_the_answer_is_that_of_the_command_line(tmp_path):
+    (tmp_path / "scale-out.yaml").write_text(SCALE_OUT)
+    options = ("-s", "range", "-s", "sticky", "--seeds", "6", "--trace", tmp_path / "t")
+    title, verdict, *_ = in_a_process("compare", tmp_path / "scale-out.yaml", *options).stdout.split(b"\n\n")
+    traces = list(map(read_trace, sorted((tmp_path / "t").iterdir())))
+    figures = figures_of(traces, default_registry())
+    assert (len(traces), figures["strategies"]) == (12, ["range", "sticky"])
+    assert (figures["title"], figures["answer"]) == (title.decode(), " ".join(verdict.decode().split()))
+    assert figures["answer"].startswith("Choose sticky instead of range: ")
 
 
 def test_what_members_can_handle_takes_their_polls_into_account():
     """Each record takes 2.5 ms. With their polls, batches of 2 take 12.5 ms and batches of 4 take 20 ms.
 
-    The records of c3 take no time, its polls do.
+    The records of c3 take no time, its polls do. The load is 150 of 460 records/s.
     """
     document = """
 name: polls
@@ -274,7 +223,7 @@ members:
 duration: 1m
 """
     trace = run(document, "range")
-    assert compare_view([trace]).figures["workload"].endswith("3 members can handle 460.")
+    assert "load 33 % (58 % with one away)" in compare_view([trace]).figures["title"]
     members = view_model(trace).document["members"]
     assert [member["process_rate"] for member in members] == [[[0, 160]], [[0, 200]], [[0, 100]]]
 

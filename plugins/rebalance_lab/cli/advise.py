@@ -1,44 +1,35 @@
 """``rebalance-lab advise``: the changes to a strategy that help on one scenario, and what they cost."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Annotated, Literal
 
 import typer
-from rich.text import Text
 
 from coordinator_core.errors import RebalanceLabError
 from coordinator_core.registry.registry import default_registry
 from rebalance_lab.cli import options
-from rebalance_lab.cli.output import (
-    ExitStatus,
-    complain,
-    give_up,
-    hanging,
-    print_document,
-    print_hanging,
-    print_tables,
-    stdout,
-    text_width,
-)
+from rebalance_lab.cli.compare import print_screen
+from rebalance_lab.cli.output import ExitStatus, complain, give_up, print_document
 from rebalance_lab.cli.running import Task, run_grid, run_one
+from rebalance_lab.cli.trials import Trials
 from rebalance_lab.scenarios.scenario import Scenario
 from rebalance_lab.traces.history import History
 from rebalance_lab.traces.invariants import Invariants
-from rebalance_lab.verdicts.advice import Advice, as_document, legend, lines, plan_of, table
+from rebalance_lab.verdicts.advice import advised, plan_of
 from rebalance_lab.verdicts.changes import facts_of
-from rebalance_lab.verdicts.grid import StrategyRun
+from rebalance_lab.verdicts.runs import Run, loads_of
+from rebalance_lab.verdicts.screen import Screen
+from rebalance_lab.verdicts.screen_formats import as_document
 from rebalance_lab.verdicts.tables import json_text
-from rebalance_lab.verdicts.words import counted
 
 DEFAULT_STRATEGY = "range"
-_NARROW = 120
-"""On terminals with fewer columns the settings of a change are below its strategy."""
 
 
 class RunError(RebalanceLabError):
     """A run of a strategy failed. ``traceback`` is that of the exception in an author's code."""
 
-    def __init__(self, strategy: str, run: StrategyRun) -> None:
+    def __init__(self, strategy: str, run: Run) -> None:
         super().__init__(strategy, run)
         self.strategy, self.error, self.traceback = strategy, run.error, run.traceback
 
@@ -56,10 +47,15 @@ def advise(
         ),
     ] = None,
     seeds: Annotated[
-        int | None, options.seeds_option("Run N seeds; default: 10, or 6 if the runs are long.")
+        int | None,
+        options.seeds_option("Run N seeds; default: 12, or as few as a choice needs if the runs are long."),
     ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Show all changes that were tried.")] = False,
+    spread: Annotated[
+        bool, typer.Option("--spread", help="Show the least and the greatest figure of the seeds.")
+    ] = False,
     output: Annotated[
-        Literal["text", "json"], typer.Option("--format", help="Sentences and a table, or JSON.")
+        Literal["text", "json"], typer.Option("--format", help="Lines and a table, or JSON.")
     ] = "text",
     jobs: Annotated[int | None, options.jobs_option("as for `compare`")] = None,
     seed: options.SeedOption = None,
@@ -77,16 +73,16 @@ def advise(
     strategy = options.only_strategy(strategies, default, "one: the strategy of the group now")
     options.tell_idle(opened, [strategy])
     try:
-        advice = advice_on(opened, strategy, seeds=seeds, jobs=jobs, timeout=timeout)
+        screen = advice_on(opened, strategy, seeds=seeds, jobs=jobs, timeout=timeout)
     except RunError as error:
         give_up(error, ExitStatus.SOME_INPUTS_FAILED, traceback=error.traceback)
     if output == "json":
-        print_document(json_text(as_document(advice)))
+        print_document(json_text(as_document(screen)))
     else:
-        _print(advice)
-    failed = [trial for trial in advice.trials if trial.error]
-    for trial in failed:
-        complain(f"{trial.label()}: {trial.error}")
+        print_screen(screen if not everything else replace(screen, rows=()), spread=spread)
+    failed = [setup for setup in screen.grid.setups if setup.error]
+    for setup in failed:
+        complain(f"{setup.label()}: {setup.error}")
     if failed:
         raise typer.Exit(int(ExitStatus.SOME_INPUTS_FAILED))
 
@@ -99,7 +95,7 @@ def advice_on(
     jobs: int | None = None,
     timeout: float = options.DEFAULT_TIMEOUT,
     progress: Callable[[float], None] | None = None,
-) -> Advice:
+) -> Screen:
     """Run a strategy and changes to it on a scenario, and return the advice.
 
     ``jobs``, ``timeout``, ``progress``: see `run_all`.
@@ -117,26 +113,11 @@ def advice_on(
     plan = plan_of(scenario, strategy, facts, registry, seeds)
     rows = [[Task(each, change.strategy) for each in plan.scenarios(change)] for change in plan.changes]
     runs = run_grid(rows, jobs=jobs, timeout=timeout, progress=progress)
-    now, *trials = map(plan.trial, plan.changes, runs)
-    if now.error:
+    grid = plan.grid(runs)
+    if grid.setups[0].error:
         raise RunError(strategy, next(run for run in runs[0] if run.error))
-    return Advice(scenario.name, plan.seeds, facts, now, trials)
-
-
-def _print(advice: Advice) -> None:
-    console = stdout()
-    first, count = advice.seeds[0], len(advice.seeds)
-    seeds = f"seed {first}" if count == 1 else f"seeds {first} to {first + count - 1}"
-    title = f", {seeds}, {counted(len(advice.trials), 'change')} tried"
-    console.print(Text.assemble((advice.scenario, "bold"), title))
-    for line in lines(advice):
-        is_item = line.startswith(" ")
-        text = Text(hanging(line, text_width(console), "    " if is_item else "  "))
-        if not is_item and ":" in line:
-            text.stylize("bold", 0, text.plain.index(":"))
-        console.print(text)
-    console.print()
-    print_tables(table(advice, narrow=console.width < _NARROW), console)
-    console.print()
-    for line in legend(advice):
-        print_hanging(line, console, style="dim")
+    load = loads_of(runs[0][: len(plan.seeds)])
+    enough = None
+    if load is not None and load.is_high and not load.hot:
+        enough = Trials(scenario, strategy, jobs, timeout).enough(grid, load)
+    return advised(plan, grid, list(registry.metrics().values()), load, enough)

@@ -26,22 +26,34 @@ from rebalance_lab.cli.output import (
     text_width,
     warn,
 )
-from rebalance_lab.cli.remedies import with_remedies
 from rebalance_lab.cli.running import Task, run_grid
+from rebalance_lab.cli.trials import Trials
 from rebalance_lab.scenarios.scenario import Scenario
 from rebalance_lab.scenarios.settings import setting_in
 from rebalance_lab.scenarios.variants import Variant, expanded, variants
 from rebalance_lab.simulation.planning.starting import started
 from rebalance_lab.traces.trace import Trace, read_trace
-from rebalance_lab.verdicts import comparison_tables
-from rebalance_lab.verdicts.answers import answers
-from rebalance_lab.verdicts.as_seen import held_against
+from rebalance_lab.verdicts.as_seen import Seen, held_against
 from rebalance_lab.verdicts.calibrated import worth
-from rebalance_lab.verdicts.comparison import Comparison
-from rebalance_lab.verdicts.comparison_formats import as_csv, as_html, as_json
-from rebalance_lab.verdicts.grid import Candidate, Failure, StrategyRun, candidate_of, load_of
+from rebalance_lab.verdicts.choice import choose
+from rebalance_lab.verdicts.grid import Grid, Setup
 from rebalance_lab.verdicts.reasons import parts_under
-from rebalance_lab.verdicts.rule import FEWEST_PAIRS
+from rebalance_lab.verdicts.rule import fewest_pairs
+from rebalance_lab.verdicts.runs import Failure, Run, faults_of, figures_of, loads_of
+from rebalance_lab.verdicts.screen import (
+    Screen,
+    all_tables,
+    by_group,
+    definition,
+    head,
+    left_out,
+    legend,
+    rest,
+    screen_of,
+    table,
+)
+from rebalance_lab.verdicts.screen_formats import as_csv, as_document, as_page
+from rebalance_lab.verdicts.tables import json_text
 from rebalance_lab.verdicts.words import in_seeds, listed_names
 
 DEFAULT_STRATEGIES = ("range", "roundrobin", "sticky", "cooperative-sticky")
@@ -51,14 +63,20 @@ MOST_EVENTS = 80_000
 """Without `--seeds` there are `SEEDS`, or fewer if all runs together have more events than this, as estimated
 from the first seed: about ten seconds of work. If they are too few to know an order, there is one seed."""
 
-_WRITERS: Mapping[str, Callable[[Comparison], str]] = {"json": as_json, "csv": as_csv, "html": as_html}
+_WRITERS: Mapping[str, Callable[[Screen], str]] = {
+    "json": lambda screen: json_text(as_document(screen)),
+    "csv": as_csv,
+    "html": as_page,
+}
 _UNREAD = "-", None
 """Stands for the value of a setting that a strategy does not read."""
 
-_NARROWEST_WITH_UNITS = 100
-"""Columns of a terminal on which the units of metrics have a column of their own."""
+_WIDEST = 100
+"""The most columns of lines."""
+_MOST_FAULTS = 2
+"""The most reasons to leave out strategies that are printed without `--all`."""
 
-_Runs: TypeAlias = Sequence[tuple[Variant, dict[int, StrategyRun]]]
+_Runs: TypeAlias = Sequence[tuple[Variant, dict[int, Run]]]
 """Strategies with settings, and the run of each seed."""
 
 
@@ -97,6 +115,9 @@ def compare(
         ),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Show all metrics, by groups.")] = False,
+    spread: Annotated[
+        bool, typer.Option("--spread", help="Show the least and the greatest figure of the seeds.")
+    ] = False,
     output: Annotated[
         Literal["table", "json", "csv", "html"], typer.Option("--format", help="How to print the figures.")
     ] = "table",
@@ -135,8 +156,8 @@ def compare(
 ) -> None:
     """Run strategies on a scenario, through the real group protocol, and compare their costs.
 
-    Each metric is a row, each strategy a column; with `--set` each combination is a row. A star marks the
-    figures that are better than the others. `--explain-metrics` defines the metrics.
+    The verdict says what to keep or to choose. Each strategy, and with `--set` each combination, is a row; ✓
+    and ✗ mark figures that are known to be better or worse than now. `--explain-metrics` defines all metrics.
     """
     real = None if as_seen is None else _real(as_seen)
     opened = options.opened_scenario(scenario, seed)
@@ -157,7 +178,7 @@ def compare(
 
     options.tell_idle(opened, strategies, found[0].config)
 
-    def run(wanted: range, *, numbered: bool) -> list[dict[int, StrategyRun]]:
+    def run(wanted: range, *, numbered: bool) -> list[dict[int, Run]]:
         is_perfetto = trace_format == "perfetto"
         rows = list(
             _tasks(opened, found, wanted, trace, every_message, numbered=numbered, perfetto=is_perfetto)
@@ -176,19 +197,56 @@ def compare(
     succeeded = [
         (entry, own) for entry, own in entries if any(run.figures is not None for run in own.values())
     ]
-    comparison = _comparison(opened, entries, succeeded, failures)
-    if real is not None and today:
-        comparison = replace(comparison, seen=held_against(real, today, default_registry()))
-    compared = [(each.strategy, _scenarios(opened, each, own)) for each, own in succeeded]
-    comparison = with_remedies(comparison, compared, jobs=jobs, timeout=timeout)
-    if comparison.candidates and output == "table":
-        print_comparison(comparison, everything=everything)
-    elif comparison.candidates:
-        print_document(_WRITERS[output](comparison))
+    if succeeded:
+        seen = held_against(real, today, default_registry()) if real is not None and today else None
+        screen = _screen(opened, entries, succeeded, [f.text for f in failures], seen, jobs, timeout)
+        if output == "table":
+            print_screen(screen, spread=spread, everything=everything)
+        else:
+            print_document(_WRITERS[output](screen))
     for failure in failures:
         complain(failure.text, traceback=failure.traceback)
-    if failures or comparison_tables.faults(comparison):
+    if failures or (succeeded and screen.faults):
         raise typer.Exit(int(ExitStatus.SOME_INPUTS_FAILED))
+
+
+def _screen(
+    scenario: Scenario,
+    entries: _Runs,
+    succeeded: _Runs,
+    errors: Sequence[str],
+    seen: Seen | None,
+    jobs: int | None,
+    timeout: float,
+) -> Screen:
+    """Put the runs together, and try what the first lines and the line of the trial say."""
+    registry = default_registry()
+    names = list(dict.fromkeys(name for entry, _ in entries for name in entry.settings))
+    setups = [_setup(entry, own, names) for entry, own in succeeded]
+    (first, own), *_ = entries
+    now = _now(scenario, first.strategy, setups)
+    load = loads_of(list(succeeded[now][1].values()))
+    partitions = 1 if load is None else load.partitions
+    figures = [figures_of(runs) for _, runs in succeeded]
+    grid = Grid.of(setups, figures, units=list(own), now=now, partitions=partitions)
+    choice = choose(grid)
+    variant = succeeded[choice.chosen][0]
+    trials = Trials(replace(scenario, config=variant.config), variant.strategy, jobs, timeout)
+    is_high = load is not None and load.is_high
+    enough = trials.enough(grid, load) if load is not None and is_high and not load.hot else None
+    tries = [] if is_high or (seen is not None and seen.missed) else trials.remedy(grid, choice.chosen)
+    strategies = [registry.strategy(setup.strategy) for setup in setups]
+    return screen_of(
+        scenario.name,
+        grid,
+        list(registry.metrics().values()),
+        load=load,
+        enough=enough,
+        tries=tries,
+        know=[worth(scenario, strategies, registry)],
+        errors=errors,
+        seen=seen,
+    )
 
 
 def _started(scenario: Scenario, assignor: str) -> Scenario:
@@ -239,7 +297,7 @@ def _today(
     scenario: Scenario,
     real: Trace,
     found: Sequence[Variant],
-    runs: Sequence[Mapping[int, StrategyRun]],
+    runs: Sequence[Mapping[int, Run]],
     *,
     jobs: int | None,
     timeout: float,
@@ -264,7 +322,7 @@ def _scenarios(scenario: Scenario, variant: Variant, seeds: Iterable[int]) -> li
     return [replace(scenario, config=variant.config, seed=seed) for seed in seeds]
 
 
-def _affordable_seeds(runs: Sequence[StrategyRun]) -> int:
+def _affordable_seeds(runs: Sequence[Run]) -> int:
     """Return how many seeds there are by default, from the runs of the first one.
 
     That depends on their events and not on the time that they took: it is the same on every machine. After
@@ -272,7 +330,7 @@ def _affordable_seeds(runs: Sequence[StrategyRun]) -> int:
     """
     events = sum(run.events for run in runs)
     count = min(SEEDS, MOST_EVENTS // max(1, events))
-    return 1 if count < FEWEST_PAIRS or any(run.error for run in runs) else count
+    return 1 if count < fewest_pairs(len(runs) - 1) or any(run.error for run in runs) else count
 
 
 def _tasks(
@@ -302,48 +360,30 @@ def _tasks(
         yield tasks
 
 
-def _comparison(
-    scenario: Scenario, entries: _Runs, succeeded: _Runs, failures: Sequence[Failure]
-) -> Comparison:
-    """Put the runs together. ``succeeded`` are the entries with a run that succeeded."""
-    names = list(dict.fromkeys(name for entry, _ in entries for name in entry.settings))
-    candidates = [_candidate(entry, own, names) for entry, own in succeeded]
-    load = load_of(
-        {candidate.label(): own for candidate, (_, own) in zip(candidates, succeeded, strict=True)}
-    )
-    (first, own), *_ = entries
-    return Comparison(
-        scenario.name,
-        list(own),
-        list(default_registry().metrics().values()),
-        candidates,
-        [failure.text for failure in failures],
-        load=load,
-        now=_now(scenario, first.strategy, candidates),
-        worth=worth(
-            scenario, [default_registry().strategy(c.strategy) for c in candidates], default_registry()
-        ),
-    )
-
-
-def _candidate(entry: Variant, runs: Mapping[int, StrategyRun], settings: Sequence[str]) -> Candidate:
+def _setup(entry: Variant, runs: Mapping[int, Run], settings: Sequence[str]) -> Setup:
     registry = default_registry()
     values: dict[str, tuple[str, Any]] = {
         name: (entry.settings[name], entry.config[name]) if name in entry.settings else _UNREAD
         for name in settings
     }
     strategy = registry.strategy(entry.strategy)
-    parts = parts_under(registry.protocol(strategy.protocol), delayed=strategy.delay_ms is not None)
-    return replace(candidate_of(entry.strategy, runs), settings=values, parts=parts)
+    protocol = registry.protocol(strategy.protocol)
+    return Setup(
+        entry.strategy,
+        values,
+        faults_of(runs),
+        parts_under(protocol, delayed=strategy.delay_ms is not None),
+        is_kafka=protocol.on_kafka and strategy.delay_ms is None,
+    )
 
 
-def _now(scenario: Scenario, strategy: str, candidates: Sequence[Candidate]) -> int:
+def _now(scenario: Scenario, strategy: str, setups: Sequence[Setup]) -> int:
     """Return the position of the first strategy with the settings of the scenario, or of the first one."""
     registry = default_registry()
-    for number, candidate in enumerate(candidates):
-        settings = {name: value for name, (_, value) in candidate.settings.items() if value is not None}
+    for number, setup in enumerate(setups):
+        settings = {name: value for name, (_, value) in setup.settings.items() if value is not None}
         values = (setting_in(scenario.config, name, registry) for name in settings)
-        if candidate.strategy == strategy and list(settings.values()) == list(values):
+        if setup.strategy == strategy and list(settings.values()) == list(values):
             return number
     return 0
 
@@ -366,45 +406,35 @@ def _failed_metrics(entries: _Runs) -> Iterator[Failure]:
         yield Failure(f"{found[0].text}, in {len(found)} of {len(runs)} runs", found[0].traceback)
 
 
-def print_comparison(comparison: Comparison, *, everything: bool = False) -> None:
-    """Print tables and their legend. What is too wide for the terminal follows in further tables below."""
+def print_screen(screen: Screen, *, spread: bool = False, everything: bool = False) -> None:
+    """Print the title and the verdict, the table, and one thing each to know why, to try and to know."""
     console = stdout()
-    width = text_width(console)
-    console.print(Text.assemble((comparison.scenario, "bold"), f", {comparison_tables.title_of(comparison)}"))
-    for answer in answers(comparison):
-        print_hanging(answer, console)
+    width = min(text_width(console), _WIDEST)
+    first, *verdict = head(screen)
+    name, dot, rest_of_title = first.partition(" · ")
+    console.print(Text("\n").join(Text.assemble((name, "bold"), dot, rest_of_title).wrap(console, width)))
     console.print()
-    with_units = console.width >= _NARROWEST_WITH_UNITS
-    for table in comparison_tables.tables_of(comparison, everything=everything, units=with_units):
-        if table.title:
-            console.print(Text(f"\n{table.title}", style="bold"))
-        print_tables(table, console)
-    _print_lines(console, [comparison_tables.front_line(comparison)], "", width)
-    _print_lines(console, comparison_tables.faults(comparison), "bold red", width)
-    shown = comparison_tables.metrics_of(comparison, everything=everything)
-    rest = len(comparison.shown) - len(shown)
-    all_shown = f"--all shows {rest} more metrics, " if rest else ""
-    more = f"{all_shown}--explain-metrics defines all"
-    few = "" if comparison.is_decided else f"--seeds {FEWEST_PAIRS} runs as many seeds as an order needs"
-    _print_lines(console, [*comparison_tables.signs(comparison), few, more], "dim", width)
-
-
-def _print_lines(console: Console, lines: Sequence[str], style: str, width: int) -> None:
-    """Print lines that are not empty, below an empty line."""
-    written = [line for line in lines if line]
-    if written:
-        console.print()
-    for line in written:
-        console.print(Text("\n".join(map(str.rstrip, line.splitlines())), style=style), width=width)
+    print_hanging(" ".join(verdict), console, "  ", "bold", width)
+    for made in all_tables(screen, spread=True) if everything else [table(screen, spread=spread)]:
+        console.print(Text(f"\n{made.title}" if made.title else "", style="bold"))
+        print_tables(made, console)
+    for reason in left_out(screen)[: None if everything else _MOST_FAULTS]:
+        print_hanging(reason, console, "  ", "bold red", width)
+    console.print()
+    for label, text in rest(screen):
+        print_hanging(f"{label:<5} {text}", console, " " * 6, "", width)
+    more = "" if everything else "--spread --all"
+    line = " · ".join(filter(None, [legend(screen), more]))
+    print_hanging(f"{' ' * 6}{line}" if line else "", console, " " * 6, "dim", width)
 
 
 def explain_metrics(metrics: Sequence[MetricSpec], console: Console) -> None:
     """Print the definitions of metrics, by groups."""
     console.print("Lower is better, unless a definition says otherwise.")
-    for group, own in comparison_tables.by_group(metrics).items():
+    for group, own in by_group(metrics).items():
         console.print(Text(f"\n{group}", style="bold"))
-        for definition in comparison_tables.definitions(own):
-            print_hanging(": ".join(definition), console)
+        for metric in own:
+            print_hanging(": ".join(definition(metric)), console)
 
 
 def _make_folder(folder: Path) -> None:

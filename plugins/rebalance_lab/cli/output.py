@@ -84,11 +84,13 @@ def print_tables(table: "Grid", console: "Console") -> None:
         print_table(part, console)
 
 
-def print_hanging(text: str, console: "Console", indent: str = "  ", style: str = "") -> None:
-    """Print a sentence in lines of the width of texts, indented from the second line on."""
+def print_hanging(
+    text: str, console: "Console", indent: str = "  ", style: str = "", width: int | None = None
+) -> None:
+    """Print a sentence in lines of a width, that of texts by default, indented from the second line on."""
     from rich.text import Text
 
-    console.print(Text(hanging(text, text_width(console), indent), style))
+    console.print(Text(hanging(text, width or text_width(console), indent), style))
 
 
 def hanging(text: str, width: int, indent: str = "  ") -> str:

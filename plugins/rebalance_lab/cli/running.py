@@ -27,7 +27,7 @@ from rebalance_lab.traces.findings import findings_at_end
 from rebalance_lab.traces.history import History
 from rebalance_lab.traces.invariants import Invariants
 from rebalance_lab.traces.trace import Trace
-from rebalance_lab.verdicts.grid import StrategyRun, run_of
+from rebalance_lab.verdicts.runs import Run, run_of
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -68,7 +68,7 @@ def run_all(
     jobs: int | None,
     timeout: float,
     progress: Callable[[float], None] | None = None,
-) -> list[StrategyRun]:
+) -> list[Run]:
     """Do runs and return their results in order. A run that fails does not stop others.
 
     With one job, all runs are done in this process, and so is a single run of code of this distribution; with
@@ -93,7 +93,7 @@ def run_grid(
     jobs: int | None,
     timeout: float,
     progress: Callable[[float], None] | None = None,
-) -> list[list[StrategyRun]]:
+) -> list[list[Run]]:
     """Do rows of runs, for example one row for each candidate, and return their results: see `run_all`."""
     tasks = [task for row in rows for task in row]
     runs = iter(run_all(tasks, jobs=jobs, timeout=timeout, progress=progress) if tasks else [])
@@ -108,7 +108,7 @@ def run_one(
     watch: Invariants,
     exchanged: Callable[[Exchange], None] | None = None,
     every_message: bool = False,
-) -> StrategyRun:
+) -> Run:
     """Do one run in this process, and return its trace and findings, without figures.
 
     ``watch`` and ``exchanged`` observe the run.
@@ -128,11 +128,11 @@ class _Processes:
     def __init__(self, tasks: Sequence[Task], timeout: float, move: Callable[[int, int], None]) -> None:
         self.tasks, self.timeout, self.move = tasks, timeout, move
         self.waiting = deque(range(len(tasks)))
-        self.results: dict[int, StrategyRun] = {}
+        self.results: dict[int, Run] = {}
         self._workers = Workers(_serve, timeout)
         self.close = self._workers.close
 
-    def finish(self, count: int) -> list[StrategyRun]:
+    def finish(self, count: int) -> list[Run]:
         """Do the runs that wait in up to `count` processes, and return the results of all runs."""
         while self.waiting or self._workers.busy:
             self.proceed(count, None)
@@ -151,7 +151,7 @@ class _Processes:
                 self.move(number, answer)
                 continue
             if isinstance(answer, Ended):
-                answer = StrategyRun(self.tasks[number].strategy, error=answer.how)
+                answer = Run(self.tasks[number].strategy, error=answer.how)
             self.results[number] = answer
             self._workers.end(number, kill=bool(answer.error))  # its code may still run in the process
 
@@ -208,7 +208,7 @@ def _run(
     *,
     watch: Invariants | None = None,
     exchanged: Callable[[Exchange], None] | None = None,
-) -> StrategyRun:
+) -> Run:
     """Do a run. One that is watched has its trace as a result, others their figures."""
     registry = default_registry()
     try:
@@ -225,14 +225,12 @@ def _run(
         if task.trace is not None:
             write_whole(task.trace, encoded(trace, perfetto=task.perfetto))
         if watch is not None:
-            return StrategyRun(
-                task.strategy, trace=trace, findings=findings_at_end(trace, watch.now, registry)
-            )
+            return Run(task.strategy, trace=trace, findings=findings_at_end(trace, watch.now, registry))
         return replace(run_of(History(trace, registry), registry, {}), strategy=task.strategy)
     except RebalanceLabError as error:
-        return StrategyRun(task.strategy, error=str(error), traceback=traceback_of(error))
+        return Run(task.strategy, error=str(error), traceback=traceback_of(error))
     except SystemExit as error:
-        return StrategyRun(task.strategy, error=f"its code ended the program (SystemExit: {error})")
+        return Run(task.strategy, error=f"its code ended the program (SystemExit: {error})")
 
 
 def _with_timeout(strategy: Strategy, timeout: float) -> Strategy:

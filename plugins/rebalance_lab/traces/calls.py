@@ -40,13 +40,12 @@ class Calls:
 
     ``lost`` has their names, once for each time, by the callback that they ran. ``missed`` has those that ran
     none, as a batch outlasted max.poll.interval.ms, by their applications: the mean time of a batch,
-    max.poll.records, max.poll.interval.ms, and with how many records a batch takes half of that. ``late`` has
-    the static members that ran a callback while a round ended without them, and started another one when they
-    joined.
+    max.poll.records and max.poll.interval.ms. ``late`` has the static members that ran a callback while a
+    round ended without them, and started another one when they joined.
     """
 
     lost: dict[Outlasted, Counter[str]] = field(default_factory=dict)
-    missed: dict[tuple[int, int, int, int], Counter[str]] = field(default_factory=dict)
+    missed: dict[tuple[int, int, int], Counter[str]] = field(default_factory=dict)
     late: Counter[str] = field(default_factory=Counter)
 
 
@@ -62,7 +61,7 @@ class _Reader:
     ``_holds`` are the consumers that own partitions, ``_behind`` those without which the last round ended.
     ``_id_of`` has the last id of each consumer, ``_client_of`` the consumers by the ids that the group counts
     on, and ``_gone`` the ids that their consumers have given up. ``_cut_off`` are those without connections,
-    ``_paused`` those that stand still. ``_process_rates`` and ``_batches`` are those of their applications.
+    ``_paused`` those that stand still. ``_batches`` are those of their applications.
     """
 
     def __init__(self, family: ProtocolSpec) -> None:
@@ -78,7 +77,6 @@ class _Reader:
         self._behind: set[str] = set()
         self._cut_off: set[str] = set()
         self._paused: set[str] = set()
-        self._process_rates: dict[str, float | None] = {}
         self._batches: dict[str, ev.ApplicationStarted] = {}
         self._handlers: dict[type[Any], Callable[[Any], None]] = {
             ev.MemberStarted: self._member_started,
@@ -114,7 +112,6 @@ class _Reader:
         self._holds.discard(event.client)
         self._cut_off.discard(event.client)
         self._paused.discard(event.client)
-        self._process_rates[event.client] = event.process_rate
         self._batches.pop(event.client, None)
         self._end_call(event.client)
 
@@ -218,18 +215,8 @@ class _Reader:
         if batches is None or client in self._paused or client in self._cut_off:
             return
         if batches.batch_ms * _MOST_BATCHES >= batches.max_poll_interval_ms:
-            fewer = _fewer(batches, self._process_rates[client])
-            key = batches.batch_ms, batches.max_poll_records, batches.max_poll_interval_ms, fewer
+            key = batches.batch_ms, batches.max_poll_records, batches.max_poll_interval_ms
             self._found.missed.setdefault(key, Counter())[client] += 1
 
     def _note(self, outlasted: Outlasted, client: str) -> None:
         self._found.lost.setdefault(outlasted, Counter())[client] += 1
-
-
-def _fewer(batches: ev.ApplicationStarted, process_rate: float | None) -> int:
-    """Return with how many records a batch takes half of max.poll.interval.ms; 0 if the poll alone does."""
-    if process_rate is None:
-        return 0
-    record_ms = 1_000 / process_rate
-    poll_ms = batches.batch_ms - batches.max_poll_records * record_ms
-    return max(0, int((batches.max_poll_interval_ms / 2 - poll_ms) / record_ms))

@@ -9,7 +9,6 @@ from coordinator_core.registry.registry import Registry
 from rebalance_lab.traces.trace import Trace
 from rebalance_lab.verdicts.measuring import measure
 from rebalance_lab.verdicts.tables import as_text
-from rebalance_lab.verdicts.words import listed_names
 
 HELD = {"rounds": "rounds", "stopped_partition_seconds": "stopped partition seconds"}
 """The metrics that logs show of a group, with their names in sentences."""
@@ -36,6 +35,24 @@ class Seen:
             name for name, (seen, predicted) in self.figures.items() if abs(_error(seen, predicted)) > MARGIN
         ]
 
+    def texts(self) -> list[str]:
+        """Return each figure with the simulated one and by how much that misses."""
+        return [
+            f"{HELD[name]} {as_text(real)} ({as_text(predicted)} simulated, {_error(real, predicted):+.0%})"
+            for name, (real, predicted) in self.figures.items()
+        ]
+
+    def as_document(self) -> dict[str, object]:
+        """Return what was seen as an object of JSON."""
+        return {
+            "strategy": self.strategy,
+            "seen": {name: real for name, (real, _) in self.figures.items()},
+            "simulated": {name: predicted for name, (_, predicted) in self.figures.items()},
+            "least": {name: low for name, (low, _) in self.ranges.items()},
+            "greatest": {name: high for name, (_, high) in self.ranges.items()},
+            "missed": self.missed,
+        }
+
 
 def held_against(trace: Trace, simulated: Iterable[Mapping[str, float]], registry: Registry) -> Seen:
     """Return what a trace of a real group shows beside the figures of simulated runs of the same strategy."""
@@ -45,43 +62,6 @@ def held_against(trace: Trace, simulated: Iterable[Mapping[str, float]], registr
     figures = {name: pair for name, pair in figures.items() if not any(map(isnan, pair))}
     ends = {name: (min(run[name] for run in runs), max(run[name] for run in runs)) for name in figures}
     return Seen(trace.strategy, figures, ends)
-
-
-def sentences(seen: Seen) -> list[str]:
-    """Return what was seen and simulated; before it a warning, if the model does not reproduce the group."""
-    parts = [
-        f"{as_text(real)} {HELD[name].removesuffix('s') if real == 1 else HELD[name]}"
-        f" ({as_text(predicted)} simulated{_between(seen.ranges[name])}, {_error(real, predicted):+.0%})"
-        for name, (real, predicted) in seen.figures.items()
-    ]
-    text = f"Seen under {seen.strategy}: {listed_names(parts)}."
-    if not seen.missed:
-        return [text]
-    names = listed_names([HELD[name] for name in seen.missed])
-    by_chance = all(low <= seen.figures[n][0] <= high for n in seen.missed for low, high in [seen.ranges[n]])
-    but = " Chance may explain it: what was seen lies within the simulated figures." if by_chance else ""
-    return [
-        f"The model does not reproduce this group within {MARGIN:.0%}, in {names}: do not rely on the figures"
-        f" below.{but}",
-        text,
-    ]
-
-
-def _between(ends: tuple[float, float]) -> str:
-    low, high = map(as_text, ends)
-    return "" if low == high else f", {low} to {high}"
-
-
-def as_document(seen: Seen) -> dict[str, object]:
-    """Return what was seen as an object of JSON."""
-    return {
-        "strategy": seen.strategy,
-        "seen": {name: real for name, (real, _) in seen.figures.items()},
-        "simulated": {name: predicted for name, (_, predicted) in seen.figures.items()},
-        "least": {name: low for name, (low, _) in seen.ranges.items()},
-        "greatest": {name: high for name, (_, high) in seen.ranges.items()},
-        "missed": seen.missed,
-    }
 
 
 def _error(seen: float, predicted: float) -> float:

@@ -17,6 +17,7 @@ from coordinator_core.registry.registry import Registry
 from rebalance_lab.scenarios.scenario import Member, Scenario
 from rebalance_lab.scenarios.settings import setting_in
 from rebalance_lab.simulation.process.batches import Batches
+from rebalance_lab.verdicts.finding import Finding, found
 from rebalance_lab.verdicts.words import listed_names
 
 LIKE = 3
@@ -47,23 +48,17 @@ def cells() -> tuple[Cell, ...]:
     return msgspec.json.decode(path.read_bytes(), type=tuple[Cell, ...])
 
 
-def worth(scenario: Scenario, strategies: Iterable[Strategy], registry: Registry) -> str:
-    """Return a sentence on the real runs that are near a scenario under some strategies."""
+def worth(scenario: Scenario, strategies: Iterable[Strategy], registry: Registry) -> Finding:
+    """Return what real runs that are near a scenario say of figures under some strategies."""
     near, why = _like(scenario, registry)
     if not near:
-        return f"No real run is near this scenario: {why}."
+        return found("no-real-run", reason=why)
     ways = {strategy.name: way_of(strategy, registry) for strategy in strategies}
     parts = list(_counts(near, [way for way in _distinct(ways.values()) if way]))
-    unlike = [name for name, way in ways.items() if way not in {cell.way for cell in near}]
     if not parts:
-        return f"No real run is near this scenario under {listed_names(unlike)}."
-    events = listed_names(_distinct(cell.event for cell in near))
-    clients = listed_names(_distinct(cell.client for cell in near))
-    rest = f" No real run is near {listed_names(unlike)}." if unlike else ""
-    return (
-        f"Of real runs like this one ({clients}: {events}), the stopped time was in the predicted range"
-        f" in {'; '.join(parts)}.{rest}"
-    )
+        return found("no-real-run", reason=f"there is none of {listed_names(list(ways))}")
+    unlike = [name for name, way in ways.items() if way not in {cell.way for cell in near}]
+    return found("worth", parts=parts, rest=f"; none is of {listed_names(unlike)}" if unlike else "")
 
 
 def worth_in_all(names: Iterable[str], registry: Registry) -> str:

@@ -31,6 +31,7 @@ from rebalance_lab.traces.causes import DELAY as WAITING_DELAY
 from rebalance_lab.traces.history import History
 from rebalance_lab.verdicts.balance import avoidable_moves, utilization, weighted_optimality_gap
 from rebalance_lab.verdicts.lag import lag_at_end, least_left, max_lag
+from rebalance_lab.verdicts.load import overload_of
 from rebalance_lab.verdicts.needs import (
     BACKOFF,
     NICE_SECONDS,
@@ -43,7 +44,6 @@ from rebalance_lab.verdicts.needs import (
     needs,
     poll_intervals,
 )
-from rebalance_lab.verdicts.overload import overload_of
 
 HEARTBEAT = "heartbeat.interval.ms"
 
@@ -52,6 +52,8 @@ UNEVEN = 0.05
 
 MOST_PAIRS = 1_000
 """The most pairs of a partition and a member with which the optimal assignor is tried."""
+
+CONSUMER = "kip-848"
 
 LONG_BATCH_MS = 100
 """Smaller batches are tried if a batch takes this long."""
@@ -62,6 +64,9 @@ FREEZE_MS = 8_000
 
 class Kind(Enum):
     """What a change changes. The value is the name in messages."""
+
+    MEMBERS = "more members"
+    CONSUMER = "the consumer protocol (KIP-848)"
 
     STATIC = "static members"
     COOPERATIVE = "a cooperative assignor"
@@ -132,19 +137,27 @@ def is_one_change(kinds: frozenset[Kind]) -> bool:
     return len(kinds) == 1 or kinds in _NEED_ONE_ANOTHER
 
 
-def labelled(strategy: str, settings: Mapping[str, str]) -> str:
-    """Return the label of a strategy with settings: ``range+static with session.timeout.ms=90s``."""
-    texts = ", ".join(f"{name}={text}" for name, text in settings.items())
-    return f"{strategy} with {texts}" if texts else strategy
+def labelled(strategy: str, settings: Mapping[str, str], more: int = 0) -> str:
+    """Return the label of a strategy with settings: ``range+static with session.timeout.ms=90s``.
+
+    ``more`` members are added to the group.
+    """
+    texts = [f"{name}={text}" for name, text in settings.items()]
+    texts += [f"{more} more member{'s' * (more > 1)}"] if more else []
+    return f"{strategy} with {', '.join(texts)}" if texts else strategy
 
 
 @dataclass(frozen=True)
 class Change:
-    """A strategy with settings in place of those of the scenario. Without ``kinds`` it is the present one."""
+    """A strategy with settings in place of those of the scenario. Without ``kinds`` it is the present one.
+
+    ``more`` members are added, each like the first one.
+    """
 
     strategy: str
     kinds: frozenset[Kind] = frozenset()
     settings: Mapping[str, int] = field(default_factory=dict)
+    more: int = 0
 
     @property
     def texts(self) -> dict[str, str]:
@@ -157,7 +170,7 @@ class Change:
     @property
     def label(self) -> str:
         """The strategy and the settings."""
-        return labelled(self.strategy, self.texts)
+        return labelled(self.strategy, self.texts, self.more)
 
     def of(self, scenario: Scenario, registry: Registry) -> Scenario:
         """Return a scenario with the settings, also of members that have others of their own.
@@ -174,9 +187,13 @@ class Change:
         return replace(
             scenario,
             config=parse_config({**scenario.config, **self.settings}, "", registry),
-            members=self._members(scenario.members),
+            members=(*self._members(scenario.members), *self._added(scenario)),
             events=type(scenario.events)(events),
         )
+
+    def _added(self, scenario: Scenario) -> list[Member]:
+        members = self._members(scenario.members[:1])
+        return [replace(each, id=f"more-{n + 1}") for n in range(self.more) for each in members]
 
     def _members(self, members: Sequence[Member]) -> tuple[Member, ...]:
         """Return members of which none has another value of one of the settings."""
@@ -308,7 +325,7 @@ def changes(scenario: Scenario, strategy: str, facts: Facts, registry: Registry)
     now = registry.strategy(strategy)
     found: dict[tuple[Any, ...], Change] = {}
     for change in _changes(scenario, now, facts, registry):
-        key = change.strategy, *sorted(change.settings.items())
+        key = change.strategy, change.more, *sorted(change.settings.items())
         if key not in found and _works(change, scenario, registry):
             found[key] = change
     return list(found.values())
@@ -337,6 +354,9 @@ def _changes(scenario: Scenario, now: Strategy, facts: Facts, registry: Registry
         and any(CLIENTS[member.application.client].gains_from_cooperation for member in scenario.members)
     )
     cooperative = _with_assignor("cooperative-sticky", now)
+    if now.protocol == DEFAULT_PROTOCOL:
+        yield Change(CONSUMER, frozenset({Kind.CONSUMER}))
+    yield Change(now.name, frozenset({Kind.MEMBERS}), more=1)
     static = list(_static(now, facts))
     yield from static
     if gains:
@@ -363,8 +383,9 @@ def _static(now: Strategy, facts: Facts) -> Iterator[Change]:
         return
     if long_ms > facts.session_ms:
         yield Change(name, kinds | {Kind.LONG_SESSION}, {facts.session: long_ms})
-    elif facts.silent:
+    else:
         yield Change(name, kinds | {Kind.SHORT_SESSION}, {facts.session: long_ms})
+    if long_ms < facts.session_ms and facts.silent:
         yield Change(now.name, frozenset({Kind.SHORT_SESSION}), {facts.session: long_ms})
 
 
@@ -409,13 +430,21 @@ def _settings(now: Strategy, facts: Facts) -> Iterator[Change]:
         yield Change(now.name, frozenset({Kind.POLL_INTERVAL}), {POLLS: value})
     for kind, name in NEEDED.items():
         if name in facts.needs:
-            yield Change(now.name, frozenset({kind}), {name: facts.needs[name]})
+            for value in _values(name, facts.needs[name]):
+                yield Change(now.name, frozenset({kind}), {name: value})
     if facts.needs.keys() >= {POLLS, SESSION}:
         both = {name: facts.needs[name] for name in (POLLS, SESSION)}
         yield Change(now.name, frozenset({Kind.LONG_POLL_INTERVAL, Kind.LONG_SESSION}), both)
     if RECORDS not in facts.needs and facts.batch_ms >= LONG_BATCH_MS and facts.poll_records > 1:
         fewer = max(1, facts.poll_records // 10)
         yield Change(now.name, frozenset({Kind.RECORDS}), {RECORDS: fewer})
+
+
+def _values(name: str, value: int) -> list[int]:
+    """Return what is tried of a setting: batches vary, so that of a largest size less may be needed, too."""
+    return (
+        sorted({value, max(1, value // 2), max(1, value // 4)}, reverse=True) if name == RECORDS else [value]
+    )
 
 
 def _with_assignor(assignor: str, now: Strategy) -> str:

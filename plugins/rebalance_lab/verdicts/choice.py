@@ -1,154 +1,123 @@
-"""What to choose in place of the present candidate of a comparison, and its price."""
+"""What to do in place of the present candidate of a grid: the one decision of commands and notebooks."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
 
-from rebalance_lab.verdicts.comparison import Comparison
-from rebalance_lab.verdicts.dimensions import (
-    BALANCE,
-    LAG,
-    LEFT,
-    LOADED,
-    REQUESTS,
-    STOPS,
-    TWICE,
-    Dimension,
-    dimension_of,
-)
-from rebalance_lab.verdicts.grid import Candidate
-from rebalance_lab.verdicts.rule import Order
-from rebalance_lab.verdicts.tables import as_text
-from rebalance_lab.verdicts.words import agreeing, from_to, listed_names
+from rebalance_lab.verdicts.aims import BALANCE, CARRYING, FRONT, LAG, REQUESTS, STOPS, TWICE
+from rebalance_lab.verdicts.grid import Aim, Grid
+from rebalance_lab.verdicts.rule import Order, fewest_pairs
 
-_LOAD = LOADED, LEFT
-"""The dimensions that tell whether a group keeps up with its load."""
+_PRICES = (*FRONT, *CARRYING, LAG, TWICE, BALANCE, REQUESTS)
 
 
-def choice(comparison: Comparison) -> str:
-    """Return what to choose in place of the present candidate, as far as it is known, and its price.
+class Decision(Enum):
+    """What is decided, and by which rule."""
 
-    Nothing is chosen if the simulation does not reproduce the real group that it is held against. What
-    lessens an overload comes first, and what worsens one is not chosen. If none is known to stop
-    partitions less, that is a candidate that dominates it. Nothing has to change only if it carries the load,
-    no remedy that was run helps, and no candidate that stops partitions alike is better in a headline metric.
+    ALONE = "there is nothing to choose from"
+    TOO_FEW = "too few units"
+    WORKS = "the present one does not work"
+    CARRIES = "another one carries the load better"
+    STOPS = "another one stops partitions less"
+    FRONT = "another one is as good in everything and better in something"
+    KEEP = "none stops partitions less"
+    REFUSED = "those that stop partitions less carry the load worse"
+    NOT_REPRODUCED = "the model does not reproduce the real group"
+    UNKNOWN = "not known whether another one stops partitions less"
+
+    @property
+    def changes(self) -> bool:
+        """Whether another candidate is chosen."""
+        return self in (Decision.WORKS, Decision.CARRIES, Decision.STOPS, Decision.FRONT)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What is decided. ``chosen`` is the present candidate if it is kept.
+
+    ``alike`` are others that do as well, ``gains`` the aims in which the chosen one is better than the
+    present one, ``price`` those in which it is worse. ``others`` are the candidates that a decision to keep
+    is about: those that are refused, or of which it is not known.
     """
-    now, working = comparison.now, comparison.working
-    label = comparison.label(comparison.candidates[now])
-    front = list(map(dimension_of, comparison.front_metrics))
-    if not comparison.is_decided:
-        return ""
-    if comparison.seen is not None and comparison.seen.missed:
-        return " Nothing is chosen on these figures."
-    if now not in working:
-        return f" Choose {_either(comparison, _chosen(comparison, working))} instead of {label}."
-    if lighter := _carrying_better(comparison):
-        return _for(comparison, _chosen(comparison, lighter), [*_LOAD, LAG, *front])
-    orders = {i: comparison.compare(STOPS, now, i) for i in working if i != now}
-    heavier = [i for i in working if _is_lighter(comparison.candidates[now], comparison.candidates[i])]
-    better = [i for i, order in orders.items() if order is Order.WORSE]
-    if fit := [i for i in better if i not in heavier]:
-        chosen = _chosen(comparison, fit)
-        price = _price(comparison, chosen)
-        return f" Choose {_either(comparison, chosen)} instead of {label}.{price}"
-    refused = _refused(comparison, better)
-    is_least = set(orders.values()) <= {Order.BETTER, Order.ALIKE}
-    none = f"one stops partitions less than {label}."
-    if leading := [i for i in orders if i not in heavier and comparison.dominates(i, now)]:
-        chosen = [i for i in leading if i in comparison.front] or leading
-        chosen_for = _for(comparison, chosen, front)
-        return f" N{none}{chosen_for}" if is_least else f"{refused}{chosen_for}"
-    if not is_least:
-        return refused
-    is_helped = any(remedy.helps for tried in comparison.remedies.values() for remedy in tried)
-    alike = [i for i, order in orders.items() if order is Order.ALIKE]
-    is_behind = any(
-        comparison.order(headline, i, now) is Order.BETTER for i in alike for headline in comparison.headlines
-    )
-    may_gain = is_helped or is_behind or not carries_load(comparison.candidates[now])
-    return f" N{none}" if may_gain else f" Nothing has to change: n{none}"
+
+    decision: Decision
+    chosen: int
+    alike: Sequence[int] = ()
+    gains: Sequence[Aim] = ()
+    price: Sequence[Aim] = ()
+    others: Sequence[int] = ()
 
 
-def carries_load(candidate: Candidate) -> bool:
-    """Return whether no member is overloaded, and the lag comes down, in all seeds."""
-    return not any(value > 0 for dimension in _LOAD for value in dimension.harm(candidate).values)
+def choose(grid: Grid) -> Choice:
+    """Return what to choose in place of the present candidate.
+
+    What lessens an overload comes first, and what worsens one is not chosen; then what stops partitions less;
+    then what dominates. Of exchangeable candidates, however many, another one is chosen once in
+    `rule.ONE_IN` cases at most. Candidates that no consumer and broker of Kafka run are not chosen in place
+    of one that they run.
+    """
+    now = grid.now
+    fit = [i for i in grid.working if i == now or grid.setups[i].is_kafka or not grid.setups[now].is_kafka]
+    others = [i for i in fit if i != now]
+    if not others:
+        return Choice(Decision.ALONE, now)
+    if len(grid.units) < fewest_pairs(len(others)):
+        return Choice(Decision.TOO_FEW, now)
+    if now not in fit:
+        return _chosen(grid, Decision.WORKS, others)
+    if lighter := _carrying_better(grid, others):
+        return _chosen(grid, Decision.CARRIES, lighter)
+    orders = {i: grid.order(STOPS, i, now) for i in others}
+    heavier = [i for i in others if _is_lighter(grid, now, i)]
+    better = [i for i in others if grid.is_surely_better(STOPS, i, now, len(others))]
+    if less := [i for i in better if i not in heavier]:
+        return _chosen(grid, Decision.STOPS, less)
+    leading = [i for i in others if i not in heavier and grid.dominates(i, now, FRONT)]
+    if leading := [i for i in leading if any(grid.is_surely_better(a, i, now, len(others)) for a in FRONT)]:
+        return _chosen(grid, Decision.FRONT, leading)
+    if better:
+        return Choice(Decision.REFUSED, now, others=better)
+    unknown = [i for i, order in orders.items() if order in (Order.UNKNOWN, Order.BETTER)]
+    return Choice(Decision.UNKNOWN if unknown else Decision.KEEP, now, others=unknown)
 
 
-def _carrying_better(comparison: Comparison) -> list[int]:
-    """Return the candidates that lessen an overload, or the lag that is left, of the present one.
+def _is_lighter(grid: Grid, one: int, other: int) -> bool:
+    return any(grid.is_better(aim, one, other) for aim in CARRYING)
+
+
+def _carrying_better(grid: Grid, others: Sequence[int]) -> list[int]:
+    """Return the candidates that lessen an overload, or the backlog that is left, of the present one.
 
     They are known to worsen neither. Of several, those count that none of the others carries the load better
     than.
     """
-    candidates = comparison.candidates
 
     def is_better(one: int, other: int) -> bool:
-        return _is_lighter(candidates[one], candidates[other]) and not _is_lighter(
-            candidates[other], candidates[one]
-        )
+        return _is_lighter(grid, one, other) and not _is_lighter(grid, other, one)
 
-    better = [i for i in comparison.working if is_better(i, comparison.now)]
+    better = [
+        i
+        for i in others
+        if is_better(i, grid.now)
+        and any(grid.is_surely_better(aim, i, grid.now, len(others)) for aim in CARRYING)
+    ]
     return [i for i in better if not any(is_better(j, i) for j in better)] or better
 
 
-def _is_lighter(one: Candidate, other: Candidate) -> bool:
-    return any(dimension.is_better(one, other) for dimension in _LOAD)
-
-
-def _for(comparison: Comparison, chosen: Sequence[int], dimensions: Sequence[Dimension]) -> str:
-    """Return which candidates to choose, in which figures they are better than now, and the price."""
-    gains = _changed(comparison, chosen, Order.WORSE, dimensions)
-    return f" Choose {_either(comparison, chosen)} for {gains}.{_price(comparison, chosen)}"
-
-
-def _refused(comparison: Comparison, better: Sequence[int]) -> str:
-    """Return why candidates that stop partitions less than the present one are not to be chosen."""
-    if not better:
-        return ""
-    stop, do = (agreeing(verb, len(better)) for verb in ("stops", "does"))
-    worse = _changed(comparison, better, Order.BETTER, [*_LOAD, LAG])
-    label = comparison.label(comparison.candidates[comparison.now])
-    return (
-        f" {comparison.names(better)} {stop} them less than {label} but {do} not carry the load as well:"
-        f" {worse}."
-    )
-
-
-def _chosen(comparison: Comparison, better: Sequence[int]) -> list[int]:
-    """Return the candidates that none of them is better than, those of the front if there are any."""
-    beaten = {i for i in better for j in better if comparison.compare(STOPS, j, i) is Order.BETTER}
+def _chosen(grid: Grid, decision: Decision, better: Sequence[int]) -> Choice:
+    """Choose that one of some candidates than which none stops less, on the front, with the least change."""
+    beaten = {i for i in better for j in better if grid.is_better(STOPS, j, i)}
     unbeaten = [i for i in better if i not in beaten] or list(better)
-    return [i for i in unbeaten if i in comparison.front] or unbeaten
+    front = set(grid.front(FRONT))
+    unbeaten = [i for i in unbeaten if i in front] or unbeaten
+    chosen, *alike = sorted(unbeaten, key=lambda i: (_distance(grid, i), grid.median(STOPS.key, i)))
+    gains = [aim for aim in _PRICES if grid.is_better(aim, chosen, grid.now)]
+    price = [aim for aim in _PRICES if grid.is_better(aim, grid.now, chosen)]
+    return Choice(decision, chosen, alike, gains, price)
 
 
-def _price(comparison: Comparison, chosen: Sequence[int]) -> str:
-    """Return in which figures of the front, load, balance, repeated work and requests some are worse."""
-    front = map(dimension_of, comparison.front_metrics)
-    worse = _changed(comparison, chosen, Order.BETTER, [*front, *_LOAD, LAG, TWICE, BALANCE, REQUESTS])
-    return f" The price: {worse}." if worse else ""
-
-
-def _either(comparison: Comparison, numbers: Collection[int]) -> str:
-    return " or ".join(comparison.label(comparison.candidates[i]) for i in numbers)
-
-
-def _changed(
-    comparison: Comparison, chosen: Sequence[int], order: Order, dimensions: Sequence[Dimension]
-) -> str:
-    """Return the figures in which the present candidate has an order to some that are chosen.
-
-    Unless it has it to all of them, they are named.
-    """
-    now = comparison.now
-    changed: dict[str, list[str]] = {}
-    for dimension in dimensions:
-        own = [i for i in chosen if comparison.compare(dimension, now, i) is order]
-        under = "" if len(own) == len(chosen) else f" under {comparison.names(own)}"
-        if own:
-            shown, before = (range_of(comparison, dimension, numbers) for numbers in (own, [now]))
-            changed.setdefault(under, []).append(f"{dimension.name} {shown} (now {before})")
-    return "; ".join(f"{listed_names(own, len(own))}{under}" for under, own in changed.items())
-
-
-def range_of(comparison: Comparison, dimension: Dimension, numbers: Collection[int]) -> str:
-    """Return the medians of candidates, from the least to the greatest."""
-    medians = [dimension.figure(comparison.candidates[i]).median for i in numbers]
-    return from_to(as_text(min(medians)), as_text(max(medians)))
+def _distance(grid: Grid, candidate: int) -> int:
+    """Return in how many parts a candidate differs from the present one."""
+    one, now = grid.setups[candidate], grid.setups[grid.now]
+    parts = set(one.strategy.split("+")) ^ set(now.strategy.split("+"))
+    return len(parts) + sum(now.settings.get(n) != value for n, value in one.settings.items())

@@ -19,7 +19,6 @@ from rebalance_lab.traces.history import History
 from rebalance_lab.traces.rounds import rounds_and_rest
 from rebalance_lab.traces.trace import Trace
 from rebalance_lab.verdicts.balance import avoidable_moves
-from rebalance_lab.verdicts.dimensions import MOVES, ROUNDS, STOPS
 from rebalance_lab.verdicts.rule import TIE, is_tie
 from rebalance_lab.verdicts.story import joining
 from rebalance_lab.verdicts.tables import as_text
@@ -190,8 +189,11 @@ def _returned(history: History) -> Counter[str]:
 
 def _sentences(account: Account) -> Iterator[str]:
     history = account.history
-    costs = ((STOPS, account.stopped_ms / 1_000), (MOVES, history.moved), (ROUNDS, history.rounds))
-    yield ", ".join(dimension.described_as(value) for dimension, value in costs)
+    stopped, moved = (
+        counted(account.stopped_ms / 1_000, "partition second"),
+        counted(history.moved, "partition"),
+    )
+    yield f"{stopped} stopped, {moved} moved, {counted(history.rounds, 'round')}"
     if account.stopped_ms:
         yield where_stopped(history)
     if account.costliest is not None:

@@ -1,15 +1,15 @@
-"""The comparison of traces that are at hand, as a notebook has them."""
+"""The answer on traces that are at hand, as a notebook has them."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 
 from coordinator_core.registry.registry import Registry
 from rebalance_lab.traces.family import family_of
 from rebalance_lab.traces.history import History
 from rebalance_lab.traces.trace import Trace
-from rebalance_lab.verdicts.comparison import Comparison
-from rebalance_lab.verdicts.grid import candidate_of, load_of, run_of
+from rebalance_lab.verdicts.grid import Grid, Setup
 from rebalance_lab.verdicts.reasons import parts_under
+from rebalance_lab.verdicts.runs import faults_of, figures_of, loads_of, run_of
+from rebalance_lab.verdicts.screen import Screen, screen_of
 from rebalance_lab.verdicts.words import numbered
 
 
@@ -34,33 +34,39 @@ def _continues(runs: Sequence[Trace], trace: Trace) -> bool:
     return same and trace.started.seed not in [run.started.seed for run in runs]
 
 
-def comparison_of_traces(
-    traces: Sequence[Trace], registry: Registry, errors: Sequence[str] = ()
-) -> Comparison:
-    """Return the comparison of runs; ``errors`` are those of what failed.
+def screen_of_traces(traces: Sequence[Trace], registry: Registry, errors: Sequence[str] = ()) -> Screen:
+    """Return the answer on runs; ``errors`` are those of what failed.
 
     Raises:
         PluginError: if the code of a metric fails.
     """
     runs = {name: [History(trace, registry) for trace in own] for name, own in by_candidate(traces).items()}
-    return comparison_of_histories(runs, registry, errors)
+    return screen_of_histories(runs, registry, errors)
 
 
-def comparison_of_histories(
+def screen_of_histories(
     runs: Mapping[str, Sequence[History]], registry: Registry, errors: Sequence[str] = ()
-) -> Comparison:
-    """Return the comparison of runs by the names of their candidates: see `comparison_of_traces`."""
+) -> Screen:
+    """Return the answer on runs by the names of their candidates: see `screen_of_traces`."""
     by_seed = {
-        name: {history.started.seed: run_of(history, registry) for history in own}
-        for name, own in runs.items()
+        name: {each.started.seed: run_of(each, registry) for each in own} for name, own in runs.items()
     }
-    seeds = list(dict.fromkeys(seed for own in by_seed.values() for seed in own))
-    candidates = [
-        replace(candidate_of(name, own, seeds), parts=_parts(runs[name][0])) for name, own in by_seed.items()
+    setups = [
+        Setup(
+            name,
+            findings=faults_of(by_seed[name]),
+            parts=_parts(own[0]),
+            is_kafka=family_of(own[0].started).on_kafka,
+        )
+        for name, own in runs.items()
     ]
     scenario = ", ".join(dict.fromkeys(own.trace.scenario for each in runs.values() for own in each))
+    first = next(iter(runs.values()), [])
+    partitions = sum(first[0].topics.values()) if first else 1
+    grid = Grid.of(setups, list(map(figures_of, by_seed.values())), partitions=partitions)
+    load = loads_of(list(next(iter(by_seed.values())).values())) if by_seed else None
     metrics = list(registry.metrics().values())
-    return Comparison(scenario, seeds or [0], metrics, candidates, errors, load=load_of(by_seed))
+    return screen_of(scenario, grid, metrics, load=load, errors=errors)
 
 
 def _parts(run: History) -> Mapping[str, str]:

@@ -8,7 +8,7 @@ The letter of the owner is in each cell, so that the picture can be read without
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import blake2s
 from html import escape
 from itertools import pairwise
@@ -21,10 +21,9 @@ from coordinator_core.registry.registry import Registry, default_registry
 from rebalance_lab.traces.history import History, Mark
 from rebalance_lab.traces.ledger import Span
 from rebalance_lab.traces.trace import Trace
-from rebalance_lab.verdicts.answers import answers
-from rebalance_lab.verdicts.comparison import Comparison
+from rebalance_lab.verdicts.grid import Aim, Grid
 from rebalance_lab.verdicts.looks import Look, looks_of, members_of
-from rebalance_lab.verdicts.of_traces import by_candidate, comparison_of_histories
+from rebalance_lab.verdicts.of_traces import by_candidate, screen_of_histories
 from rebalance_lab.verdicts.tables import as_text
 
 _GAP, _SHORT_GAP, _BEST, _FAULT = "url(#gap) #ddd", "#222", "#0072B2", "#B00020"
@@ -108,7 +107,7 @@ def comparison_svg(
     """
     registry = registry or default_registry()
     runs = {name: [History(t, registry) for t in own] for name, own in by_candidate(traces).items()}
-    comparison = replace(comparison_of_histories(runs, registry), load=())
+    screen = screen_of_histories(runs, registry)
     histories = [own[0] for own in runs.values()]
     shown, count = _chosen(histories, max(1, most_lanes // max(1, len(histories))))
     several = len(histories) > 1
@@ -122,7 +121,7 @@ def comparison_svg(
         Panel(
             {p: history.spans.get(p, []) for p in shown if p.topic in history.topics},
             _name(history, of_several=several, named=len(scenarios) > 1),
-            _figures(comparison, number),
+            _figures(screen.grid, number),
         )
         for number, history in enumerate(histories)
     ]
@@ -135,28 +134,23 @@ def comparison_svg(
         from_ms=0,
         to_ms=max((trace.started.duration_ms for trace in traces), default=0),
         marks=sorted(dict.fromkeys(marks), key=lambda mark: mark.at_ms),
-        sentences=[*(answers(comparison) if several else ()), *_seeds(comparison)],
-        faults=[
-            *(f"{c.strategy}: {text}" for c in comparison.candidates for text in c.findings),
-            *errors,
-        ],
+        sentences=[*(map(str, screen.verdict) if several else ()), *_seeds(screen.grid)],
+        faults=[*screen.faults, *errors],
     )
 
 
-def _seeds(comparison: Comparison) -> Iterator[str]:
+def _seeds(grid: Grid) -> Iterator[str]:
     """Explain figures of several seeds."""
-    first, *others = comparison.seeds
+    first, *others = grid.units or [0]
     if others:
         yield f"Figures are medians of {1 + len(others)} seeds; the runs drawn have the seed {first}."
 
 
-def _figures(comparison: Comparison, number: int) -> list[Shown]:
-    known = {metric.name: metric for metric in comparison.metrics}
-    figures = comparison.candidates[number].figures
+def _figures(grid: Grid, number: int) -> list[Shown]:
     return [
-        Shown(_figure(words, as_text(figures[name].median)), width, number in comparison.best(known[name]))
+        Shown(_figure(words, as_text(median)), width, number in grid.best(Aim(name)))
         for name, (words, width) in _FIGURES.items()
-        if name in known and not isnan(figures[name].median)
+        if not isnan(median := grid.median(name, number))
     ]
 
 

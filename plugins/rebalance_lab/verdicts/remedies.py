@@ -1,4 +1,4 @@
-"""Remedies: the changes that act on a cause of the stopped time, and what they did when they were run."""
+"""The changes that act on a cause of the stopped time."""
 
 from collections.abc import Mapping, Sequence
 
@@ -20,13 +20,6 @@ from rebalance_lab.traces.causes import (
     WAITING,
 )
 from rebalance_lab.verdicts.changes import Change, Facts, Kind, changes, is_one_change
-from rebalance_lab.verdicts.comparison import Remedy
-from rebalance_lab.verdicts.dimensions import GAINS, REQUESTS, STOPS, TWICE
-from rebalance_lab.verdicts.grid import Candidate
-from rebalance_lab.verdicts.rule import Order
-
-MOST_TRIED = 4
-"""The most changes that are tried for a cause."""
 
 _MEMBERS_ENDED = (Kind.STATIC, Kind.SHORT_SESSION, Kind.LONG_SESSION, Kind.POLL_INTERVAL, Kind.COOPERATIVE)
 _CLAIMS = (Kind.RETRIES, Kind.LONG_BACKOFF)
@@ -52,7 +45,7 @@ _ACTS_ON: Mapping[str, Sequence[Kind]] = {
 def candidates(
     part: str, scenario: Scenario, strategy: str, facts: Facts, registry: Registry
 ) -> list[Change]:
-    """Return at most `MOST_TRIED` changes of an advice that act on a part or a cause of the stopped time.
+    """Return the changes that act on a part or a cause of the stopped time, those tried first in front.
 
     ``facts`` are those of a run of the strategy on the scenario.
     """
@@ -63,27 +56,4 @@ def candidates(
         if is_one_change(change.kinds) and change.kinds <= set(kinds)
     ]
     acting.sort(key=lambda change: min(map(kinds.index, change.kinds)))
-    return acting[:MOST_TRIED]
-
-
-_COST_LATER = {Kind.STATIC, Kind.SHORT_SESSION, Kind.LONG_SESSION}
-"""The kinds of changes that decide how long a group counts on members that have ended or stand still."""
-
-
-def remedy(now: Candidate, trial: Candidate, *, has_others: bool = True) -> Remedy:
-    """Return what a change has done to the stopped time. One that does not work does not help.
-
-    ``has_others``: whether the group has several members, of which one may crash, be closed or freeze.
-    """
-    settings = trial.label().removeprefix(f"{now.strategy} with ")
-    order = STOPS.order(trial, now)
-    worse = [d for d in (*GAINS, TWICE, REQUESTS) if d is not STOPS and d.is_better(now, trial)]
-    return Remedy(
-        settings,
-        STOPS.figure(now).median,
-        STOPS.figure(trial).median,
-        trial.works and order is Order.BETTER,
-        is_known=not trial.works or order is not Order.UNKNOWN,
-        price=[(d.name, d.figure(now).median, d.figure(trial).median) for d in worse],
-        costs_later=has_others and not trial.kinds.isdisjoint(_COST_LATER),
-    )
+    return acting

@@ -11,7 +11,7 @@ and Hochberg 1995).
 
 from enum import IntEnum
 from functools import cache
-from math import erfc, floor, isclose, sqrt
+from math import ceil, erfc, floor, isclose, log2, sqrt
 from typing import TypeAlias
 
 import numpy as np
@@ -22,9 +22,6 @@ IntArray: TypeAlias = NDArray[np.int64]
 
 TIE = 0.01
 """Figures that differ by at most this share of the greater one are alike."""
-
-IN_WORDS = "by more than 1 %, seed by seed (signed-rank test, 5 %)"
-"""How much better a figure is that is said to be better."""
 
 ONE_IN = 20
 """The interval of the differences is beside their middle once in so many cases at most."""
@@ -46,6 +43,14 @@ class Order(IntEnum):
     """What is known of the order of two figures."""
 
     BETTER, WORSE, ALIKE, UNKNOWN = range(4)
+
+
+def fewest_pairs(others: int) -> int:
+    """Return the fewest pairs with which one of so many others can be known to be better.
+
+    The chance that one of them is by luck in all pairs is `ONE_IN` at most (Bonferroni).
+    """
+    return max(FEWEST_PAIRS, ceil(log2(ONE_IN * max(1, others))))
 
 
 def is_tie(one: float, other: float) -> bool:

@@ -68,6 +68,15 @@ def as_text(value: float) -> str:
     return f"{value:.3g}" if abs(value) < 100 else f"{value:.1f}"
 
 
+def brief(value: float) -> str:
+    """Write a figure of a table: two digits of one that is less than 10, no fraction of 100 and more."""
+    if isnan(value) or isinf(value):
+        return as_text(value)
+    return as_text(
+        float(f"{value:.2g}") if abs(value) < 10 else round(value, 1 if abs(value) < 100 else None)
+    )
+
+
 def with_sign(value: float) -> str:
     """Write a change as `as_text` does, with its sign."""
     return f"{'+' * int(value > 0)}{as_text(value)}"

@@ -30,6 +30,14 @@ def about(ms: float) -> str:
     return f"{as_text(ms / 1_000)} s"
 
 
+def duration(seconds: float) -> str:
+    """Write a time for people, in the unit in which it is at least two: ``90 s``, ``17 min``, ``3 h``."""
+    for unit, length in (("days", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{round(seconds / length)} {unit}"
+    return f"{as_text(round(seconds, 1))} s"
+
+
 def waits(causes_ms: Mapping[str, int]) -> str:
     """Write why a round waited: ``2.1 s until the next heartbeat, 4 s in a batch``.
 
@@ -63,11 +71,6 @@ _SEVERAL = {
 def agreeing(verb: str, number: int) -> str:
     """Return a verb in the form for a number of subjects: ``is``, ``are``."""
     return verb if number == 1 else _SEVERAL[verb]
-
-
-def from_to(low: str, high: str) -> str:
-    """Return two ends as a range, or one of them if both are the same: ``2 to 5``."""
-    return low if low == high else f"{low} to {high}"
 
 
 def in_order(name: str) -> list[str | int]:
@@ -124,8 +127,3 @@ def numbered(names: Sequence[str]) -> list[str]:
         name if names.count(name) == 1 else f"{name} ({names[: i + 1].count(name)})"
         for i, name in enumerate(names)
     ]
-
-
-def more_findings(findings: Sequence[str]) -> str:
-    """Return how many findings follow the first one, which is told, or an empty text."""
-    return f" (and {counted(len(findings) - 1, 'more finding')})" if len(findings) > 1 else ""

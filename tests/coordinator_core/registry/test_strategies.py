@@ -9,6 +9,7 @@ from coordinator_core.assigning.combinators import with_cooperative
 from coordinator_core.assigning.loading import author_of
 from coordinator_core.errors import InputError, PluginError
 from coordinator_core.registry.hookspecs import AssignorSpec, ModifierSpec, ProtocolSpec, hookimpl
+from coordinator_core.registry.kafka_names import SHORT
 from coordinator_core.registry.registry import Registry, default_registry, installed_registry
 
 STATES = {"states": {"Idle": {"Busy"}, "Busy": {"Idle"}}, "at_rest": {"Idle"}, "round_begins": {"Busy"}}
@@ -207,10 +208,24 @@ def test_the_built_in_aliases_are_strategies():
 
 
 def test_aliases_are_listed_with_the_assignors():
-    names = {*default_registry().assignors(), *default_registry().aliases()}
-    assert {"range", "watcher"} < names
+    names = {*default_registry().assignors(), *default_registry().aliases(), *SHORT}
+    assert {"range", "watcher", "kip-848"} < names
     expected = f"strategy: found 'zookeeper', expected one of {', '.join(sorted(names))}"
     assert problem(default_registry(), "zookeeper") == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("848", "kip-848"), ("Next-Gen", "kip-848"), ("KIP848", "kip-848"), ("coop", "cooperative-sticky")],
+)
+def test_what_people_call_a_strategy_is_suggested(name, meant):
+    assert problem(default_registry(), name).endswith(f"(did you mean '{meant}'?)")
+
+
+def test_a_short_name_of_the_consumer_protocol_may_say_it_twice():
+    found, once = (default_registry().strategy(name) for name in ("uniform+reconcile", "kip-848+static"))
+    assert (found.protocol, found.assignor) == ("reconcile", "uniform-848")
+    assert (once.protocol, once.static) == ("reconcile", True)
 
 
 def test_an_alias_that_is_misspelt_is_suggested(registry):

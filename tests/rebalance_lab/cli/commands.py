@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -37,3 +38,9 @@ def the_error(answer):
 def figures_of(answer):
     """Strategy -> metrics, of a comparison printed as JSON."""
     return {each["strategy"]: each["metrics"] for each in json.loads(answer.out)["strategies"]}
+
+
+def rows_in(answer):
+    """The cells of each row of the table, which is the third paragraph. Its heading has no label."""
+    lines = answer.out.split("\n\n")[2].splitlines()
+    return [re.split(" {2,}", line) for line in lines if line[0] != " "]

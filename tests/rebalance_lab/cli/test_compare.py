@@ -9,6 +9,7 @@ import re
 import subprocess
 from statistics import median
 
+import msgspec
 import pytest
 import yaml
 from rich.console import Console
@@ -18,24 +19,24 @@ from coordinator_core.registry.registry import default_registry, installed_regis
 from rebalance_lab.cli import compare as compare_module
 from rebalance_lab.cli.compare import DEFAULT_STRATEGIES
 from rebalance_lab.traces.trace import read_trace
+from rebalance_lab.verdicts.aims import COLUMNS
+from rebalance_lab.verdicts.finding import Changed, Finding
+from rebalance_lab.verdicts.screen import screen_of
+from rebalance_lab.verdicts.screen_formats import ScreenDocument
 from tests.places import SCENARIOS
-from tests.rebalance_lab.cli.commands import COMMAND, environment, figures_of, in_a_process, the_error
-from tests.rebalance_lab.verdicts.compared import comparison_of
+from tests.rebalance_lab.cli.commands import (
+    COMMAND,
+    environment,
+    figures_of,
+    in_a_process,
+    rows_in,
+    the_error,
+)
+from tests.rebalance_lab.verdicts.grids import grid_of
 
 METRICS = list(default_registry().metrics())
 SPECS = list(default_registry().metrics().values())
 SHOWN = [metric.name for metric in SPECS if not metric.optional]
-FIRST_SCREEN = [m.name for group in METRIC_GROUPS for m in SPECS if m.headline and m.group == group]
-HEADLINES = [name for name in FIRST_SCREEN if name in SHOWN]
-
-
-def table_in(answer):
-    """The heading and the rows of the first table, which stands between empty lines."""
-    lines = answer.out.splitlines()
-    first = lines.index("") + 1
-    heading, *rows = lines[first : lines.index("", first)]
-    return heading, rows
-
 
 RAISES = """\
 class Mine:
@@ -48,41 +49,73 @@ class Mine:
 # --- formats
 
 
-def test_the_table_has_a_row_a_metric_and_a_column_a_strategy(lab, small):
+def test_the_table_has_a_row_a_strategy_and_a_column_a_figure(lab, small):
     answer = lab("compare", small, "-s", "sticky", "-s", "range", "-j", "1", "--seed", "4")
     assert (answer.status, answer.err) == (0, "")
-    assert answer.out.splitlines()[0] == "small, seed 4 (one seed)"
-    heading, rows = table_in(answer)
-    assert heading.split() == ["sticky", "range"]
-    assert [row.split()[0] for row in rows] == [HEADLINES[0], "mostly", *HEADLINES[1:]]
-    (row,) = [row for row in rows if row.startswith("rounds")]
-    assert row.split() == ["rounds", "rounds", "1", "1"]
+    assert answer.out.splitlines()[0] == "small · 2 members, 4 partitions, 40 records/s · seed 4"
+    *_, heading = [line for line in answer.out.split("\n\n")[2].splitlines() if line[0] == " "]
+    (now, *its), (other, *others) = rows_in(answer)
+    assert (now, other) == ("sticky (now)", "range")
+    for figures in (its, others):
+        found = dict(zip(re.split(" {2,}", heading.strip()), figures, strict=True))
+        assert (found["moved"], found["rounds"]) == ("2", "1")
 
 
-@pytest.mark.slow
 def test_all_metrics_are_shown_by_groups(lab, small):
     answer = lab("compare", small, "-s", "sticky", "-s", "range", "-j", "1", "--seeds", "2", "--all")
-    _, rows = table_in(answer)
-    assert [row.strip() for row in rows if not row.startswith("  ")] == list(METRIC_GROUPS)
-    names = [row.split()[0] for row in rows if row.startswith("  ") and not row.startswith("    ")]
+    lines = answer.out.splitlines()
+    assert [line for line in lines if line in METRIC_GROUPS] == list(METRIC_GROUPS)
+    names = [line.split()[0] for line in lines if line.split() and line.split()[0] in METRICS]
     assert names == [m.name for g in METRIC_GROUPS for m in SPECS if m.group == g and not m.optional]
+
+
+SAYING = [
+    ("compare", SCENARIOS / "scale-out.yaml", "-s", "range", "-s", "sticky"),
+    ("advise", SCENARIOS / "third-joins.yaml"),
+]
+
+
+def written(said):
+    """The sentence of a finding, by the facts that JSON has of it."""
+    facts = {
+        name: [msgspec.convert(v, Changed) if isinstance(v, dict) else v for v in fact]
+        if isinstance(fact, list)
+        else fact
+        for name, fact in said.facts.items()
+    }
+    return str(Finding(said.kind, facts))
+
+
+@pytest.mark.parametrize("command", SAYING, ids=lambda command: command[0])
+def test_json_has_the_facts_of_what_the_terminal_says(lab, command):
+    options = ["-j", "1", "--seeds", "7"]
+    answer = lab(*command, *options, "--format", "json")
+    document = msgspec.json.decode(answer.out, type=ScreenDocument)
+    found = [*document.verdict, *document.why, *document.tries, *document.know]
+    assert [said.text for said in found] == list(map(written, found))
+    lines = lab(*command, *options).out
+    assert lines.startswith(f"{document.title}\n\n")
+    text = " ".join(lines.split())
+    below = {"Why": document.why, "Try": document.tries, "Know": document.know}
+    first = [f"{name} {said[0].text}" for name, said in below.items() if said]
+    assert document.verdict
+    assert first
+    assert all(said in text for said in (*(said.text for said in document.verdict), *first))
 
 
 @pytest.mark.parametrize("options", [[], ["--all"], ["--set", "session.timeout.ms=6s,45s"]])
 def test_definitions_are_shown_only_if_they_are_asked_for(lab, small, options):
     answer = lab("compare", small, "-s", "sticky", "-j", "1", "--seeds", "2", *options)
-    assert not [metric.name for metric in SPECS if f"{metric.name} [" in answer.out]
-    assert answer.out.endswith("--explain-metrics defines all\n")
-    assert ("--all shows" in answer.out) == (options != ["--all"])
+    text = " ".join(answer.out.split())
+    assert not [metric.name for metric in SPECS if metric.doc in text]
 
 
-@pytest.mark.slow
-def test_a_setting_is_compared_with_that_of_the_scenario(lab):
+@pytest.mark.parametrize("values", ["1s,3s", "3s,1s"])
+def test_a_setting_is_compared_with_that_of_the_scenario(lab, small, values):
     """Its default is 3 s, wherever it stands in the list."""
-    for values in ("1s,3s", "3s,1s"):
-        options = ["-j", "1", "-s", "range", "--set", f"heartbeat.interval.ms={values}"]
-        text = " ".join(lab("compare", SCENARIOS / "shop.yaml", *options).out.split())
-        assert "instead of range with heartbeat.interval.ms=3s." in text
+    options = ["-j", "1", "-s", "range", "--seed", "4", "--set", f"heartbeat.interval.ms={values}"]
+    document = json.loads(lab("compare", small, *options, "--format", "json").out)
+    assert document["now"] == "range with heartbeat.interval.ms=3s"
 
 
 def test_a_migration_reads_the_settings_of_both_protocols(lab, tmp_path):
@@ -142,11 +175,11 @@ def test_json_csv_and_html_say_the_same(lab, small):
             assert (float(row[name]) if row[name] else None) == pytest.approx(value)
     html = lab(*options, "html").out
     assert html.startswith("<!doctype html>")
-    assert "<th scope=col>sticky+classic</th>" in html
+    assert html.count("<th scope=row>sticky+classic</th>") == 1
     assert all(f">{name}</th>" in html for name in SHOWN)
 
 
-def test_racks_have_a_row_where_a_scenario_says_them(lab, small):
+def test_racks_have_a_column_where_a_scenario_says_them(lab, small):
     command = ("compare", small, "--seed", "4", "-s", "range")
     assert "cross_rack_partitions" not in lab(*command, "--all").out
     document = yaml.safe_load(small.read_text())
@@ -155,10 +188,12 @@ def test_racks_have_a_row_where_a_scenario_says_them(lab, small):
     for member in document["members"]:
         member["rack"] = "west"
     small.write_text(yaml.safe_dump(document))
-    answer = lab(*command)
-    (row,) = [row for row in answer.out.splitlines() if row.startswith("cross_rack_partitions")]
     figures = figures_of(lab(*command, "--format", "json"))
-    assert int(row.split()[2]) == figures["range"]["cross_rack_partitions"] > 0
+    found = figures["range"]["cross_rack_partitions"]
+    assert found > 0
+    answer = lab(*command)
+    assert re.search(r"cross\n +.*rack\n +.*partitions\n", answer.out)
+    assert rows_in(answer)[0][-1] == f"{found:g}"
 
 
 def test_a_scenario_in_which_nothing_happens_has_figures(lab, small):
@@ -233,10 +268,10 @@ def test_seeds_are_the_scenarios_and_those_that_follow_it(lab, small):
 @pytest.mark.slow
 def test_without_a_number_of_seeds_there_are_ten(lab, small):
     options = ["compare", small, "-j", "1", "-s", "range", "-s", "sticky"]
-    answer = lab(*options)
-    assert answer.out.startswith("small, 10 seeds (4 to 13)\n")
-    assert lab(*options, "--format", "json") == lab(*options, "--seeds", "10", "--format", "json")
-    assert lab(*options, "--seed", "4").out.startswith("small, seed 4 (one seed)\n")
+    answer = lab(*options, "--format", "json")
+    assert json.loads(answer.out)["seeds"] == list(range(4, 14))
+    assert answer == lab(*options, "--seeds", "10", "--format", "json")
+    assert json.loads(lab(*options, "--seed", "4", "--format", "json").out)["seeds"] == [4]
 
 
 @pytest.mark.slow
@@ -254,25 +289,22 @@ def test_runs_of_many_events_have_fewer_seeds_and_one_if_they_are_too_few(
     numbers = ["", *(f".seed={seed}" for seed in range(5, 4 + seeds))]
     names = {f"small.{strategy}{number}.jsonl" for strategy in ("range", "sticky") for number in numbers}
     assert {path.name for path in (tmp_path / "t").iterdir()} == names
-    answer = lab(*options)
-    assert ("--seeds 6 runs as many seeds as an order needs" in answer.out) is (seeds == 1)
-    assert ("One seed: not known whether" in " ".join(answer.out.split())) is (seeds == 1)
+    assert (document["decision"] == "too_few") is (seeds == 1)
 
 
 def test_after_an_error_there_is_one_seed(lab, small, tmp_path):
     (tmp_path / "mine.py").write_text(RAISES)
     answer = lab("compare", small, "-j", "1", "-s", f"{tmp_path}/mine.py:Mine", "-s", "range")
     assert answer.status == 1
-    assert answer.out.startswith("small, seed 4 (one seed)\n")
+    assert answer.out.splitlines()[0].endswith(" · seed 4")
 
 
-def test_the_table_of_seeds_has_medians_and_spreads(lab, small):
+def test_spreads_are_shown_if_they_are_asked_for(lab, small):
     small.write_text(small.read_text() + "network: {latency: [1ms, 80ms]}\n")
-    answer = lab("compare", small, "-j", "1", "-s", "range", "--seeds", "3")
-    assert answer.out.startswith("small, 3 seeds (4 to 6)\n")
-    (row,) = [row for row in answer.out.splitlines() if row.startswith("stopped_partition_seconds  ")]
-    assert re.search(r" [\d.]+ \([\d.]+-[\d.]+\)$", row)
-    assert "figures: median of 3 seeds (least and greatest value)" in answer.out
+    options = ["compare", small, "-j", "1", "-s", "range", "--seeds", "3"]
+    ((_, stopped, *_),), ((_, with_spread, *_),) = rows_in(lab(*options)), rows_in(lab(*options, "--spread"))
+    assert re.fullmatch(r"[\d.]+", stopped)
+    assert re.fullmatch(rf"{stopped} \([\d.]+-[\d.]+\)", with_spread)
 
 
 @pytest.mark.slow
@@ -291,28 +323,19 @@ def test_every_strategy_is_run_with_every_combination_of_settings(lab, small):
         assert figures_of(alone)[entry["strategy"]] == entry["metrics"]
 
 
-def test_the_table_of_a_grid_has_a_row_for_each_combination(lab, small):
+def test_rows_are_named_by_the_settings_that_vary(lab, small):
     options = ["-j", "1", "-s", "range", "--set", "session.timeout.ms=6s,30s", "--set", "retry.backoff.ms=50"]
-    answer = lab("compare", small, *options, "--seed", "4")
-    title, *lines = answer.out.splitlines()
-    assert title == "small, seed 4 (one seed), retry.backoff.ms=50"
-    rows = [
-        re.sub(r"\w+( \(\w+\))? \d+ %", "mostly", line).split()
-        for line in lines
-        if line.startswith("range  ")
-    ]
-    assert [row[:2] for row in rows] == [["range", "6s"], ["range", "30s"]]
-    assert all(len(row) == 3 + len(HEADLINES) for row in rows)
+    rows = rows_in(lab("compare", small, *options, "--seed", "4"))
+    assert [row[0] for row in rows] == ["session.timeout.ms=6s (now)", "session.timeout.ms=30s"]
 
 
 SESSIONS = ["-s", "range", "-s", "watcher", "--set", "zookeeper.session.timeout.ms=10s,30s"]
 
 
-@pytest.mark.slow
 def test_a_strategy_that_does_not_read_a_varied_setting_is_run_once(lab, small):
-    answer = lab("compare", small, "-j", "1", *SESSIONS)
-    rows = [line.split()[:2] for line in answer.out.splitlines() if line.startswith(("range  ", "watcher  "))]
-    assert rows == [["range", "-"], ["watcher", "10s"], ["watcher", "30s"]]
+    rows = rows_in(lab("compare", small, "-j", "1", "--seed", "4", *SESSIONS))
+    watcher = [f"watcher with zookeeper.session.timeout.ms={timeout}" for timeout in ("10s", "30s")]
+    assert [row[0] for row in rows] == ["range (now)", *watcher]
 
 
 @pytest.mark.slow
@@ -329,7 +352,7 @@ def test_a_setting_that_a_strategy_does_not_read_is_null_or_empty(lab, small):
     assert [row["retry.backoff.ms"] for row in rows] == ["50", "60"] * 3
 
 
-@pytest.mark.parametrize("options", [["--all"], SESSIONS, [*SESSIONS, "--all"]])
+@pytest.mark.parametrize("options", [["--all"], ["--spread"], SESSIONS, [*SESSIONS, "--all"]])
 def test_no_line_in_a_pipe_ends_with_spaces(lab, small, options):
     lines = lab("compare", small, "-j", "1", "--seeds", "6", *options).out.splitlines()
     assert [line for line in lines if line != line.rstrip()] == []
@@ -426,47 +449,53 @@ def on_a_terminal(columns, *arguments):
 
 
 def shown_at(columns, monkeypatch):
-    """The lines of a table of the four strategies on a terminal of so many columns."""
-    figures = {s: {m: 1_234.0 * i for i, m in enumerate(METRICS)} for s in DEFAULT_STRATEGIES}
+    """The tables of the four strategies on a terminal of so many columns, each as its lines."""
+    figures = {s: {a.metric: 1_234.0 * n for a in COLUMNS} for n, s in enumerate(DEFAULT_STRATEGIES, 1)}
+    screen = screen_of("day", grid_of(**figures), SPECS)
     written = io.StringIO()
-    monkeypatch.setattr(compare_module, "stdout", lambda: Console(file=written, width=columns))
-    compare_module.print_comparison(comparison_of("day", 1, SPECS, figures, seeds=6))
+    console = Console(file=written, width=columns, force_terminal=True, color_system=None)
+    monkeypatch.setattr(compare_module, "stdout", lambda: console)
+    compare_module.print_screen(screen)
     lines = [line.rstrip() for line in written.getvalue().splitlines()]
     assert max(map(len, lines)) <= columns
-    front = next(number for number, line in enumerate(lines) if line.startswith("Pareto front"))
-    return lines[lines.index("") : front]
+    assert "…" not in written.getvalue()
+    _title, _verdict, *tables, _legend = "\n".join(lines).split("\n\n")
+    return [table.splitlines() for table in tables]
+
+
+NAMES = ["range (now)", *DEFAULT_STRATEGIES[1:]]
 
 
 @pytest.mark.parametrize("columns", [*range(46, 50), *range(50, 90, 4)])
-def test_on_a_narrow_terminal_strategies_that_do_not_fit_go_below(columns, monkeypatch):
+def test_on_a_narrow_terminal_figures_that_do_not_fit_go_below(columns, monkeypatch):
     """Nothing is cut off, whatever the width."""
-    lines = shown_at(columns, monkeypatch)
-    assert not [line for line in lines if "…" in line]
-    headings = [line.split() for line in lines if set(line.split()) & set(DEFAULT_STRATEGIES)]
-    assert [name for heading in headings for name in heading] == list(DEFAULT_STRATEGIES)
-    labels = [line.split()[0] for line in lines if line.split() and line.split()[0] in METRICS]
-    assert labels == FIRST_SCREEN * len(headings)
+    tables = shown_at(columns, monkeypatch)
+    assert [[re.split(" {2,}", line)[0] for line in table[2:]] for table in tables] == [NAMES] * len(tables)
+    (whole,) = shown_at(200, monkeypatch)
+    assert [word for table in tables for word in table[1].split()] == whole[1].split()
 
 
 def test_a_terminal_that_is_wide_enough_has_one_table_and_one_column_less_has_two(monkeypatch):
-    wide = max(map(len, shown_at(99, monkeypatch)))
+    (whole,) = shown_at(200, monkeypatch)
+    wide = max(map(len, whole))
     for columns, tables in ((wide, 1), (wide - 1, 2)):
-        assert sum(line.startswith("rounds ") for line in shown_at(columns, monkeypatch)) == tables
+        assert len(shown_at(columns, monkeypatch)) == tables
 
 
 @pytest.mark.slow
 def test_a_real_terminal_is_as_wide_as_it_says(small):
-    lines = on_a_terminal(50, "compare", small, "-j", "1", "--seeds", "2")
-    assert max(len(line.rstrip()) for line in lines) <= 50
-    assert sum(re.match(r"rounds +\*?\d", line) is not None for line in lines) == 4
+    lines = [line.rstrip() for line in on_a_terminal(50, "compare", small, "-j", "1", "--seeds", "2")]
+    assert max(map(len, lines)) <= 50
+    assert sum(line.startswith("range (now) ") for line in lines) > 1
     assert not [line for line in lines if "…" in line]
 
 
 def test_in_a_pipe_the_table_is_as_wide_as_it_needs_to_be(lab, small, monkeypatch):
     monkeypatch.setenv("COLUMNS", "30")
-    answer = lab("compare", small, "-j", "1", "--seeds", "6")
+    answer = lab("compare", small, "-j", "1", "--seeds", "2")
     assert "…" not in answer.out
-    assert table_in(answer)[0].split() == list(DEFAULT_STRATEGIES)
+    assert [row[0] for row in rows_in(answer)] == NAMES
+    assert answer.out.count("range (now)") == 1
 
 
 # --- wrong use

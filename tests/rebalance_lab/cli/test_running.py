@@ -12,7 +12,7 @@ from rebalance_lab.cli import running
 from rebalance_lab.cli.running import Task, run_all, run_one
 from rebalance_lab.scenarios.files import load_scenario
 from rebalance_lab.traces.invariants import Invariants
-from rebalance_lab.verdicts.grid import StrategyRun
+from rebalance_lab.verdicts.runs import Run
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def handed(monkeypatch):
         processes.waiting.clear()
         if left:
             calls.append((left, count))
-            processes.results.update(dict.fromkeys(left, StrategyRun("done in a process")))
+            processes.results.update(dict.fromkeys(left, Run("done in a process")))
 
     monkeypatch.setattr(running._Processes, "proceed", proceed)
     monkeypatch.setattr(running, "available_cores", lambda: 2)
@@ -126,7 +126,7 @@ def test_after_a_run_that_fails_the_rest_is_left_to_processes(small, handed, clo
     run = running._run
 
     def fail(task, *arguments, **more):
-        too_late = StrategyRun(task.strategy, error="no answer within 60 s")
+        too_late = Run(task.strategy, error="no answer within 60 s")
         return too_late if task.strategy == "sticky" else run(task, *arguments, **more)
 
     monkeypatch.setattr(running, "_run", fail)

@@ -257,9 +257,9 @@ def test_a_disk_that_is_full_leaves_what_was_there(lab, small, tmp_path, monkeyp
 
 
 def test_a_run_that_fails_is_one_error_and_status_1(lab, small, monkeypatch, tmp_path):
-    from rebalance_lab.verdicts.grid import StrategyRun
+    from rebalance_lab.verdicts.runs import Run
 
-    monkeypatch.setattr(simulate_module, "run_one", lambda *_, **__: StrategyRun("range", error="it broke"))
+    monkeypatch.setattr(simulate_module, "run_one", lambda *_, **__: Run("range", error="it broke"))
     answer = lab("simulate", small, "-s", "range", "--trace", tmp_path / "t")
     assert answer == (1, "", "error: strategy 'range': it broke\n")
     assert not (tmp_path / "t").exists()

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from rebalance_lab.verdicts.as_seen import Seen, as_document, sentences
+from rebalance_lab.verdicts.as_seen import Seen
 from tests.places import DATA
 
 LOGS = DATA / "logs"
@@ -20,29 +20,16 @@ def seen_of(rounds, stopped, ends):
     return Seen("range", figures, {"rounds": (rounds[1], rounds[1]), STOPPED: ends})
 
 
-def test_a_prediction_within_a_quarter_is_told_with_its_error_and_its_range():
+def test_a_prediction_within_a_quarter_is_told_with_its_error():
     seen = seen_of((2, 2), (8.0, 10.0), (7.5, 12.0))
     assert seen.missed == []
-    assert sentences(seen) == [
-        "Seen under range: 2 rounds (2 simulated, +0%) and 8 stopped partition seconds"
-        " (10 simulated, 7.5 to 12, +25%)."
-    ]
+    assert seen.texts() == ["rounds 2 (2 simulated, +0%)", "stopped partition seconds 8 (10 simulated, +25%)"]
 
 
-def test_a_model_that_misses_is_a_warning_before_all_figures():
-    seen = seen_of((4, 0), (8.0, 10.1), (9.0, 12.0))
-    warning, _ = sentences(seen)
-    assert warning == (
-        "The model does not reproduce this group within 25%, in rounds and stopped partition seconds: do not"
-        " rely on the figures below."
-    )
-    assert as_document(seen)["missed"] == ["rounds", STOPPED]
-    assert (as_document(seen)["least"][STOPPED], as_document(seen)["greatest"][STOPPED]) == (9.0, 12.0)
-
-
-def test_a_miss_within_the_simulated_range_may_be_chance():
-    warning, _ = sentences(seen_of((4, 4), (8.0, 10.1), (7.0, 12.0)))
-    assert warning.endswith("Chance may explain it: what was seen lies within the simulated figures.")
+def test_figures_that_a_model_misses_are_in_the_document_with_their_ranges():
+    document = seen_of((4, 0), (8.0, 10.1), (9.0, 12.0)).as_document()
+    assert document["missed"] == ["rounds", STOPPED]
+    assert (document["least"][STOPPED], document["greatest"][STOPPED]) == (9.0, 12.0)
 
 
 def test_nothing_where_nothing_was_seen_is_no_miss():
@@ -61,7 +48,7 @@ def test_the_day_of_a_real_group_is_compared_under_another_strategy(lab, tmp_pat
     assert found["seen"]["rounds"] == found["simulated"]["rounds"] == 0
     assert found["simulated"][STOPPED] == pytest.approx(found["seen"][STOPPED], rel=0.1)
     assert found["missed"] == []
-    assert document["answers"][0].startswith("Seen under range: 0 rounds (")
+    assert document["know"][0]["text"].startswith("range as seen: rounds 0 (")
 
 
 def test_the_trace_of_another_group_is_refused(lab, tmp_path):
@@ -81,10 +68,9 @@ def test_nothing_is_chosen_on_the_figures_of_a_model_that_misses(lab, tmp_path):
     incident.write_text(text.replace("rolling_restart", "crash") if "rolling_restart" in text else text)
     slow = re.sub("batch_overhead: .*", "batch_overhead: 20s", incident.read_text())
     incident.write_text(slow + "\nname: other\n" if "name:" not in slow else slow)
-    answer = lab("compare", incident, "--as-seen", trace, "-s", "range", "-s", "sticky", "--seeds", "6")
-    told = " ".join(answer.out.split())
-    assert "do not rely on the figures below" in told
-    assert "Choose" not in told
+    options = ("-s", "range", "-s", "sticky", "--seeds", "6", "--format", "json")
+    (verdict,) = json.loads(lab("compare", incident, "--as-seen", trace, *options).out)["verdict"]
+    assert verdict["text"].startswith("Nothing is chosen: the model misses the real group in ")
 
 
 def test_a_trace_of_an_unknown_assignor_is_refused(lab, tmp_path):

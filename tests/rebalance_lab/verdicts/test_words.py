@@ -1,7 +1,8 @@
-"""Text for people: findings of several seeds, and sentences that several runs have in common."""
+"""Text for people: findings of several seeds, and times."""
 
-from rebalance_lab.verdicts.overload import overload_of_all
-from rebalance_lab.verdicts.words import findings_of_seeds, in_seeds
+import pytest
+
+from rebalance_lab.verdicts.words import duration, findings_of_seeds, in_seeds
 
 
 def test_a_finding_of_all_seeds_has_no_seeds():
@@ -26,9 +27,9 @@ def test_several_seeds_are_seeds():
     assert [in_seeds(some, range(3)) for some in ([1], [0, 1], range(3))] == ["seed 1", "seeds 0 and 1", ""]
 
 
-def test_a_load_that_a_run_can_carry_is_not_called_too_high():
-    high = ["The load of 9 is more than the 8. No assignor removes this, only members."]
-    higher = ["The load of 9 is more than the 7. No assignor removes this, only members."]
-    assert overload_of_all([("a", high), ("b", high)]) == tuple(high)
-    assert overload_of_all([("a", high), ("b", higher)]) == (*high, "The figures are those of a.")
-    assert overload_of_all([("a", high), ("b", [])]) == overload_of_all([]) == ()
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0 s"), (90.04, "90 s"), (119.9, "119.9 s"), (120, "2 min"), (7_200, "2 h"), (172_800, "2 days")],
+)
+def test_a_time_is_in_the_largest_unit_of_which_it_has_two(seconds, text):
+    assert duration(seconds) == text

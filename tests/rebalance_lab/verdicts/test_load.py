@@ -1,19 +1,15 @@
-"""Loads that no assignment can carry: against the time that simulated members take, and in sentences."""
+"""The load of a run: against the time that simulated members take."""
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator_core.registry.registry import default_registry
-from rebalance_lab.cli.advise import advice_on
 from rebalance_lab.scenarios.scenario import parse_scenario
 from rebalance_lab.simulation.run import simulate
 from rebalance_lab.traces.history import History
-from rebalance_lab.verdicts.advice import sentences
-from rebalance_lab.verdicts.answers import answers
+from rebalance_lab.verdicts.load import Overload, Stretch, load_of, overload_of
 from rebalance_lab.verdicts.measuring import measure
-from rebalance_lab.verdicts.of_traces import comparison_of_traces
-from rebalance_lab.verdicts.overload import Overload, Stretch, overload, overload_of
 from tests.examples import scaled
 from tests.rebalance_lab.traces import traces
 
@@ -44,65 +40,51 @@ def history_of(*args, **options):
     return History(simulate(scenario_of(*args, **options), "range", default_registry()))
 
 
-def test_a_partition_beyond_what_a_member_can_handle_comes_first():
+def test_a_partition_beyond_what_a_member_can_handle_is_hot():
     """A batch of 500 records takes 5 s and half a second more: 90.9 records/s."""
-    (first,) = overload(history_of([95, 10], members=2))
-    assert first == (
-        "t 0 (95) gets more records/s than the 90.9 that a member can handle in full batches. No assignor"
-        " removes this backlog, only more partitions or faster processing."
-    )
-    assert overload(history_of([95, 10], overhead=0)) == ()
+    found = load_of(history_of([95, 10]))
+    assert (found.hot, found.is_too_high) == ({"t 0": 95.0}, False)
+    assert found.fastest == pytest.approx(90.9, abs=0.1)
+    assert (found.batch_records, found.batch_ms) == (500, 5_500)
+    assert load_of(history_of([95, 10], overhead=0)).hot == {}
 
 
 def test_a_group_beyond_what_its_members_can_handle():
-    (only,) = overload(history_of([60, 60, 60, 60]))
-    assert only == (
-        "The load of 240 records/s is more than the 181.8 that all members together can handle in full"
-        " batches. No assignor removes this backlog, only more members or faster processing."
-    )
+    found = load_of(history_of([60, 60, 60, 60]))
+    assert (found.members, found.partitions, found.rate, found.is_too_high) == (2, 4, 240.0, True)
+    assert found.share == pytest.approx(240 / 181.8, abs=0.01)
+    assert found.share_without_one == pytest.approx(2 * found.share)
+    assert (found.left > 10_000, found.gone_s) == (True, None)
 
 
-def test_members_that_crash_for_good_handle_nothing():
+@pytest.mark.parametrize("since", ["2m", 0])
+def test_members_that_crash_for_good_handle_nothing(since):
     crash = {"at": "2m", "crash": "m-0"}
-    for since in ("2m", 0):
-        assert overload(history_of([40, 40, 40, 40], crash, measure={"from": since})) == (
-            "The load of 160 records/s is more than the 90.9 that the members that run at the end together"
-            " can handle in full batches. No assignor removes this backlog, only more members or faster"
-            " processing.",
-        )
+    found = load_of(history_of([40, 40, 40, 40], crash, measure={"from": since}))
+    assert found.is_too_high
 
 
 RETURNS = ({"at": "60s", "crash": "m-1"}, {"at": "3m", "restart": "m-1"})
 
 
-def test_a_backlog_of_the_time_in_which_a_member_was_away_is_worked_off_without_a_change():
+def test_a_backlog_of_the_time_in_which_a_member_was_away_goes_in_the_time_that_is_told():
     """The three members handle 300 records/s each: 900 together, 600 while one is away."""
     options = {"members": 3, "process_rate": 300, "overhead": 0, "config": {"session.timeout.ms": "10s"}}
-    (only,) = overload(history_of([92.2] * 9, *RETURNS, duration="6m", **options))
-    assert only == (
-        "While m-1 was away, the load of 829.8 records/s was more than the 600 that the members that ran"
-        " together could handle in full batches. At the end of the run the lag falls by 70.2 records/s. This"
-        " backlog is worked off without a change."
-    )
-    assert overload(history_of([92.2] * 9, *RETURNS, duration="30m", **options)) == ()
+    found = load_of(history_of([92.2] * 9, *RETURNS, duration="6m", **options))
+    assert (found.is_too_high, found.share) == (False, pytest.approx(0.922, abs=0.001))
+    assert found.gone_s == pytest.approx(found.left / 70.2, rel=0.01)
+    later = f"{int(60 * 6 + found.gone_s)}s"
+    assert load_of(history_of([92.2] * 9, *RETURNS, duration=later, **options)).left == 0
 
 
-def test_an_overload_of_a_member_does_not_go_while_the_lag_of_the_others_falls():
-    """The first member gets 110 records/s, and the second one works off what piled up without it."""
-    crash = {"at": "30s", "crash": "m-1"}, {"at": "90s", "restart": "m-1"}
-    options = {"overhead": 0, "config": {"session.timeout.ms": "10s", "max.poll.records": 10}}
-    assert overload(history_of([55, 55, 35, 35], *crash, duration="130s", **options)) == ()
-    assert overload(history_of([45, 45, 45, 45], *crash, duration="130s", **options)) != ()
+def test_a_group_without_members_at_the_end_has_no_load_that_is_too_high():
+    assert not load_of(history_of([40, 40], {"at": "60s", "crash": ["m-0", "m-1"]})).is_too_high
 
 
-def test_a_group_without_members_at_the_end_is_not_said_to_be_too_small():
-    assert overload(history_of([40, 40], {"at": "60s", "crash": ["m-0", "m-1"]})) == ()
-
-
-def test_loads_that_are_hardly_too_high_have_as_many_digits_as_show_it():
-    (of_partition, of_group) = overload(history_of([10], members=1, process_rate=10, overhead="1ms"))
-    assert of_partition.startswith("t 0 (10.0000) gets more records/s than the 9.9998 that a member can")
-    assert of_group.startswith("The load of 10.0000 records/s is more than the 9.9998 that all members")
+def test_the_load_is_that_of_the_time_in_which_most_members_run():
+    joins = {"at": "1m", "join": {"id": "n", "topics": ["t"], "process_rate": 100}}
+    found = load_of(history_of([20, 20, 20], joins, overhead=0))
+    assert (found.members, found.capacity, found.rate) == (3, pytest.approx(300, abs=1), 60.0)
 
 
 @pytest.mark.parametrize(
@@ -121,32 +103,26 @@ def test_a_rate_that_is_high_for_a_moment_or_until_before_the_end_is_no_overload
 
 
 def test_a_topic_that_nobody_reads_is_no_load():
-    assert overload(history_of([20, 20], topics={"u": {"partitions": 1, "rate": 900}}.items())) == ()
+    found = load_of(history_of([20, 20], topics={"u": {"partitions": 1, "rate": 900}}.items()))
+    assert (found.rate, found.hot, found.is_too_high) == (40.0, {}, False)
 
 
 def test_a_member_without_a_limit_carries_every_load():
-    assert overload_of(history_of([9_000, 10], process_rate=None, overhead=0)) is None
+    history = history_of([9_000, 10], process_rate=None, overhead=0)
+    assert (overload_of(history), load_of(history).capacity, load_of(history).share) == (None, 0.0, 0.0)
 
 
 def test_polls_limit_a_member_whose_records_take_no_time():
     """500 records in half a second."""
     assert overload_of(history_of([900, 10], process_rate=None)) is None
-    first, _ = overload(history_of([9_000, 10], process_rate=None))
-    assert first.startswith("t 0 (9,000) gets more records/s than the 1,000 that a member can handle in full")
+    found = load_of(history_of([9_000, 10], process_rate=None))
+    assert (found.hot, found.fastest) == ({"t 0": 9_000.0}, pytest.approx(1_000))
 
 
 def test_the_share_of_the_busiest_member_counts_the_time_of_its_polls():
     registry = default_registry()
     trace = simulate(scenario_of([50, 50]), "range", registry)
     assert measure(trace, registry)["utilization"] == pytest.approx(50 / (500 / 5.5))
-
-
-def test_it_is_the_first_sentence_of_comparisons_and_advice():
-    scenario, registry = scenario_of([95, 10], {"at": "2m", "crash": "m-0"}), default_registry()
-    (first, *_) = overload(History(simulate(scenario, "range", registry)))
-    runs = [simulate(scenario, name, registry) for name in ("range", "sticky")]
-    assert answers(comparison_of_traces(runs, registry))[0] == first
-    assert sentences(advice_on(scenario, "range", seeds=1, jobs=1))[0] == first
 
 
 @settings(max_examples=scaled(60))

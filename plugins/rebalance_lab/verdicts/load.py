@@ -1,21 +1,19 @@
-"""Loads that no assignment can carry: of a partition for a member, and of the group for all members.
+"""The load of a group in a run: what its members can handle, and what no assignment can carry."""
 
-They are found in a run, and told in sentences.
-"""
-
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 from math import inf, isinf
 from typing import NamedTuple
 
+import msgspec
+
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
 from rebalance_lab.traces.history import History
-from rebalance_lab.verdicts.lag import SLACK_RECORDS
-from rebalance_lab.verdicts.tables import as_text
-from rebalance_lab.verdicts.words import agreeing, listed_names
+from rebalance_lab.verdicts.lag import SLACK_RECORDS, lag_at_end, least_left, max_lag
 
-_MOST_NAMED = 3
+LIMIT = 0.85
+"""The share of what all members can handle from which on a group has first of all a load problem."""
 
 
 class Stretch(NamedTuple):
@@ -142,76 +140,80 @@ def _stretches(history: History, from_ms: int) -> Iterator[Stretch]:
             running -= {event.client}
 
 
-# --- sentences
+class Load(msgspec.Struct, frozen=True):
+    """The load of a run, in records/s, while most members ran.
 
-
-def overload(history: History) -> tuple[str, ...]:
-    """Return sentences about partitions and groups whose load is more than their members can handle."""
-    return tuple(_told(history))
-
-
-def overload_of_all(runs: Sequence[tuple[str, Sequence[str]]]) -> tuple[str, ...]:
-    """Return the sentences about load that hold in all runs, which have names and sentences of their own.
-
-    If the runs have different figures, those of the first one are told, and its name.
+    ``rate`` is that of all partitions, ``capacity`` what the members together can handle, 0 if one has no
+    limit, ``fastest`` what the fastest one can. A batch of the fastest has ``batch_records`` and takes
+    ``batch_ms``. ``hot`` are the rates of partitions that no member can handle. ``is_too_high``: the members
+    can handle neither the load of the window nor that of its end. ``left`` records are not handled at the
+    end; ``gone_s`` is how long they take at the rate at which they become less: 0 if none are left, None if
+    they do not become less.
     """
-    if not runs:
-        return ()
-    name, first = runs[0]
-    common = [t for t in first if all(_remedy(t) in map(_remedy, own) for _, own in runs)]
-    differ = any(t not in own for t in common for _, own in runs)
-    return (*common, f"The figures are those of {name}.") if differ else tuple(common)
+
+    members: int
+    partitions: int
+    rate: float
+    capacity: float = 0.0
+    fastest: float = 0.0
+    batch_records: int = 0
+    batch_ms: int = 0
+    hot: Mapping[str, float] = {}
+    is_too_high: bool = False
+    left: float = 0.0
+    gone_s: float | None = 0.0
+
+    @property
+    def share(self) -> float:
+        """The load as a share of what all members can handle, 0 if that is unknown."""
+        return self.rate / self.capacity if self.capacity else 0.0
+
+    @property
+    def share_without_one(self) -> float:
+        """The load as a share of what the members can handle without the fastest one."""
+        rest = self.capacity - self.fastest
+        return self.rate / rest if rest > 0 else inf
+
+    @property
+    def is_high(self) -> bool:
+        """Whether the load is the first thing to change."""
+        return self.share >= LIMIT or self.is_too_high
 
 
-def _remedy(text: str) -> str:
-    return text.rpartition(". ")[2]
-
-
-def _told(history: History) -> Iterator[str]:
-    found = overload_of(history)
-    if found is None:
-        return
-    if found.partitions:
-        fastest, *rates = _apart(found.fastest, [rate for _, rate in found.partitions])
-        named = [
-            f"{p.topic} {p.partition} ({rate})" for (p, _), rate in zip(found.partitions, rates, strict=True)
-        ]
-        verb = agreeing("gets", len(named))
-        yield (
-            f"{listed_names(named, _MOST_NAMED)} {verb} more records/s than the {fastest} that"
-            " a member can handle in full batches. No assignor removes this backlog, only more partitions or"
-            " faster processing."
-        )
-    if found.of_group:
-        members, load = _apart(found.at_end.members, [found.at_end.load])
-        is_all = found.at_end.running == history.process_rates.keys()
-        which = "all members" if is_all else "the members that run at the end"
-        yield (
-            f"The load of {load} records/s is more than the {members} that {which} together can handle in"
-            " full batches. No assignor removes this backlog, only more members or faster processing."
-        )
-    elif found.is_over and not found.partitions:
-        worst, falls = found.worst, _falls(history, found.at_end.ms)
-        away = sorted(found.at_end.running - worst.running)
-        if not away or falls <= 0:
-            return
-        were = f"{listed_names(away, _MOST_NAMED)} {agreeing('was', len(away))}"
-        members, load = _apart(worst.members, [worst.load])
-        yield (
-            f"While {were} away, the load of {load} records/s was more than the {members} that the members"
-            " that ran together could handle in full batches. At the end of the run the lag falls by"
-            f" {as_text(falls)} records/s. This backlog is worked off without a change."
-        )
-
-
-def _apart(limit: float, values: Sequence[float]) -> list[str]:
-    """Return a limit and values above it as texts, with so many digits that none looks like the limit."""
-    texts = [as_text(value) for value in (limit, *values)]
-    digits = 0
-    while texts[0] in texts[1:]:
-        digits += 1
-        texts = [f"{value:,.{digits}f}" for value in (limit, *values)]
-    return texts
+def load_of(history: History) -> Load:
+    """Return the load of a run."""
+    stretches = list(_stretches(history, history.from_ms))
+    partitions = sum(history.topics.values())
+    if not stretches:
+        return Load(len(history.process_rates), partitions, 0.0)
+    most = max(stretch.members for stretch in stretches)
+    count = max(len(stretch.running) for stretch in stretches if stretch.members == most)
+    whole = _joined([stretch for stretch in stretches if stretch.members == most])
+    if isinf(most) or not whole.running:
+        return Load(count, partitions, whole.load)
+    fastest = max(sorted(whole.running), key=lambda client: history.process_rates[client])
+    found, left = overload_of(history), lag_at_end(history)
+    is_left = left > least_left(max_lag(history))
+    since_ms = found.at_end.ms if found is not None else (stretches[-1].ms)
+    falls = _falls(history, since_ms) if is_left else 0.0
+    batches = [
+        line.event
+        for line in history.trace.events
+        if isinstance(line.event, ev.ApplicationStarted) and line.event.client == fastest
+    ]
+    return Load(
+        count,
+        partitions,
+        whole.load,
+        most,
+        history.process_rates[fastest],
+        batches[0].max_poll_records if batches else 0,
+        batches[0].batch_ms if batches else 0,
+        {} if found is None else {f"{p.topic} {p.partition}": rate for p, rate in found.partitions},
+        found is not None and found.of_group,
+        left if is_left else 0.0,
+        (left / falls if falls > 0 else None) if is_left else 0.0,
+    )
 
 
 def _falls(history: History, ms: int) -> float:
