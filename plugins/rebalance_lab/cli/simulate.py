@@ -43,7 +43,12 @@ def simulate(
         Path | None,
         typer.Option(metavar="FILE", help="Draw the owners of partitions over time, as SVG."),
     ] = None,
-    brief: Annotated[bool, typer.Option("--brief", help="One line for each round.")] = False,
+    every_round: Annotated[
+        bool, typer.Option("--rounds", help="Every round in words: who gave up and who got what.")
+    ] = False,
+    brief: Annotated[
+        bool, typer.Option("--brief", help="One line for each round, as text is by default; JSON, too.")
+    ] = False,
     messages: Annotated[
         bool, typer.Option("--messages", help="The requests of all members, with their responses, too.")
     ] = False,
@@ -53,11 +58,11 @@ def simulate(
 ) -> None:
     """Run one strategy on a scenario and describe it round by round.
 
-    Each round has its generation, its causes, what it waited for, and the partitions that every member
-    revoked, lost, got back, was assigned and kept. The run is checked against the rules that hold in every
-    run.
+    Each round has its generation, its causes, and what it waited for; with `--rounds` also the partitions
+    that every member revoked, lost, got back, was assigned and kept. The run is checked against the rules
+    that hold in every run.
     """
-    _check_format(output, brief=brief, messages=messages)
+    _check_format(output, brief=brief, messages=messages or every_round)
     if picture is not None and not (picture.suffix.lower() == ".svg" or is_written_through(picture)):
         raise InputError("--picture", repr(str(picture)), "a file whose name ends with .svg")
     check_path(trace)
@@ -84,7 +89,8 @@ def simulate(
     elif output == "json":
         print_document(json_text(_document(run.trace, exchanges if messages else None, brief=brief)))
     else:
-        print_lines(in_lines(run.trace) if brief else story(run.trace, exchanges), stdout())
+        told = story(run.trace, exchanges) if every_round or messages else in_lines(run.trace)
+        print_lines(told, stdout())
     for violation in watch.violations:
         complain(f"a rule of the protocol was broken {violation}")
     for finding in run.findings:

@@ -28,6 +28,9 @@ TEMPLATES: Mapping[str, str] = {
     "longer": "{other} would stop partitions {times:n} times as long.",
     "alike-but": "{other} stops them as long: {gains:changes}.",
     "would-change": "{other}: {gains:changes}.",
+    "stopped": "Partitions stopped for {stopped:n} s in sum; most of it, {most:n} s, ended with generation"
+    " {generation}: {cause}.",
+    "no-stop": "No partition stopped in {rounds:n round}.",
     # load
     "add-members": "First add members: {members} cannot carry this load while one is away; {enough} leave"
     " {headroom:%} headroom.",

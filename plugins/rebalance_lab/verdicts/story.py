@@ -16,6 +16,7 @@ from rebalance_lab.simulation.world.exchange import Exchange
 from rebalance_lab.traces.entries import Entry, InitialGroup, MemberRound, Occurrence, Round
 from rebalance_lab.traces.rounds import entries, rounds_and_rest
 from rebalance_lab.traces.trace import Trace
+from rebalance_lab.verdicts.finding import Finding, found
 from rebalance_lab.verdicts.messages import is_quiet, kind_of, together
 from rebalance_lab.verdicts.words import (
     MOST_NAMES,
@@ -94,8 +95,9 @@ def _messages(exchanges: Sequence[Exchange]) -> Iterator[Line]:
 
 def in_lines(trace: Trace) -> Iterator[Line]:
     """Describe a run in one line for each round."""
-    yield from _title(trace)
+    title, empty = _title(trace)
     told, rest_ms = rounds_and_rest(trace)
+    yield from (title, Line(Text(), Text(f"  {_costliest(told, rest_ms)}")), empty)
     rows = [_figures(entry) for entry in told]
     if rows:
         head = ("began", "gen.", "took", "moved", "stopped", "in sum", "waited for")
@@ -110,6 +112,16 @@ def in_lines(trace: Trace) -> Iterator[Line]:
         )
         yield Line(Text(), Text(more))
     yield from _end(trace)
+
+
+def _costliest(told: Sequence[Round], rest_ms: int) -> Finding:
+    """Return for how long partitions stopped, and in which round most of it ended."""
+    most = max(told, key=lambda entry: entry.stopped_ms, default=None)
+    if most is None or not most.stopped_ms:
+        return found("no-stop", rounds=len(told))
+    stopped = (sum(entry.stopped_ms for entry in told) + rest_ms) / 1_000
+    facts = {"generation": most.number, "cause": _cause(most)}
+    return found("stopped", stopped=stopped, most=most.stopped_ms / 1_000, **facts)
 
 
 def in_brief(entry: Round) -> dict[str, Any]:

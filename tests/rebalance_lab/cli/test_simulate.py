@@ -22,7 +22,7 @@ SCALE_OUT = SCENARIOS / "scale-out.yaml"
 
 
 def test_a_run_is_told_round_by_round_with_causes_and_partitions(lab):
-    answer = lab("simulate", SCALE_OUT, "-s", "range")
+    answer = lab("simulate", SCALE_OUT, "-s", "range", "--rounds")
     assert (answer.status, answer.err) == (0, "")
     lines = answer.out.splitlines()
     assert lines[0] == "scale-out under range, seed 0"
@@ -43,7 +43,7 @@ def test_a_run_is_told_round_by_round_with_causes_and_partitions(lab):
 
 
 def test_cooperative_sticky_is_the_strategy_when_none_is_given(lab, small):
-    answer = lab("simulate", small)
+    answer = lab("simulate", small, "--rounds")
     assert answer.out.startswith("small under cooperative-sticky, seed 4\n")
     assert "; kept orders " in answer.out
 
@@ -63,7 +63,7 @@ RUNNING = {
 def test_a_group_that_runs_already_is_told_before_the_rounds(lab, tmp_path):
     path = tmp_path / "live.json"
     path.write_text(json.dumps(RUNNING))
-    answer = lab("simulate", path, "-s", "sticky")
+    answer = lab("simulate", path, "-s", "sticky", "--rounds")
     assert answer.out.splitlines()[2:-2] == [
         " 0:00:00.000  generation 7 (sticky): Stable before the run began",
         "              c1 (leader)  owns t 0-2 4",
@@ -138,9 +138,15 @@ def test_json_is_the_rounds(lab):
     assert list(rounds[1]["waited_for"].values()) == ["the last of 3 to join"]
 
 
-def test_a_brief_run_has_a_line_for_each_round(lab):
-    answer = lab("simulate", SCALE_OUT, "-s", "range", "--brief")
-    title, _, head, *lines, _, end = answer.out.splitlines()
+def test_a_run_has_its_costliest_round_and_a_line_for_each(lab):
+    answer = lab("simulate", SCALE_OUT, "-s", "range")
+    assert answer == lab("simulate", SCALE_OUT, "-s", "range", "--brief")
+    title, verdict, _, head, *lines, _, end = answer.out.splitlines()
+    assert re.fullmatch(
+        r"  Partitions stopped for [\d.]+ s in sum; most of it, [\d.]+ s, ended with generation 3: session of"
+        r" c2 expired\.",
+        verdict,
+    )
     assert (title, answer.err) == ("scale-out under range, seed 0", "")
     assert " ".join(head.split()) == "began gen. took moved stopped in sum waited for because"
     assert [(line.split()[1], *line.split()[4:6]) for line in lines] == [
@@ -320,7 +326,7 @@ def test_a_round_says_what_its_assignor_said_in_a_line(capfd, report, said):
 
 
 def test_under_an_assignor_that_weighs_every_round_says_where_the_weights_are_from(lab):
-    lines = lab("simulate", SCALE_OUT, "-s", "optimal").out.splitlines()
+    lines = lab("simulate", SCALE_OUT, "-s", "optimal", "--rounds").out.splitlines()
     said = [line.strip() for line in lines if "weights: " in line]
     assert said[0].endswith("gap 0 %, weights: nothing known yet")
     assert len(said) == 3
@@ -341,7 +347,10 @@ def test_an_assignor_that_hangs_is_one_error_and_status_1(lab, small, tmp_path):
 
 
 def test_modifiers_count_beside_the_timeout_that_every_run_has(lab, small):
-    assert "generation 1 (range-cooperative): " in lab("simulate", small, "-s", "range+cooperative").out
+    assert (
+        "generation 1 (range-cooperative): "
+        in lab("simulate", small, "-s", "range+cooperative", "--rounds").out
+    )
 
 
 def test_every_message_changes_no_result(lab, every_message):

@@ -151,8 +151,8 @@ def test_a_line_for_a_round_is_cut_to_a_narrow_terminal():
     trace = trace_of(TWO, (5_000, preparing("a " + "very " * 15 + "long cause")), topics={"t": 4})
     print_lines(in_lines(trace), console)
     lines = [line.rstrip() for line in console.export_text().splitlines()]
-    assert len(lines) == 7
-    assert lines[4].endswith("…")
+    assert len(lines) == 8
+    assert lines[5].endswith("…")
 
 
 # --- approved stories
