@@ -368,8 +368,10 @@ def columns(grid: Grid, metrics: Sequence[MetricSpec], load: Load | None) -> lis
 def _is_alike(grid: Grid, aim: Aim) -> bool:
     """Return whether no candidate is known to differ from the present one, from enough units to know it."""
     rows = [i for i in grid.working if i != grid.now]
+    if not rows:
+        return aim is BALANCE  # it is not the strategy's, unless another one has a better one
     orders = {grid.order(aim, i, grid.now) for i in rows}
-    return bool(rows) and grid.is_decided and not orders & {Order.BETTER, Order.WORSE}
+    return grid.is_decided and not orders & {Order.BETTER, Order.WORSE}
 
 
 def table(screen: Screen, *, spread: bool = False) -> Table:

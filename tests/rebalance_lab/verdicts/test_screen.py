@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 from math import nan
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 
@@ -30,6 +31,7 @@ from rebalance_lab.verdicts.screen import (
     title,
     tried,
 )
+from rebalance_lab.verdicts.screen_formats import ScreenDocument, as_document
 from rebalance_lab.verdicts.tables import brief
 from tests.approved import approved
 from tests.examples import scaled
@@ -150,6 +152,22 @@ def test_columns_are_those_that_tell_something():
     assert [aim.metric for aim in late.aims][1:] == ["lag_at_end", "utilization"]
     own = MetricSpec("mine", "x", float, headline=True)
     assert [aim.metric for aim in screen_of("day", grid_of(a={"mine": 1.0}), [own]).aims] == ["mine"]
+
+
+def test_a_single_strategy_has_no_balance_to_compare():
+    own = figures(UP, longest_stop_seconds=UP, weighted_imbalance=2.0)
+    assert [aim.metric for aim in screen_of("day", grid_of(a=own), []).aims] == [
+        "stopped_partition_seconds",
+        "longest_stop_seconds",
+    ]
+
+
+def test_a_document_has_a_schema_and_can_be_read_by_it():
+    written = msgspec.json.encode(as_document(screen_of("day", TWO, [], load=CALM)))
+    assert "strategies" in msgspec.json.schema(ScreenDocument)["$defs"]["ScreenDocument"]["properties"]
+    read = msgspec.json.decode(written, type=ScreenDocument)
+    assert [(each.label, each.front) for each in read.strategies] == [("a", True), ("b", True)]
+    assert read.verdict[0].text == "Choose b instead of a: stop per partition 35 s -> 17.5 s."
 
 
 def test_groups_of_metrics_that_nobody_knows_follow_the_others():
