@@ -125,7 +125,6 @@ def compare(
         Path | None,
         typer.Option(metavar="DIR", help="Keep each run's trace here.", file_okay=False),
     ] = None,
-    trace_format: options.TraceFormatOption = "jsonl",
     as_seen: Annotated[
         Path | None,
         typer.Option(
@@ -179,10 +178,7 @@ def compare(
     options.tell_idle(opened, strategies, found[0].config)
 
     def run(wanted: range, *, numbered: bool) -> list[dict[int, Run]]:
-        is_perfetto = trace_format == "perfetto"
-        rows = list(
-            _tasks(opened, found, wanted, trace, every_message, numbered=numbered, perfetto=is_perfetto)
-        )
+        rows = list(_tasks(opened, found, wanted, trace, every_message, numbered=numbered))
         done = run_grid(rows, jobs=jobs, timeout=timeout)
         return [dict(zip(wanted, row, strict=True)) for row in done]
 
@@ -341,7 +337,6 @@ def _tasks(
     every_message: bool,
     *,
     numbered: bool,
-    perfetto: bool,
 ) -> Iterator[list[Task]]:
     """Yield the runs of each variant. If ``numbered``, the names of the traces have the seeds."""
     if folder is not None:
@@ -353,10 +348,9 @@ def _tasks(
             if folder is not None:
                 number = [f"seed={each.seed}"] if numbered else []
                 parts = [scenario.name, variant.strategy, *(f"{n}={v}" for n, v in variant.settings.items())]
-                ending = "json" if perfetto else "jsonl"
-                path = folder / f"{'.'.join(map(_file_name, [*parts, *number]))}.{ending}"
+                path = folder / f"{'.'.join(map(_file_name, [*parts, *number]))}.jsonl"
                 check_path(path)
-            tasks.append(Task(each, variant.strategy, path, every_message, perfetto))
+            tasks.append(Task(each, variant.strategy, path, every_message))
         yield tasks
 
 

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
@@ -34,12 +34,6 @@ TimeoutOption: TypeAlias = Annotated[
         min=0,
         metavar="SECONDS",
         help="How long an assignor may take for one assignment; 0 waits for ever.",
-    ),
-]
-TraceFormatOption: TypeAlias = Annotated[
-    Literal["jsonl", "perfetto"],
-    typer.Option(
-        help="How --trace is written: JSON Lines, or the trace events of Chrome, for https://ui.perfetto.dev."
     ),
 ]
 EveryMessageOption: TypeAlias = Annotated[

@@ -26,7 +26,6 @@ from rebalance_lab.simulation.world.exchange import Exchange
 from rebalance_lab.traces.findings import findings_at_end
 from rebalance_lab.traces.history import History
 from rebalance_lab.traces.invariants import Invariants
-from rebalance_lab.traces.trace import Trace
 from rebalance_lab.verdicts.runs import Run, run_of
 
 if TYPE_CHECKING:
@@ -42,24 +41,13 @@ takes a third of it."""
 class Task:
     """A run to be done: a strategy on a scenario. The trace is written to ``trace``, if given.
 
-    ``every_message``: whether periodic messages of a group at rest are simulated. ``perfetto``: the trace is
-    written for the viewer of Perfetto.
+    ``every_message``: whether periodic messages of a group at rest are simulated.
     """
 
     scenario: Scenario
     strategy: str
     trace: Path | None = None
     every_message: bool = False
-    perfetto: bool = False
-
-
-def encoded(trace: Trace, *, perfetto: bool) -> bytes:
-    """Return a trace as JSON Lines, or for the viewer of Perfetto."""
-    if perfetto:
-        from rebalance_lab.verdicts.perfetto import as_perfetto
-
-        return as_perfetto(trace)
-    return trace.encode()
 
 
 def run_all(
@@ -223,7 +211,7 @@ def _run(
             every_message=task.every_message,
         )
         if task.trace is not None:
-            write_whole(task.trace, encoded(trace, perfetto=task.perfetto))
+            write_whole(task.trace, trace.encode())
         if watch is not None:
             return Run(task.strategy, trace=trace, findings=findings_at_end(trace, watch.now, registry))
         return replace(run_of(History(trace, registry), registry, {}), strategy=task.strategy)

@@ -10,7 +10,7 @@ from coordinator_core.errors import InputError
 from rebalance_lab.cli import options
 from rebalance_lab.cli.files import check_path, is_written_through, write_whole
 from rebalance_lab.cli.output import ExitStatus, complain, give_up, print_document, stdout
-from rebalance_lab.cli.running import encoded, run_one
+from rebalance_lab.cli.running import run_one
 from rebalance_lab.simulation.world.exchange import Exchange
 from rebalance_lab.traces.invariants import Invariants
 from rebalance_lab.traces.rounds import rounds
@@ -38,7 +38,6 @@ def simulate(
         typer.Option("--format", help="Round by round in words, the rounds as JSON, or the whole trace."),
     ] = "text",
     trace: Annotated[Path | None, typer.Option(metavar="FILE", help="Keep the trace here.")] = None,
-    trace_format: options.TraceFormatOption = "jsonl",
     picture: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Draw the owners of partitions over time, as SVG."),
@@ -81,7 +80,7 @@ def simulate(
         error = f"strategy {strategy!r}: {run.error}"
         give_up(error, ExitStatus.SOME_INPUTS_FAILED, traceback=run.traceback)
     if trace is not None:
-        write_whole(trace, encoded(run.trace, perfetto=trace_format == "perfetto"))
+        write_whole(trace, run.trace.encode())
     if picture is not None:
         write_whole(picture, trace_svg(run.trace, most_lanes=MOST_LANES).encode())
     if output == "jsonl":
