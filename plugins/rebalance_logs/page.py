@@ -7,7 +7,7 @@ from html import escape
 from rebalance_lab.verdicts.picture import trace_svg
 from rebalance_logs.causes import Diagnosis
 from rebalance_logs.reading import Logs
-from rebalance_logs.report import file_line, round_lines, sentences
+from rebalance_logs.report import file_lines, round_lines, sentences, title
 
 MOST_LANES = 40
 
@@ -20,7 +20,7 @@ _STYLE = (
 def as_html(logs: Logs, shifts: Sequence[int], diagnoses: Sequence[Diagnosis], zone: tzinfo) -> str:
     """Return the page."""
     body = "".join(_group(diagnosis, logs.names, zone) for diagnosis in diagnoses)
-    files = "\n".join(file_line(file, shift) for file, shift in zip(logs.files, shifts, strict=True))
+    files = "\n".join(file_lines(logs.files, shifts))
     return (
         '<!doctype html><html lang="en"><meta charset="utf-8"><title>What happened to the group</title>'
         f"<style>{_STYLE}</style>{body or '<p>No line of these logs is about a group that rebalances.</p>'}"
@@ -34,7 +34,8 @@ def _group(diagnosis: Diagnosis, places: Sequence[str], zone: tzinfo) -> str:
 
 def _parts(diagnosis: Diagnosis, places: Sequence[str], zone: tzinfo) -> Iterator[str]:
     yield f"<h1>{escape(diagnosis.group.group)}</h1>"
-    yield f"<pre>{escape(chr(10).join(sentences(diagnosis, places, zone)))}</pre>"
+    yield f"<p>{escape(' · '.join(title(diagnosis, zone)))}</p>"
+    yield f"<pre>{escape(chr(10).join(sentences(diagnosis, places)))}</pre>"
     if diagnosis.trace.started.topics:
         yield trace_svg(diagnosis.trace, most_lanes=MOST_LANES)
     yield f"<h2>Rounds</h2><pre>{escape(chr(10).join(round_lines(diagnosis, zone)))}</pre>"

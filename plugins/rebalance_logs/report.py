@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, tzinfo
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 from rebalance_lab.verdicts.tables import as_text
@@ -226,27 +226,29 @@ def _short_sessions(diagnosis: Diagnosis) -> Iterator[tuple[str, int]]:
 # --- sentences
 
 
-def sentences(diagnosis: Diagnosis, places: Sequence[str], zone: tzinfo) -> Iterator[str]:
-    """Yield the answer: the causes in order of cost, each with its evidence and what helps."""
+def title(diagnosis: Diagnosis, zone: tzinfo) -> list[str]:
+    """Return the parts of the title: the group, its protocol and rounds, and how long partitions stopped."""
     group = diagnosis.group
+    parts = [group.group, f"{'consumer' if group.is_consumer_protocol else 'classic'} protocol"]
     if not group.rounds:
-        yield "No round of this group is in these logs."
-    else:
-        first, last = written(diagnosis.from_ms, zone), written(diagnosis.until_ms, zone)
-        cost = (
-            f"partitions stood still for {as_text(_seconds(diagnosis.stopped_ms))} s, summed over them"
-            if diagnosis.stops or any(member.is_logged for member in group.members.values())
-            else "how long partitions stood still is not shown"
-        )
-        yield f"{counted(len(group.rounds), 'round')} from {first} to {last}; {cost}."
+        return [*parts, "no round of it is in these logs"]
+    first, last = written(diagnosis.from_ms, zone), written(diagnosis.until_ms, zone)
+    cost = "how long partitions stopped is not shown"
+    if diagnosis.stops or any(member.is_logged for member in group.members.values()):
+        cost = f"partitions stopped for {as_text(_seconds(diagnosis.stopped_ms))} s in sum"
+    return [*parts, f"{counted(len(group.rounds), 'round')}, {first} to {last}", cost]
+
+
+def sentences(diagnosis: Diagnosis, places: Sequence[str]) -> Iterator[str]:
+    """Yield the answer: the causes in order of cost, each with its evidence and what to try."""
     told = [each for each in diagnosis.causes if not each.is_start] or diagnosis.causes
     for number, found in enumerate(told, start=1):
         yield f"{number}. {_headline(found, diagnosis)}"
         lines = ", ".join(cited(source, places) for source in found.evidence)
         yield f"   {SURE[found.confidence]}: {lines}"
         yield from _help(found)
-    for text in not_shown(diagnosis):
-        yield f"Not shown: {text}."
+    for text in islice(not_shown(diagnosis), 1):
+        yield f"Know  {text}"
 
 
 def _help(found: Found) -> Iterator[str]:
@@ -256,7 +258,7 @@ def _help(found: Found) -> Iterator[str]:
         both = found.cause in (Cause.SESSION_EXPIRED, Cause.ROLLING_RESTART)
         listed = (" and " if both else " or ").join(f"{r.setting}={r.value}" for r in settings)
         price = f"; the price: {found.price}" if found.price else ""
-        yield f"   What helps ({settings[0].of}): {listed}{price}"
+        yield f"   Try ({settings[0].of}): {listed}{price}"
     if found.in_vain:
         yield f"   {found.in_vain}"
     for remedy in found.remedies:
@@ -322,18 +324,20 @@ _WAITED = {
 }
 
 
-def file_line(file: LogFile, shift_ms: int) -> str:
-    """Return what was read of a file, as one line."""
-    if file.problem:
-        return f"{file.path}: {file.problem}"
-    used = (
-        f"{file.format}, {counted(file.facts, 'line')} of {file.lines:,} used"
-        if file.facts
-        else (f"{counted(file.lines, 'line')}, none about a group")
-    )
-    clock = (
-        f"; its clock is {abs(shift_ms) / 1_000:g} s {'ahead' if shift_ms > 0 else 'behind'}"
-        if shift_ms
-        else ""
-    )
-    return f"{file.path}: {used}{clock}"
+def file_lines(files: Sequence[LogFile], shifts: Sequence[int]) -> Iterator[str]:
+    """Yield how many lines of the files are about groups, and what is wrong with a file or its clock."""
+    used = [file for file in files if file.facts]
+    facts, lines = sum(file.facts for file in used), sum(file.lines for file in used)
+    formats = listed_names(list(dict.fromkeys(file.format for file in used)))
+    if used:
+        yield f"{facts:,} of {counted(lines, 'line')} of {counted(len(used), 'file')} used ({formats})"
+    without = [file for file in files if not file.facts and not file.problem]
+    if without:
+        count = counted(sum(file.lines for file in without), "line")
+        yield f"nothing about a group in {count} of {listed_names([file.path for file in without])}"
+    for file, shift_ms in zip(files, shifts, strict=True):
+        if file.problem:
+            yield f"{file.path}: {file.problem}"
+        if shift_ms:
+            how = "ahead" if shift_ms > 0 else "behind"
+            yield f"{file.path}: its clock is {abs(shift_ms) / 1_000:g} s {how}"

@@ -82,7 +82,8 @@ def test_remedies_are_settings_of_the_client_in_question(document):
 def test_the_answer_comes_first_in_words():
     answer = in_a_process("diagnose", LOGS / "java-killed")
     lines = answer.stdout.decode().splitlines()
-    assert lines[0] == "payments, classic protocol"
+    assert lines[0].startswith("payments · classic protocol · 2 rounds, 2026-11-23T21:23:17.648 to ")
+    assert lines[1].endswith("partitions stopped for 28.9 s in sum")
     assert "1. session-expired: c-1 ended without leaving" in answer.stdout.decode()
     assert any(line.strip().startswith("Sure: c-1.log:118") for line in lines)
 
@@ -128,7 +129,7 @@ def test_nothing_found_is_an_answer(tmp_path, lab):
     answer = lab("diagnose", tmp_path)
     assert answer.status == 1
     assert "No line of these logs is about a group" in answer.out
-    assert "3 lines, none about a group" in " ".join(answer.out.split())
+    assert "nothing about a group in 3 lines of " in " ".join(answer.out.split())
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """What helps against a cause, and what it would cost: as far as the logs show it."""
 
-from datetime import UTC
 
 import pytest
 
@@ -90,7 +89,7 @@ def test_a_session_that_was_shorter_than_the_default_is_told(tmp_path):
 
 def test_of_several_members_it_is_said_who_came_back(tmp_path):
     events = [{"at": "60s", "crash": "b"}, {"at": "100s", "crash": "c"}, {"at": "120s", "restart": "b"}]
-    told = " ".join(sentences(found(tmp_path, *events, duration="4m"), ["x"] * 9, UTC))
+    told = " ".join(sentences(found(tmp_path, *events, duration="4m"), ["x"] * 9))
     assert "b and c ended without leaving, or their heartbeats did not arrive: their sessions expired" in told
     assert "expired; b came back (generations" in told
 
@@ -105,5 +104,5 @@ def test_without_stopped_time_the_length_of_rounds_is_told(tmp_path):
         f" generation 2 {where} with 2 members\n"
     )
     (group,) = diagnose(path)
-    told = " ".join(sentences(group, ["server.log"], UTC))
+    told = " ".join(sentences(group, ["server.log"]))
     assert "rounds of 3 s in all; what it cost is not shown" in told

@@ -13,10 +13,12 @@ from rebalance_lab.cli.files import check_path, write_whole
 from rebalance_lab.cli.output import (
     ExitStatus,
     complain,
+    hanging,
     print_document,
     print_hanging,
     stderr,
     stdout,
+    text_width,
     warn,
 )
 
@@ -225,7 +227,7 @@ def _write(
 def _print(logs: "Logs", shifts: Sequence[int], diagnoses: Sequence["Diagnosis"], zone: tzinfo) -> None:
     from rich.text import Text
 
-    from rebalance_logs.report import file_line, round_lines, sentences
+    from rebalance_logs.report import file_lines, round_lines, sentences, title
 
     console, places = stdout(), logs.names
     if not diagnoses:
@@ -233,9 +235,11 @@ def _print(logs: "Logs", shifts: Sequence[int], diagnoses: Sequence["Diagnosis"]
     for number, diagnosis in enumerate(diagnoses):
         if number:
             console.print()
-        kind = "consumer protocol" if diagnosis.group.is_consumer_protocol else "classic protocol"
-        console.print(Text.assemble((diagnosis.group.group, "bold"), f", {kind}"))
-        for line in sentences(diagnosis, places, zone):
+        name, *parts = title(diagnosis, zone)
+        text = hanging(" · ".join([name, *parts]), text_width(console))
+        console.print(Text.assemble((name, "bold"), text[len(name) :]))
+        console.print()
+        for line in sentences(diagnosis, places):
             indent = len(line) - len(line.lstrip())
             print_hanging(line, console, " " * (indent + 3))
         if diagnosis.group.rounds:
@@ -243,5 +247,5 @@ def _print(logs: "Logs", shifts: Sequence[int], diagnoses: Sequence["Diagnosis"]
         for line in round_lines(diagnosis, zone):
             print_hanging(line, console, "    ")
     console.print()
-    for file, shift in zip(logs.files, shifts, strict=True):
-        print_hanging(file_line(file, shift), console)
+    for line in file_lines(logs.files, shifts):
+        print_hanging(line, console)
