@@ -1,6 +1,5 @@
 """What helps against a cause, and what it would cost: as far as the logs show it."""
 
-
 import pytest
 
 from coordinator_core.registry.registry import default_registry
