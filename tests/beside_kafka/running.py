@@ -62,6 +62,10 @@ class Result:
         )
 
 
+SETTLED_S = 4.0
+"""After this time no round of a script waits any more: it had 1.5 s for joins, and as long for syncs."""
+
+
 class Pair:
     """Kafka and another broker."""
 
@@ -107,7 +111,8 @@ class Pair:
         return await Playing(source, (kafka, other), Clocks(self._consumer_session), gate).play()
 
     async def restart(self) -> None:
-        """Stop both brokers, and start them again."""
+        """Stop both brokers, and start them again, once no timer of a group is near: it would be a race."""
+        await asyncio.sleep(SETTLED_S)
         await asyncio.gather(*(asyncio.to_thread(broker.stop) for broker in self._brokers))
         await asyncio.gather(*(asyncio.to_thread(broker.start) for broker in self._brokers))
 
