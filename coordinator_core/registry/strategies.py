@@ -36,8 +36,9 @@ from coordinator_core.registry.options import read_option
 from coordinator_core.registry.providers.informed import Informed
 
 ASSIGNOR = "assignor"
-_DEFAULT = next(iter(SHORT.values())).partition("+")[0]
 """The kind of a text of which only the assignor is used."""
+
+_DEFAULT = next(iter(SHORT.values())).partition("+")[0]
 
 
 def strategy_of(anything: Any, catalog: Catalog, *, what: str = "strategy") -> Strategy:

@@ -16,7 +16,7 @@ from rebalance_lab.cli.trials import Trials
 from rebalance_lab.scenarios.scenario import Scenario
 from rebalance_lab.traces.history import History
 from rebalance_lab.traces.invariants import Invariants
-from rebalance_lab.verdicts.advice import advised, plan_of
+from rebalance_lab.verdicts.advice import advised, choice_among_changes, plan_of
 from rebalance_lab.verdicts.changes import facts_of
 from rebalance_lab.verdicts.runs import Run, loads_of
 from rebalance_lab.verdicts.screen import Screen
@@ -117,7 +117,7 @@ def advice_on(
     if grid.setups[0].error:
         raise RunError(strategy, next(run for run in runs[0] if run.error))
     load = loads_of(runs[0][: len(plan.seeds)])
-    enough = None
-    if load is not None and load.is_high and not load.hot:
-        enough = Trials(scenario, strategy, jobs, timeout).enough(grid, load)
-    return advised(plan, grid, list(registry.metrics().values()), load, enough)
+    choice = choice_among_changes(grid)
+    change = plan.changes[choice.chosen]
+    enough = Trials(change.of(scenario, registry), change.strategy, jobs, timeout).enough(grid, load)
+    return advised(plan, grid, choice, list(registry.metrics().values()), load, enough)

@@ -35,7 +35,7 @@ from rebalance_lab.simulation.planning.starting import started
 from rebalance_lab.traces.trace import Trace, read_trace
 from rebalance_lab.verdicts.as_seen import Seen, held_against
 from rebalance_lab.verdicts.calibrated import worth
-from rebalance_lab.verdicts.choice import choose
+from rebalance_lab.verdicts.choice import Decision
 from rebalance_lab.verdicts.grid import Grid, Setup
 from rebalance_lab.verdicts.reasons import parts_under
 from rebalance_lab.verdicts.rule import fewest_pairs
@@ -44,6 +44,7 @@ from rebalance_lab.verdicts.screen import (
     Screen,
     all_tables,
     by_group,
+    decided,
     definition,
     head,
     left_out,
@@ -225,20 +226,19 @@ def _screen(
     partitions = 1 if load is None else load.partitions
     figures = [figures_of(runs) for _, runs in succeeded]
     grid = Grid.of(setups, figures, units=list(own), now=now, partitions=partitions)
-    choice = choose(grid)
+    choice = decided(grid, seen)
     variant = succeeded[choice.chosen][0]
     trials = Trials(replace(scenario, config=variant.config), variant.strategy, jobs, timeout)
-    is_high = load is not None and load.is_high
-    enough = trials.enough(grid, load) if load is not None and is_high and not load.hot else None
-    tries = [] if is_high or (seen is not None and seen.missed) else trials.remedy(grid, choice.chosen)
+    is_told = (load is not None and load.is_high) or choice.decision is Decision.NOT_REPRODUCED
     strategies = [registry.strategy(setup.strategy) for setup in setups]
     return screen_of(
         scenario.name,
         grid,
         list(registry.metrics().values()),
+        choice=choice,
         load=load,
-        enough=enough,
-        tries=tries,
+        enough=trials.enough(grid, load),
+        tries=[] if is_told else trials.remedy(grid, choice.chosen),
         know=[worth(scenario, strategies, registry)],
         errors=errors,
         seen=seen,

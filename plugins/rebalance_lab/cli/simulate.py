@@ -1,6 +1,6 @@
 """``rebalance-lab simulate``: one run, round by round."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -61,7 +61,7 @@ def simulate(
     that every member revoked, lost, got back, was assigned and kept. The run is checked against the rules
     that hold in every run.
     """
-    _check_format(output, brief=brief, messages=messages or every_round)
+    _check_format(output, brief, {"--rounds": every_round, "--messages": messages})
     if picture is not None and not (picture.suffix.lower() == ".svg" or is_written_through(picture)):
         raise InputError("--picture", repr(str(picture)), "a file whose name ends with .svg")
     check_path(trace)
@@ -98,12 +98,12 @@ def simulate(
         raise typer.Exit(int(ExitStatus.SOME_INPUTS_FAILED))
 
 
-def _check_format(output: str, *, brief: bool, messages: bool) -> None:
-    if output == "jsonl" and (brief or messages):
-        option = "--brief" if brief else "--messages"
-        raise InputError(option, "--format jsonl", "text or json: a trace is always the same")
-    if brief and messages and output == "text":
-        raise InputError("--brief", "--messages", "one of the two: a line for each round, or all messages")
+def _check_format(output: str, brief: bool, longer: Mapping[str, bool]) -> None:
+    given = [*(["--brief"] if brief else []), *(name for name, wanted in longer.items() if wanted)]
+    if output == "jsonl" and given:
+        raise InputError(given[0], "--format jsonl", "text or json: a trace is always the same")
+    if brief and len(given) > 1 and output == "text":
+        raise InputError("--brief", given[1], "one of the two: a line for each round, or more of it")
 
 
 def _document(trace: Trace, exchanges: Sequence[Exchange] | None, *, brief: bool) -> Any:

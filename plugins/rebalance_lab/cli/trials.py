@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import isnan
 
 from coordinator_core.registry.registry import default_registry
 from rebalance_lab.cli.running import Task, run_grid, run_one
@@ -15,7 +14,8 @@ from rebalance_lab.verdicts.grid import Grid, Setup
 from rebalance_lab.verdicts.load import Load
 from rebalance_lab.verdicts.remedies import candidates
 from rebalance_lab.verdicts.runs import Run, faults_of, figures_of
-from rebalance_lab.verdicts.screen import Enough, largest_part, tried
+from rebalance_lab.verdicts.screen import largest_part, tried
+from rebalance_lab.verdicts.verdict import Enough
 
 
 class Trials:
@@ -40,26 +40,25 @@ class Trials:
         facts = facts_of(self._scenario, History(first.trace, registry))
         known = {grid.label(i) for i in range(len(grid.setups))}
         changes = candidates(largest[0], self._scenario, self._strategy, facts, registry)
-        change = next((each for each in changes if known.isdisjoint((each.label, each.strategy))
-                       or (each.settings and each.label not in known)), None)  # fmt: skip
+        change = next((each for each in changes if _compared_as(each) not in known), None)
         if change is None:
             return []
-        runs = dict(zip(grid.units, self._run(change, [int(unit) for unit in grid.units]), strict=True))
-        own = dict(zip(grid.units, grid.figures[:, number].tolist(), strict=True))
-        now = {int(unit): dict(zip(grid.metrics, own[unit], strict=True)) for unit in grid.units}
-        by_seed = {int(seed): run for seed, run in runs.items()}
-        error = next((run.error for run in by_seed.values() if run.error), "")
-        setups = [grid.setups[number], Setup(change.strategy, findings=faults_of(by_seed), error=error)]
-        both = Grid.of(setups, [now, figures_of(by_seed)], partitions=grid.partitions)
-        return [tried(both, 0, 1, _named(change, self._strategy))]
+        seeds = [int(unit) for unit in grid.units]
+        runs = dict(zip(seeds, self._run(change, seeds), strict=True))
+        columns = grid.figures[:, number].tolist()
+        now = {s: dict(zip(grid.metrics, row, strict=True)) for s, row in zip(seeds, columns, strict=True)}
+        error = next((run.error for run in runs.values() if run.error), "")
+        setups = [grid.setups[number], Setup(change.strategy, findings=faults_of(runs), error=error)]
+        both = Grid.of(setups, [now, figures_of(runs)], partitions=grid.partitions)
+        return [tried(both, 0, 1, change.label.removeprefix(f"{self._strategy} with "))]
 
-    def enough(self, grid: Grid, load: Load) -> Enough | None:
-        """Run the group with so many members more as the load takes, and return what that leaves.
+    def enough(self, grid: Grid, load: Load | None) -> Enough | None:
+        """Run the group with so many members more as a high load takes, and return what that leaves.
 
-        None if no number takes it, or if it does not in the run.
+        None if the load is not high, if no number of members takes it, or if it does not in the run.
         """
         more = grid.median("members_to_ease", grid.now)
-        if isnan(more) or not more > 0:
+        if load is None or not load.is_high or load.hot or not more > 0:
             return None
         (run,) = self._run(Change(self._strategy, more=int(more)), [int(grid.units[0])])
         if run.figures is None or run.load is None or run.load.is_high or run.load.left:
@@ -75,6 +74,6 @@ class Trials:
         return runs
 
 
-def _named(change: Change, strategy: str) -> str:
-    """Return what a change changes: its settings, or the strategy."""
-    return change.label.removeprefix(f"{strategy} with ")
+def _compared_as(change: Change) -> str:
+    """Return the label that a change has as a candidate of a comparison."""
+    return change.label if change.settings else change.strategy

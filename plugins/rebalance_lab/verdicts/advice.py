@@ -27,8 +27,9 @@ from rebalance_lab.verdicts.load import Load
 from rebalance_lab.verdicts.reasons import parts_under
 from rebalance_lab.verdicts.rule import fewest_pairs
 from rebalance_lab.verdicts.runs import Run, faults_of, figures_of
-from rebalance_lab.verdicts.screen import Enough, Screen, known, verdict, why
+from rebalance_lab.verdicts.screen import Screen, screen_of
 from rebalance_lab.verdicts.switching import CLASSES
+from rebalance_lab.verdicts.verdict import Enough
 
 MOST_EVENTS = 48_000
 """The most events of the runs of the scenario with `SEEDS`, as estimated from the first run."""
@@ -130,41 +131,35 @@ def plan_of(
 def advised(
     plan: Plan,
     grid: Grid,
+    choice: Choice,
     metrics: Sequence[MetricSpec],
     load: Load | None,
     enough: Enough | None = None,
 ) -> Screen:
     """Return the advice: one change, or none, and the changes that help or that people ask for."""
-    choice = _choice(grid)
     rows = [0, *(i for i in range(1, len(grid.setups)) if helps(grid, i) or is_asked_for(grid, i))]
     rows = _ranked(grid, rows, choice)[:MOST_ROWS]
-    return Screen(
+    return screen_of(
         plan.scenario.name,
         grid,
-        choice,
-        list(verdict(grid, choice, load, enough, None)),
         metrics,
-        load,
-        list(why(grid, grid.now if grid.now in grid.working else choice.chosen)),
-        [],
-        [*known(grid, load, None, rows), *_know(plan, grid, rows)],
-        [],
-        None,
-        _columns(grid),
-        rows,
+        choice=choice,
+        aims=_columns(grid),
+        rows=rows,
+        load=load,
+        enough=enough,
+        know=list(_know(plan, grid, rows)),
     )
 
 
-def _choice(grid: Grid) -> Choice:
+def choice_among_changes(grid: Grid) -> Choice:
     """Choose among single changes; members are added for a load only, which another verdict says."""
     fit = [
         i
         for i, setup in enumerate(grid.setups)
         if i == grid.now or (setup.is_one and Kind.MEMBERS not in setup.kinds)
     ]
-    part = Grid(
-        grid.units, [grid.setups[i] for i in fit], grid.metrics, grid.figures[:, fit], 0, grid.partitions
-    )
+    part = replace(grid, setups=[grid.setups[i] for i in fit], figures=grid.figures[:, fit])
     chosen = choose(part)
     price = [*chosen.price, *(a for a in COSTS[1:] if part.is_better(a, 0, chosen.chosen))]
     return replace(

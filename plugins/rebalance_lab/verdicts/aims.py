@@ -1,6 +1,7 @@
 """The aims of a choice: which metrics decide or explain it, in the words of tables and sentences."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 
@@ -37,12 +38,23 @@ LAG = Aim("max_lag", "largest backlog", "largest\nbacklog")
 LEFT = Aim("lag_at_end", "backlog at the end", "backlog\nat end", most=_most_left)
 LOADED = Aim("utilization", "load of the busiest member", "busiest\nmember %", " %", 100, most=_carried)
 REQUESTS = Aim("messages", "requests", "requests", margin=NOTABLE)
-CRASHED = Aim("longest_stop_seconds", "stop if a member dies", "stop s if\none dies", " s", 1, False,
-              Trouble.CRASHES, NOTABLE)  # fmt: skip
-CLOSED = Aim("longest_stop_seconds", "stop if a member leaves", "stop s if\none leaves", " s", 1,
-             False, Trouble.CLOSES, NOTABLE)  # fmt: skip
-FROZEN = Aim("rounds", "rounds if a member freezes", "rounds if\none freezes", "", 1, False,
-             Trouble.FREEZES, NOTABLE)  # fmt: skip
+CRASHED = replace(
+    LONGEST,
+    words="stop if a member dies",
+    head="stop s if\none dies",
+    trouble=Trouble.CRASHES,
+    margin=NOTABLE,
+)
+CLOSED = replace(
+    CRASHED, words="stop if a member leaves", head="stop s if\none leaves", trouble=Trouble.CLOSES
+)
+FROZEN = replace(
+    ROUNDS,
+    words="rounds if a member freezes",
+    head="rounds if\none freezes",
+    trouble=Trouble.FREEZES,
+    margin=NOTABLE,
+)
 
 CARRYING = (LOADED, LEFT)
 """Whether a group keeps up with its load."""

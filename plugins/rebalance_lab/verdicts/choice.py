@@ -37,7 +37,7 @@ class Choice:
 
     ``alike`` are others that do as well, ``gains`` the aims in which the chosen one is better than the
     present one, ``price`` those in which it is worse. ``others`` are the candidates that a decision to keep
-    is about: those that are refused, or of which it is not known.
+    is about: those that are refused, or of which it is not known. ``needed`` units would be enough to choose.
     """
 
     decision: Decision
@@ -46,6 +46,7 @@ class Choice:
     gains: Sequence[Aim] = ()
     price: Sequence[Aim] = ()
     others: Sequence[int] = ()
+    needed: int = 0
 
 
 def choose(grid: Grid) -> Choice:
@@ -62,7 +63,7 @@ def choose(grid: Grid) -> Choice:
     if not others:
         return Choice(Decision.ALONE, now)
     if len(grid.units) < fewest_pairs(len(others)):
-        return Choice(Decision.TOO_FEW, now)
+        return Choice(Decision.TOO_FEW, now, needed=fewest_pairs(len(others)))
     if now not in fit:
         return _chosen(grid, Decision.WORKS, others)
     if lighter := _carrying_better(grid, others):

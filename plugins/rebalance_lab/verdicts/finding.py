@@ -16,7 +16,7 @@ TEMPLATES: Mapping[str, str] = {
     "works": "Choose {choice}: {now} does not work ({fault}).",
     "carries": "Choose {choice} instead of {now}, which carries the load worse: {gains:changes}.",
     "stops": "Choose {choice} instead of {now}: {gains:changes}.",
-    "front": "Choose {choice} instead of {now}: {gains:changes}, and stops as long.",
+    "front": "Choose {choice} instead of {now}: {gains:changes}; it stops partitions as long.",
     "keep": "Keep {now}: no other one stops partitions less.",
     "refused": "Keep {now}: {others:names} would stop less, but not carry the load: {price:changes}.",
     "unknown": "Keep {now}: {units:n seed} do not show whether {others:or} stops partitions less.",

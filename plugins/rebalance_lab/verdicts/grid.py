@@ -25,8 +25,8 @@ class Setup:
 
     ``settings`` maps the names of settings to their values: as text, and as a value, which is None if the
     strategy does not read it. ``parts`` has for parts of the stopped time what happens in them. ``kinds``:
-    what a change changes. ``findings`` describe the faults of its runs. ``is_kafka``: whether Kafka's
-    consumers and brokers run it.
+    what a change changes. ``findings`` describe the faults of its runs, ``error`` is that of a run that
+    failed. ``is_kafka``: whether Kafka's consumers and brokers run it. ``members``: how many are added.
     """
 
     strategy: str

@@ -50,23 +50,9 @@ class Overload(NamedTuple):
         return _joined(list(takewhile(lambda each: each.running == self._last.running, self.stretches[::-1])))
 
     @property
-    def worst(self) -> Stretch:
-        """The time in which most records were left: that of all overloads with the same consumers."""
-        by_running: dict[frozenset[str], list[Stretch]] = {}
-        for stretch in self.stretches:
-            if stretch.excess > 0:
-                by_running.setdefault(stretch.running, []).append(stretch)
-        return max(map(_joined, by_running.values()), key=lambda stretch: stretch.excess)
-
-    @property
     def of_group(self) -> bool:
         """Whether the members can handle neither the load of the window nor that of its end."""
         return self._of_window and self.at_end.excess > 0 and self._last.excess > 0
-
-    @property
-    def is_over(self) -> bool:
-        """Whether the members could not handle the load of the window, but can handle that of its end."""
-        return self._of_window and self.at_end.excess < 0
 
     @property
     def _of_window(self) -> bool:
@@ -107,7 +93,7 @@ def overload_of(history: History) -> Overload | None:
     ]
     partitions.sort(key=lambda pair: (-pair[1], pair[0]))
     found = Overload(partitions, fastest, stretches)
-    return found if partitions or found.of_group or found.is_over else None
+    return found if partitions or found.of_group else None
 
 
 def _owned(history: History) -> list[str]:
@@ -194,8 +180,7 @@ def load_of(history: History) -> Load:
     fastest = max(sorted(whole.running), key=lambda client: history.process_rates[client])
     found, left = overload_of(history), lag_at_end(history)
     is_left = left > least_left(max_lag(history))
-    since_ms = found.at_end.ms if found is not None else (stretches[-1].ms)
-    falls = _falls(history, since_ms) if is_left else 0.0
+    falls = _falls(history, Overload((), 0.0, stretches).at_end.ms) if is_left else 0.0
     batches = [
         line.event
         for line in history.trace.events

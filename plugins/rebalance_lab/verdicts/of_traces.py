@@ -51,15 +51,7 @@ def screen_of_histories(
     by_seed = {
         name: {each.started.seed: run_of(each, registry) for each in own} for name, own in runs.items()
     }
-    setups = [
-        Setup(
-            name,
-            findings=faults_of(by_seed[name]),
-            parts=_parts(own[0]),
-            is_kafka=family_of(own[0].started).on_kafka,
-        )
-        for name, own in runs.items()
-    ]
+    setups = [_setup(name, own[0], faults_of(by_seed[name]), registry) for name, own in runs.items()]
     scenario = ", ".join(dict.fromkeys(own.trace.scenario for each in runs.values() for own in each))
     first = next(iter(runs.values()), [])
     partitions = sum(first[0].topics.values()) if first else 1
@@ -69,6 +61,8 @@ def screen_of_histories(
     return screen_of(scenario, grid, metrics, load=load, errors=errors)
 
 
-def _parts(run: History) -> Mapping[str, str]:
+def _setup(name: str, run: History, findings: Sequence[str], registry: Registry) -> Setup:
+    family = family_of(run.started, registry)
     delayed = any(part.startswith("delay") for part in run.trace.strategy.split("+")[1:])
-    return parts_under(family_of(run.started), delayed=delayed)
+    parts = parts_under(family, delayed=delayed)
+    return Setup(name, findings=findings, parts=parts, is_kafka=family.on_kafka and not delayed)

@@ -15,34 +15,25 @@ from rebalance_lab.verdicts.aims import (
     BALANCE,
     CARRYING,
     COLUMNS,
-    FRONT,
     GAINS,
     REQUESTS,
     STOPS,
     TWICE,
     further_aims,
 )
-from rebalance_lab.verdicts.as_seen import HELD, Seen
+from rebalance_lab.verdicts.as_seen import Seen
 from rebalance_lab.verdicts.choice import Choice, Decision, choose
-from rebalance_lab.verdicts.finding import Changed, Finding, found
+from rebalance_lab.verdicts.finding import Finding, found
 from rebalance_lab.verdicts.grid import Aim, Grid
 from rebalance_lab.verdicts.load import Load
 from rebalance_lab.verdicts.reasons import largest_of, metric_of
-from rebalance_lab.verdicts.rule import Order, fewest_pairs
+from rebalance_lab.verdicts.rule import Order
 from rebalance_lab.verdicts.tables import Cell, Table, as_text, brief
+from rebalance_lab.verdicts.verdict import Enough, changed, fault_of, reason_of, verdict
 from rebalance_lab.verdicts.words import about, counted, listed_names
 
 BETTER, WORSE = "✓", "✗"
-_MOST_GAINS = 2
 _FEWEST_COLUMNS = 3
-
-
-@dataclass(frozen=True)
-class Enough:
-    """So many members were tried, and left this headroom to the busiest one."""
-
-    members: int
-    headroom: float
 
 
 @dataclass(frozen=True)
@@ -80,6 +71,9 @@ def screen_of(
     grid: Grid,
     metrics: Sequence[MetricSpec],
     *,
+    choice: Choice | None = None,
+    aims: Sequence[Aim] | None = None,
+    rows: Sequence[int] = (),
     load: Load | None = None,
     enough: Enough | None = None,
     tries: Sequence[Finding] = (),
@@ -87,9 +81,12 @@ def screen_of(
     errors: Sequence[str] = (),
     seen: Seen | None = None,
 ) -> Screen:
-    """Return the answer of a comparison. ``enough``: members that were tried at a high load."""
-    is_missed = seen is not None and bool(seen.missed)
-    choice = Choice(Decision.NOT_REPRODUCED, grid.now) if is_missed else choose(grid)
+    """Return the answer of a comparison, or of another choice, with the aims and the rows of its table.
+
+    ``enough``: members that were tried at a high load.
+    """
+    if choice is None:
+        choice = decided(grid, seen)
     if not grid.setups:
         return Screen(scenario, grid, choice, [], metrics, errors=errors)
     return Screen(
@@ -101,138 +98,19 @@ def screen_of(
         load,
         list(why(grid, grid.now if grid.now in grid.working else choice.chosen)),
         tries,
-        [*known(grid, load, seen), *know],
+        [*known(grid, load, seen, rows), *know],
         errors,
         seen,
-        columns(grid, metrics, load),
+        columns(grid, metrics, load) if aims is None else aims,
+        rows,
     )
 
 
-# --- verdict
-
-
-def verdict(
-    grid: Grid, choice: Choice, load: Load | None, enough: Enough | None, seen: Seen | None
-) -> Iterator[Finding]:
-    """Yield the decision and its price; before it what to change about a load that is too high."""
+def decided(grid: Grid, seen: Seen | None) -> Choice:
+    """Return what to choose, which is nothing if the model misses the real group."""
     if seen is not None and seen.missed:
-        yield found("not-reproduced", missed=[HELD[name] for name in seen.missed])
-        return
-    now = grid.label(grid.now)
-    if load is not None and (load.is_high or load.hot):
-        yield of_load(load, enough)
-        if choice.decision is Decision.WORKS or not grid.working:
-            yield from _of_choice(grid, choice, now)
-        elif choice.decision.changes:
-            yield found(
-                "until-then-choose", choice=grid.label(choice.chosen), now=now, gains=_gains(grid, choice)
-            )
-        elif choice.decision is not Decision.ALONE:
-            yield found("until-then", now=now)
-        return
-    yield from _of_choice(grid, choice, now)
-
-
-def of_load(load: Load, enough: Enough | None = None) -> Finding:
-    """Return what to change about a load that is too high."""
-    if load.hot:
-        names = [f"{name} ({as_text(rate)})" for name, rate in load.hot.items()]
-        return found("hot-partitions", partitions=names, rate=max(load.hot.values()), fastest=load.fastest)
-    facts = {"members": load.members, "headroom": 1 - load.share, "without_one": 1 - load.share_without_one}
-    more = {} if enough is None else {"enough": enough.members, "enough_headroom": enough.headroom}
-    if load.share_without_one < 1:
-        return Finding("little-headroom" if more else "little-headroom-now", {**facts, **more})
-    if enough is not None:
-        return found("add-members", members=load.members, enough=enough.members, headroom=enough.headroom)
-    return found(
-        "too-few-members", members=load.members, one_away="" if load.share >= 1 else " while one is away"
-    )
-
-
-def _of_choice(grid: Grid, choice: Choice, now: str) -> Iterator[Finding]:
-    decision = choice.decision
-    if not grid.working:
-        yield found("none-works", fault=_fault(grid, grid.now))
-        return
-    facts: dict[str, Any] = {
-        "now": now,
-        "units": len(grid.units),
-        "needed": fewest_pairs(len(grid.setups) - 1),
-    }
-    if decision is Decision.ALONE:
-        facts["stops"] = grid.value(STOPS, grid.now)
-    if decision.changes:
-        facts |= {"choice": grid.label(choice.chosen), "gains": _gains(grid, choice)}
-    if decision is Decision.WORKS:
-        facts["fault"] = _fault(grid, grid.now)
-    if choice.others:
-        facts["others"] = [grid.label(i) for i in choice.others]
-    if decision is Decision.REFUSED:
-        worse = [aim for aim in CARRYING if grid.is_better(aim, grid.now, choice.others[0])]
-        facts["price"] = _changes(grid, worse, choice.others[0])
-    yield Finding(decision.name.lower().replace("_", "-"), facts)
-    if choice.price:
-        kind = "price" if all(aim.metric == "messages" for aim in choice.price) else "price-stops-count"
-        kind = kind if decision is Decision.STOPS else "price"
-        yield found(kind, price=_changes(grid, choice.price, choice.chosen))
-    if choice.alike:
-        yield found("alike", others=[grid.label(i) for i in choice.alike])
-    if decision in (Decision.KEEP, Decision.UNKNOWN):
-        yield from _instead(grid)
-
-
-def _instead(grid: Grid) -> Iterator[Finding]:
-    """Yield what the strategies would do that are not chosen: those that stop alike, and the next one."""
-    now, others = grid.now, [i for i in grid.working if i != grid.now]
-    orders = {i: grid.order(STOPS, i, now) for i in others}
-    for i in others:
-        gains = [aim for aim in (TWICE, *FRONT[1:]) if grid.is_better(aim, i, now)]
-        if orders[i] in (Order.ALIKE, Order.UNKNOWN) and gains:
-            kind = "alike-but" if orders[i] is Order.ALIKE else "would-change"
-            yield found(kind, other=grid.label(i), gains=_changes(grid, gains[:_MOST_GAINS], i))
-            break
-    worse = [i for i in others if orders[i] is Order.WORSE and grid.median(STOPS.key, now)]
-    if worse:
-        least = min(worse, key=lambda i: grid.median(STOPS.key, i))
-        times = round(grid.ratio(STOPS, least, now), 1)
-        yield found("longer", other=grid.label(least), times=times)
-
-
-def _gains(grid: Grid, choice: Choice) -> list[Changed]:
-    first = CARRYING if choice.decision is Decision.CARRIES else (STOPS,)
-    ordered = sorted(choice.gains, key=lambda aim: aim not in first)
-    return _changes(grid, ordered[:_MOST_GAINS], choice.chosen)
-
-
-def _changes(grid: Grid, aims: Sequence[Aim], candidate: int) -> list[Changed]:
-    """Return the figures of a candidate beside those of the present one."""
-    return [changed(grid, aim, grid.now, candidate) for aim in aims]
-
-
-def changed(grid: Grid, aim: Aim, before: int, after: int) -> Changed:
-    """Return a figure of two candidates."""
-    return Changed(aim.key, aim.words, grid.value(aim, before), grid.value(aim, after), aim.unit)
-
-
-def _fault(grid: Grid, candidate: int) -> str:
-    setup = grid.setups[candidate]
-    return reason_of((*setup.findings, setup.error)[0])
-
-
-def reason_of(fault: str) -> str:
-    """Return what is wrong, without the members of whom it is said, and without what to change."""
-    reason, is_of_members, _ = fault.split("; ")[0].partition("): ")
-    return f"{reason})" if is_of_members else reason
-
-
-def left_out(screen: Screen) -> list[str]:
-    """Return why candidates are left out: each reason once, with their names and what to change."""
-    grid, names, advice = screen.grid, dict[str, list[str]](), dict[str, str]()
-    for i, setup in enumerate(grid.setups):
-        for reason, fault in {reason_of(fault): fault for fault in setup.findings}.items():
-            names.setdefault(reason, []).append(grid.label(i))
-            advice.setdefault(reason, fault.partition("; ")[2])
-    return ["; ".join(filter(None, [f"{listed_names(own)}: {r}", advice[r]])) for r, own in names.items()]
+        return Choice(Decision.NOT_REPRODUCED, grid.now)
+    return choose(grid)
 
 
 # --- why, try, know
@@ -265,7 +143,7 @@ def tried(grid: Grid, before: int, after: int, change: str) -> Finding:
         "units": len(grid.units),
     }
     if not grid.setups[after].works:
-        return Finding("fails", {**facts, "fault": _fault(grid, after)})
+        return Finding("fails", {**facts, "fault": fault_of(grid, after)})
     order = grid.order(STOPS, after, before)
     if order is not Order.BETTER:
         return Finding("may-help" if order is Order.UNKNOWN else "does-not-help", facts)
@@ -274,10 +152,8 @@ def tried(grid: Grid, before: int, after: int, change: str) -> Finding:
     return Finding("helps-at-a-price" if price else "helps", {**facts, "price": changes})
 
 
-def known(
-    grid: Grid, load: Load | None, seen: Seen | None, rows: Sequence[int] | None = None
-) -> Iterator[Finding]:
-    """Yield what to know of a backlog, of the strategies in the rows of a table, and of settings."""
+def known(grid: Grid, load: Load | None, seen: Seen | None, rows: Sequence[int]) -> Iterator[Finding]:
+    """Yield what to know of a backlog, of settings, and of the strategies in the rows of the table."""
     if seen is not None:
         yield found("seen", strategy=seen.strategy, figures=seen.texts())
     if load is not None and load.left:
@@ -285,8 +161,7 @@ def known(
             yield found("backlog-stays", now=grid.label(grid.now), left=load.left)
         else:
             yield found("backlog", now=grid.label(grid.now), left=load.left, gone_s=load.gone_s)
-    shown = range(len(grid.setups)) if rows is None else rows
-    foreign = [grid.label(i) for i in shown if not grid.setups[i].is_kafka]
+    foreign = [grid.label(i) for i in rows or range(len(grid.setups)) if not grid.setups[i].is_kafka]
     if foreign:
         yield found("not-kafka", strategies=foreign, them="it" if len(foreign) == 1 else "them")
     for name in grid.varied:
@@ -307,6 +182,16 @@ def _has_no_effect(grid: Grid, setting: str) -> bool:
 
 
 # --- text
+
+
+def left_out(screen: Screen) -> list[str]:
+    """Return why candidates are left out: each reason once, with their names and what to change."""
+    grid, names, advice = screen.grid, dict[str, list[str]](), dict[str, str]()
+    for i, setup in enumerate(grid.setups):
+        for reason, fault in {reason_of(fault): fault for fault in setup.findings}.items():
+            names.setdefault(reason, []).append(grid.label(i))
+            advice.setdefault(reason, fault.partition("; ")[2])
+    return ["; ".join(filter(None, [f"{listed_names(own)}: {r}", advice[r]])) for r, own in names.items()]
 
 
 def title(screen: Screen) -> str:

@@ -152,7 +152,8 @@ def as_csv(screen: Screen) -> str:
     front = grid.front(FRONT)
     for i, setup in enumerate(grid.setups):
         row: dict[str, Any] = {"scenario": screen.scenario, "seed": grid.units[0], "seeds": len(grid.units)}
-        row |= {"strategy": setup.strategy, "front": "front" if i in front else ""}
+        row["strategy"] = setup.strategy
+        row["front"] = ("yes" if i in front else "no") if grid.is_decided else ""
         row |= {name: "" if value is None else value for name, (_, value) in setup.settings.items()}
         for name in grid.metrics:
             row[name] = grid.median(name, i)

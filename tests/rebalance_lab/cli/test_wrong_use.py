@@ -46,7 +46,7 @@ COMMANDS = (
     "compare small.yaml --trace no/folder",
     "compare nothing.yaml --trace t",
     "compare small.yaml -s nope --trace t",
-    *(f"simulate small.yaml --format jsonl {option}" for option in ("--brief", "--messages")),
+    *(f"simulate small.yaml --format jsonl {option}" for option in ("--brief", "--rounds", "--messages")),
     "simulate small.yaml --brief --messages",
     *(f"simulate small.yaml --picture {name}" for name in ("x.txt", "x", "svg")),
     "simulate small.yaml -s range -s watcher",

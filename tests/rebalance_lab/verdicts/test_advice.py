@@ -10,7 +10,7 @@ from rebalance_lab.scenarios.files import load_scenario
 from rebalance_lab.scenarios.scenario import parse_scenario
 from rebalance_lab.simulation.run import simulate
 from rebalance_lab.traces.history import History
-from rebalance_lab.verdicts.advice import MOST_EVENTS, advised, lacking, plan_of
+from rebalance_lab.verdicts.advice import MOST_EVENTS, advised, choice_among_changes, lacking, plan_of
 from rebalance_lab.verdicts.aims import CLOSED, CRASHED, MOVES, ROUNDS, STOPS, TWICE
 from rebalance_lab.verdicts.changes import Kind, facts_of
 from rebalance_lab.verdicts.choice import Decision
@@ -30,7 +30,8 @@ def plan():
 
 
 def advice(plan, kinds, **candidates):
-    return advised(plan, grid_of(8, kinds=kinds, **candidates), [], None)
+    grid = grid_of(8, kinds=kinds, **candidates)
+    return advised(plan, grid, choice_among_changes(grid), [], None)
 
 
 def eight(values):

@@ -20,7 +20,6 @@ from rebalance_lab.verdicts.of_traces import screen_of_traces
 from rebalance_lab.verdicts.screen import (
     BETTER,
     WORSE,
-    Enough,
     by_group,
     head,
     largest_part,
@@ -33,6 +32,7 @@ from rebalance_lab.verdicts.screen import (
 )
 from rebalance_lab.verdicts.screen_formats import ScreenDocument, as_document
 from rebalance_lab.verdicts.tables import brief
+from rebalance_lab.verdicts.verdict import Enough
 from tests.approved import approved
 from tests.examples import scaled
 from tests.rebalance_lab.verdicts.grids import DOWN, LESS, UP, figures, grid_of, load
@@ -258,6 +258,15 @@ def test_the_load_of_a_simulated_group_decides_what_is_said_first(process_rate, 
     screen = screen_of_traces(runs, REGISTRY)
     assert str(screen.verdict[0]).startswith(first)
     assert screen.load.members == 3
+
+
+@pytest.mark.parametrize(
+    ("strategy", "is_kafka"),
+    [("range", True), ("kip-848", True), ("cooperative-sticky+delay=10s", False), ("watcher", False)],
+)
+def test_a_trace_tells_whether_kafka_runs_its_strategy(strategy, is_kafka):
+    run = simulate(group(100, process_rate=100), strategy, REGISTRY)
+    assert [each.is_kafka for each in screen_of_traces([run], REGISTRY).grid.setups] == [is_kafka]
 
 
 def test_a_group_without_figures_has_an_answer():
