@@ -35,7 +35,7 @@ LONG = (
     *BESIDE_KAFKA,
     "tests/rebalance_spark/test_cluster.py",
     "tests/rebalance_spark/test_assigning.py",  # with all that shares its session
-    "tests/rebalance_spark/test_commands.py",  # with all that shares its session
+    "tests/rebalance_spark/test_score_command.py",  # with all that shares its session
     "tests/coordinator_core/families/test_tables.py::test_a_comparison_and_its",
     "tests/rebalance_jupyter/test_notebooks.py::test_it_runs_from_top_to_bottom",
     "tests/rebalance_lab/simulation/test_quiet.py::test_the_trace_of_any_run",
@@ -141,8 +141,8 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 
 ON_SPARK = (
-    ("assigning", "chunks", "data_source", "job", "lease"),
-    ("commands", "documents", "groups", "logs", "scoring", "sources", "summaries"),
+    ("assigning", "data_source", "files", "job", "storage"),
+    ("documents", "logs", "score_command", "scoring", "sources", "workload"),
 )
 SPARK = [tuple(f"tests/rebalance_spark/test_{name}.py" for name in names) for names in ON_SPARK]
 """Files that share a Spark session. One session for all of them would outlast all other tests."""

@@ -284,12 +284,14 @@ class CommandSpec:
     """A subcommand of ``rebalance-lab``: a function with typer's annotations, whose docstring is its help.
 
     ``function`` may be a reference, ``module:name``: its module is imported when the command is run. Then
-    ``doc`` describes the command in the list of commands; otherwise the docstring does.
+    ``doc`` describes the command in the list of commands; otherwise the docstring does. ``document`` is a
+    reference to the type of what ``--format json`` prints, for ``rebalance-lab schema NAME``.
     """
 
     name: str
     function: Callable[..., None] | str
     doc: str = ""
+    document: str = ""
 
 
 @dataclass(frozen=True, slots=True)

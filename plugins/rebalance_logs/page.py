@@ -5,27 +5,20 @@ from datetime import tzinfo
 from html import escape
 
 from rebalance_lab.verdicts.picture import trace_svg
+from rebalance_lab.verdicts.tables import page
 from rebalance_logs.causes import Diagnosis
 from rebalance_logs.reading import Logs
 from rebalance_logs.report import file_lines, round_lines, sentences, title
 
 MOST_LANES = 40
 
-_STYLE = (
-    "body{font:15px/1.5 system-ui,sans-serif;max-width:72em;margin:2em auto;padding:0 1em}"
-    "pre{white-space:pre-wrap}"
-)
-
 
 def as_html(logs: Logs, shifts: Sequence[int], diagnoses: Sequence[Diagnosis], zone: tzinfo) -> str:
     """Return the page."""
     body = "".join(_group(diagnosis, logs.names, zone) for diagnosis in diagnoses)
     files = "\n".join(file_lines(logs.files, shifts))
-    return (
-        '<!doctype html><html lang="en"><meta charset="utf-8"><title>What happened to the group</title>'
-        f"<style>{_STYLE}</style>{body or '<p>No line of these logs is about a group that rebalances.</p>'}"
-        f"<h2>Files</h2><pre>{escape(files)}</pre></html>\n"
-    )
+    body = body or "<p>No line of these logs is about a group that rebalances.</p>"
+    return page("What happened to the group", f"{body}<h2>Files</h2><pre>{escape(files)}</pre>")
 
 
 def _group(diagnosis: Diagnosis, places: Sequence[str], zone: tzinfo) -> str:

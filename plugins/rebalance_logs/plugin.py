@@ -13,6 +13,7 @@ def commands() -> Iterable[CommandSpec]:
             "diagnose",
             "rebalance_logs.commands.diagnose:diagnose",
             "Why a group rebalanced, from logs.",
+            "rebalance_logs.document:DiagnosisDocument",
         ),
     ]
 

@@ -1,16 +1,15 @@
-"""A diagnosis as JSON, which is a contract, and as sentences: the answer first, then the rounds."""
+"""A diagnosis as sentences: the answer first, then the rounds."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, tzinfo
 from itertools import chain, islice
-from typing import Any
 
 from rebalance_lab.verdicts.tables import as_text
 from rebalance_lab.verdicts.words import counted, listed_names
 from rebalance_logs.causes import Diagnosis, Found
 from rebalance_logs.facts import Kind, Source
 from rebalance_logs.groups import Round
-from rebalance_logs.reading import LogFile, Logs
+from rebalance_logs.reading import LogFile
 from rebalance_logs.sessions import LEAST_SESSION_MS, session_of
 from rebalance_logs.triggers import Cause, Confidence, Trigger
 from rebalance_logs.unlogged import OTHERS
@@ -52,68 +51,6 @@ _PLURAL = {
     Cause.SLOW_BATCH: "were waited for: their batches had to end before they joined",
 }
 _SINGULAR = {Cause.ROLLING_RESTART: "was restarted", Cause.AUTOSCALING: "came or went for good"}
-
-
-def as_document(
-    logs: Logs, shifts: Sequence[int], diagnoses: Sequence[Diagnosis], zone: tzinfo
-) -> dict[str, Any]:
-    """Return the object of ``--format json`` (the contract: DESIGN.md)."""
-    places = logs.names
-    return {
-        "groups": [_group(diagnosis, places, zone) for diagnosis in diagnoses],
-        "files": [
-            {
-                "path": file.path,
-                "format": file.format or None,
-                "lines": file.lines,
-                "lines_used": file.facts,
-                "shift_ms": shift,
-                "problem": file.problem or None,
-            }
-            for file, shift in zip(logs.files, shifts, strict=True)
-        ],
-    }
-
-
-def _group(diagnosis: Diagnosis, places: Sequence[str], zone: tzinfo) -> dict[str, Any]:
-    group = diagnosis.group
-    return {
-        "group": group.group,
-        "protocol": "consumer" if group.is_consumer_protocol else "classic",
-        "rounds": [
-            {
-                "generation": this.generation,
-                "began": written(this.began_ms, zone),
-                "seconds": None if this.ended_ms is None else _seconds(this.ended_ms - this.began_ms),
-                "reason": reason_of(this, triggers),
-                "waited_for": [
-                    {
-                        "member": wait.member,
-                        "seconds": wait.seconds,
-                        "why": wait.why,
-                    }
-                    for wait in waits
-                ],
-            }
-            for this, triggers, waits in zip(group.rounds, diagnosis.triggers, diagnosis.waits, strict=True)
-        ],
-        "causes": [
-            {
-                "cause": str(found.cause),
-                "members": found.members,
-                "generations": found.generations,
-                "stopped_partition_seconds": None if found.stopped_ms is None else _seconds(found.stopped_ms),
-                "confidence": str(found.confidence),
-                "evidence": [cited(source, places) for source in found.evidence],
-                "remedies": [
-                    {"setting": remedy.setting, "of": remedy.of, "value": remedy.value}
-                    for remedy in found.remedies
-                ],
-            }
-            for found in diagnosis.causes
-        ],
-        "not_shown": list(not_shown(diagnosis)),
-    }
 
 
 def written(at_ms: int, zone: tzinfo) -> str:
@@ -161,7 +98,8 @@ def _told(cause: Cause, members: Sequence[str], *, restarted: bool = False, is_s
     return f"{listed_names(members)} {words}" if members else words
 
 
-def _seconds(ms: int) -> float:
+def seconds_of(ms: int) -> float:
+    """Return milliseconds as seconds."""
     return round(ms / 1_000, 3)
 
 
@@ -235,7 +173,7 @@ def title(diagnosis: Diagnosis, zone: tzinfo) -> list[str]:
     first, last = written(diagnosis.from_ms, zone), written(diagnosis.until_ms, zone)
     cost = "how long partitions stopped is not shown"
     if diagnosis.stops or any(member.is_logged for member in group.members.values()):
-        cost = f"partitions stopped for {as_text(_seconds(diagnosis.stopped_ms))} s in sum"
+        cost = f"partitions stopped for {as_text(seconds_of(diagnosis.stopped_ms))} s in sum"
     return [*parts, f"{counted(len(group.rounds), 'round')}, {first} to {last}", cost]
 
 
@@ -276,11 +214,11 @@ def _headline(found: Found, diagnosis: Diagnosis) -> str:
     text = f"{found.cause}: {told}{_returned(found)}{where}"
     if found.stopped_ms is None:
         lengths = {this.generation: this.until_ms - this.began_ms for this in diagnosis.group.rounds}
-        rounds_s = _seconds(sum(lengths.get(number, 0) for number in found.generations))
+        rounds_s = seconds_of(sum(lengths.get(number, 0) for number in found.generations))
         return f"{text}: rounds of {as_text(rounds_s)} s in all; what it cost is not shown"
     total = diagnosis.stopped_ms
     share = f", {100 * found.stopped_ms / total:.0f} %" if total else ""
-    return f"{text}: partitions stood still for {as_text(_seconds(found.stopped_ms))} s{share}"
+    return f"{text}: partitions stood still for {as_text(seconds_of(found.stopped_ms))} s{share}"
 
 
 def _returned(found: Found) -> str:
@@ -306,7 +244,7 @@ def round_lines(diagnosis: Diagnosis, zone: tzinfo) -> Iterator[str]:
     """Yield a line for each round."""
     group = diagnosis.group
     for this, triggers, waits in zip(group.rounds, diagnosis.triggers, diagnosis.waits, strict=True):
-        length = "" if this.ended_ms is None else f" {as_text(_seconds(this.ended_ms - this.began_ms))} s"
+        length = "" if this.ended_ms is None else f" {as_text(seconds_of(this.ended_ms - this.began_ms))} s"
         reason = reason_of(this, triggers)
         yield f"{written(this.began_ms, zone)} generation {this.generation}{length}: {reason}"
         told = [f"{as_text(wait.seconds)} s for {_WAITED[wait.why].format(wait.member)}" for wait in waits]

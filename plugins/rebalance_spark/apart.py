@@ -1,5 +1,6 @@
 """Scoring in a separate process, for rows of which one has killed its worker."""
 
+from collections.abc import Sequence
 from multiprocessing.connection import Connection
 
 from coordinator_core.assigning.limits import Worker
@@ -17,16 +18,17 @@ class Apart:
         self._scorer = Scorer(job)
         self._worker: Worker | None = None
 
-    def rows(self, scenario_id: str, text: str, which: int) -> list[Row]:
-        """Return a row for each strategy that `which` selects. Each one is scored separately."""
-        return [row for number in self._job.numbers(which) for row in self._row(scenario_id, text, number)]
+    def rows(self, scenario_id: str, text: str, which: Sequence[int] | None = None) -> list[Row]:
+        """Return a row for each strategy, or for those whose numbers are in `which`, one after the other."""
+        chosen = range(len(self._job.strategies)) if which is None else which
+        return [row for number in chosen for row in self._row(scenario_id, text, number)]
 
     def _row(self, scenario_id: str, text: str, number: int) -> list[Row]:
         # the document and the strategy have a timeout each; the alarm of the process rings before this one
         longest = 2 * self._job.timeout + 5.0 if self._job.timeout else None
         try:
             pipe = self._ready()
-            pipe.send((scenario_id, text, number))
+            pipe.send((scenario_id, text, [number]))
             if pipe.poll(longest):
                 rows: list[Row] = pipe.recv()
                 return rows

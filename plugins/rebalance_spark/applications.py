@@ -7,7 +7,7 @@ all members, by a column, or as several values, of which each makes a scenario o
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -19,9 +19,6 @@ from rebalance_lab.scenarios.fields import NewMemberFields
 from rebalance_lab.scenarios.files import load_scenario_text, read_document, read_text
 from rebalance_lab.scenarios.groups import SCENARIO_DURATION
 from rebalance_lab.scenarios.variants import expanded
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,17 +86,6 @@ def check_application(fields: Mapping[str, Any], where: str) -> None:
 def column_of(value: Any) -> str:
     """Return the column of the table that a value names, "" if it names none."""
     return value[1:] if isinstance(value, str) and value.startswith(OF_COLUMN) else ""
-
-
-def literal(value: Any) -> "Column":
-    """Return a value of a document as a column."""
-    from pyspark.sql import functions as sf
-
-    if isinstance(value, Mapping):
-        return sf.struct(*(literal(each).alias(name) for name, each in value.items()))
-    if isinstance(value, list | tuple):
-        return sf.array(*map(literal, value))
-    return sf.lit(value)
 
 
 def read_events(path: Path) -> list[dict[str, Any]]:

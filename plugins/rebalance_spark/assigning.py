@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 FUNCTION = "rebalance_assign"
 RESULT = "member string, topic string, partition int, error string"
-_DOCUMENTS = ("group", "scenario", "value")
+_DOCUMENTS = ("scenario", "group", "value")
 """The columns that may have the document of a group, the first that exists."""
 
 _PAIRS = pa.list_(pa.struct([("topic", pa.string()), ("partition", pa.int32())]))
@@ -39,8 +39,9 @@ def assign(
     """Return the rows of groups with ``assignment`` (member -> topic and partition) and ``error``.
 
     The column `document` has the group, as text or as a structure, in the format of ``rebalance-lab assign``
-    or as a scenario, of which the members and their partitions count. By default it is ``group``,
-    ``scenario`` or ``value``; a table with the columns ``topics`` and ``members`` has a group in each row.
+    or as a scenario, of which the members and their partitions count. By default it is
+    ``scenario``, ``group`` or ``value``; a table with the columns ``topics`` and ``members`` has a group in
+    each row.
     `timeout`: seconds for one group (0: no limit). `plugins`: as for `score`.
 
     Raises:

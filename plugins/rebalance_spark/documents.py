@@ -1,9 +1,7 @@
 """The documents of a workload: scenarios, groups in the format of ``assign``, and lines with either."""
 
-from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Any
 from zlib import crc32
 
@@ -15,15 +13,10 @@ from rebalance_lab.scenarios.fields import LAST_SEED
 from rebalance_lab.scenarios.files import read_document
 from rebalance_lab.scenarios.groups import parse_group, scenario_document
 from rebalance_lab.scenarios.scenario import Scenario, parse_scenario
-from rebalance_spark.sizes import WORKLOAD_NAMES, size_of_text
+from rebalance_spark.sizes import size_of_text
 
 _UNREADABLE = "# rebalance-lab cannot read: "
 """Begins the text of a scenario of which a file cannot be read. The error follows, as JSON."""
-
-NO_KINDS: Mapping[str, str] = MappingProxyType({})
-_KINDS: Mapping[type, str] = {bool: "boolean", int: "bigint", float: "double", str: "string"}
-_GROUP_FIELDS = ("name", "topics", "members", "assignor", "assignment", "error", "report", "expected")
-"""The fields of a line with a group, and those that ``assign`` adds."""
 
 
 def seed_of(scenario_id: str, base: int = 0) -> int:
@@ -74,40 +67,6 @@ def is_group(document: Any) -> bool:
     return isinstance(document, dict) and "topics" in document and "duration" not in document
 
 
-def kinds_of_others(lines: Iterable[str]) -> dict[str, str]:
-    """Return the fields of lines that are no fields of a workload or a group, with their types in Spark."""
-    found: dict[str, str] = {}
-    for line in lines:
-        for name, value in _others(_decoded(line)).items():
-            kind = _KINDS.get(type(value), "string")
-            before = found.get(name, kind)
-            mixed = "double" if {before, kind} == {"bigint", "double"} else "string"
-            found[name] = kind if before == kind else mixed
-    return found
-
-
-def _others(document: Any) -> dict[str, Any]:
-    """Return the fields of a line that are no fields of a workload or a group, and not null."""
-    if not isinstance(document, dict):
-        return {}
-    if "scenario" in document:
-        own: Collection[str] = WORKLOAD_NAMES
-    elif is_group(document):
-        own = {*_GROUP_FIELDS, *(name for name, value in document.items() if isinstance(value, dict | list))}
-    else:
-        return {}
-    return {name: value for name, value in document.items() if name not in own and value is not None}
-
-
-def _of_kind(value: Any, kind: str) -> Any:
-    """Return a value as one of a type of Spark, or None if it does not fit."""
-    if kind == "string":
-        return value if isinstance(value, str) or value is None else msgspec.json.encode(value).decode()
-    if kind == "double" and type(value) is int:
-        return float(value)
-    return value if _KINDS.get(type(value)) == kind else None
-
-
 def _decoded(line: str) -> Any:
     try:
         return msgspec.json.decode(line)
@@ -115,11 +74,8 @@ def _decoded(line: str) -> Any:
         return None
 
 
-def workload_row(name: str, line: str, kinds: Mapping[str, str] = NO_KINDS) -> dict[str, Any]:
-    """Return the row of a line with a scenario or a group. Another line becomes the text of a row `name`.
-
-    ``kinds`` are further fields to keep, with their types.
-    """
+def workload_row(name: str, line: str) -> dict[str, Any]:
+    """Return the row of a line with a scenario or a group. Another line becomes the text of a row `name`."""
     scenario_id, text = name, line
     document = _decoded(line)
     if isinstance(document, dict) and "scenario" in document:
@@ -131,9 +87,7 @@ def workload_row(name: str, line: str, kinds: Mapping[str, str] = NO_KINDS) -> d
         scenario_id, text = group_scenario(document, name)
     elif isinstance(document, dict):
         scenario_id = str(document.get("name") or name)
-    given = _others(document)
-    others = {field: _of_kind(given.get(field), kind) for field, kind in kinds.items()}
-    return {"scenario_id": scenario_id, "scenario": text, **size_of_text(text)._asdict(), **others}
+    return {"scenario_id": scenario_id, "scenario": text, **size_of_text(text)._asdict()}
 
 
 def group_scenario(document: dict[str, Any], name: str) -> tuple[str, str]:

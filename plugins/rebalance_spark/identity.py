@@ -31,7 +31,7 @@ def new_run_id() -> str:
 
 
 def identified(job: Job) -> Job:
-    """Return a job with a hash for each of its strategies, and with an id for the run.
+    """Return a job with a hash for each of its strategies, the sources of their files, and an id for the run.
 
     A hash is of all that decides about a score beside its scenario: the strategy with its options, the source
     of a strategy from a file or a module, seed, fidelity, timeout, the start, and the versions of the program
@@ -39,6 +39,8 @@ def identified(job: Job) -> Job:
     """
     if job.hashes:
         return job
+    paths = dict.fromkeys(_file_of(each) for each in (*job.strategies, job.start))
+    sources = tuple((path, Path(path).read_bytes()) for path in paths if Path(path).is_file())
     common = (
         job.fidelity.value,
         job.timeout,
@@ -50,7 +52,8 @@ def identified(job: Job) -> Job:
     start = [("start", job.start, _source_of(job.start))] if job.start else []
     whole = _hashes(job, (*common, *start))
     hashes = _hashes(job, (*common, job.metrics, *start)) if job.metrics else whole
-    return replace(job, hashes=hashes, whole=whole, run_id=job.run_id or new_run_id())
+    run_id = job.run_id or new_run_id()
+    return replace(job, hashes=hashes, whole=whole, run_id=run_id, sources=sources)
 
 
 def _hashes(job: Job, common: tuple[Any, ...]) -> tuple[str, ...]:
@@ -62,11 +65,16 @@ def _hashes(job: Job, common: tuple[Any, ...]) -> tuple[str, ...]:
 
 def _source_of(strategy: str) -> str:
     """Return the hash of the file with the assignor, or an empty text if it has a name of its own."""
+    if path := _file_of(strategy):
+        return _hash_of_file(Path(path))
     reference = reference_in(parted(strategy)[0])
-    if reference is None:
-        return ""
-    source = reference.rpartition(":")[0]
-    return _hash_of_file(Path(source)) if source.endswith(".py") else _hash_of_module(source)
+    return "" if reference is None else _hash_of_module(reference.rpartition(":")[0])
+
+
+def _file_of(strategy: str) -> str:
+    """Return the path of ``path.py:Name``, or an empty text for another strategy."""
+    source = (reference_in(parted(strategy)[0]) or "").rpartition(":")[0]
+    return source if source.endswith(".py") else ""
 
 
 def _hash_of_module(name: str) -> str:

@@ -13,9 +13,11 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
+from time import time
+from zlib import crc32
 
 from coordinator_core.errors import InputError
 
@@ -30,19 +32,22 @@ _UNNEEDED = {
 }
 """Arguments to remove, and the first version of Java from which on to remove them."""
 
+_UNUSED_SECONDS = 30 * 86_400
+"""The time after which an archive of classes that no session has used is deleted."""
+
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 _RELEASE = re.compile(r'^JAVA_VERSION="(?:1\.)?(\d+)', re.MULTILINE)
 
 
 @contextmanager
-def java_home() -> Iterator[None]:
-    """Set JAVA_HOME, within the context, to a Java that can start Spark. A running JVM does not need it.
+def java_home(java: Path | None = None) -> Iterator[None]:
+    """Set JAVA_HOME, within the context, to a Java, by default that of `find_java`, as Spark can start it.
 
     Raises:
         InputError: if no suitable Java is found.
     """
     before = os.environ.get("JAVA_HOME")
-    java = find_java()
+    java = java or find_java()
     with tempfile.TemporaryDirectory(prefix="rebalance-lab-java-") as folder:
         os.environ["JAVA_HOME"] = str(
             java.parents[1] if os.name == "nt" else _with_fewer_arguments(java, Path(folder))
@@ -54,6 +59,39 @@ def java_home() -> Iterator[None]:
                 del os.environ["JAVA_HOME"]
             else:
                 os.environ["JAVA_HOME"] = before
+
+
+def class_options(java: Path, *, record: bool) -> str:
+    """Return options of Java with which it loads the classes of Spark from an archive, in half of the time.
+
+    The archive is in the user's folder for caches. `record`: if there is none, Java writes it when it ends.
+    """
+    import pyspark
+
+    jars = Path(pyspark.__file__).parent / "jars"
+    base = java.resolve().parents[1]
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "rebalance-lab"
+    with suppress(OSError):
+        known = f"{base} {(base / 'release').read_text()} {jars} {jars.stat().st_mtime}"
+        (base / "lib" / "server" / "classes.jsa").stat()
+        cache.mkdir(parents=True, exist_ok=True)
+        for old in cache.glob("*.jsa"):
+            if old.stat().st_mtime < time() - _UNUSED_SECONDS:
+                old.unlink()
+        archive = cache / f"spark-{crc32(known.encode()):08x}.jsa"
+        is_whole = archive.exists() and any(_beginning(archive))
+        if is_whole:
+            os.utime(archive)
+        if is_whole or record:
+            use = "SharedArchiveFile" if is_whole else "ArchiveClassesAtExit"
+            return f'"-XX:{use}={archive}" -Xlog:disable'
+    return ""
+
+
+def _beginning(archive: Path) -> bytes:
+    """Return the first bytes of an archive: zeros until Java has written all others."""
+    with archive.open("rb") as file:
+        return file.read(4)
 
 
 def find_java() -> Path:

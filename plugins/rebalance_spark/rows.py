@@ -1,7 +1,6 @@
 """Scores of scenarios as plain rows. This module does not use Spark; a worker of Spark uses it."""
 
 import sys
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
@@ -9,14 +8,14 @@ from hashlib import sha256
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from math import isnan
+from pathlib import Path
 from time import perf_counter, process_time
+from types import ModuleType
 from typing import Any, NamedTuple, TypeAlias
-
-import msgspec
 
 from coordinator_core.errors import PluginError, RebalanceLabError
 from coordinator_core.reading.raised import raised
-from coordinator_core.registry.hookspecs import Strategy
+from coordinator_core.registry.hookspecs import MetricSpec, Strategy
 from coordinator_core.registry.registry import DISTRIBUTION, Registry, installed_registry
 from rebalance_lab.scenarios.families import check_settings
 from rebalance_lab.scenarios.scenario import Scenario
@@ -24,37 +23,22 @@ from rebalance_lab.scenarios.settings import grid
 from rebalance_lab.simulation.planning.counting import Counting, Results, counting, keeps_topics
 from rebalance_lab.simulation.planning.plan import plan
 from rebalance_lab.simulation.planning.planned_rests import planned_ledgers
-from rebalance_lab.simulation.planning.starting import problem_at_start, started
+from rebalance_lab.simulation.planning.starting import started
 from rebalance_lab.simulation.run import simulate
-from rebalance_lab.traces.history import History
 from rebalance_lab.traces.ledger import Ledger
 from rebalance_lab.traces.trace import Trace
 from rebalance_lab.verdicts.measuring import history_of, measure, metrics_of
-from rebalance_lab.verdicts.scaling import busiest_members, loads_by_members
 from rebalance_spark.choices import Fidelity, Status
 from rebalance_spark.documents import load_scenario_or_group, seed_of
 from rebalance_spark.limits import run_within
-from rebalance_spark.starts import moves_at_start
 from rebalance_spark.sweeps import parted
-
-ALL = -1
-"""A value of ``which`` that selects all strategies."""
 
 HASH_LENGTH = 32
 """The hexadecimal digits of a hash that identifies a scenario, or a strategy with all that decides."""
 
-EXAMINED = 1 / 32
-"""The default share of scenarios in which the moves at the start are counted: it costs 1 % of the time."""
-
-MISSING, LOADS, OWNERS = "missing_members", "loads", "busiest"
-"""The metric with which there are columns with loads, and these: by number of members, and of members."""
-
-SIZES = (MISSING, "members_to_ease", "hot_partitions", "load_in_members")
+SIZES = ("missing_members", "members_to_ease", "hot_partitions", "load_in_members")
 """The metrics of other numbers of members. Plans have them of groups that run at the start: of a group that
 is drawn at random, they would cost ten times as much as the plan."""
-
-ALIKE = "alike"
-"""The column with topics that members may join."""
 
 Row: TypeAlias = dict[str, Any]
 """A row of scores: column -> value. Missing columns are null."""
@@ -69,8 +53,8 @@ class Job:
     score of each strategy (see `identity.identified`), and ``whole`` that of one with all metrics, which
     counts, too.
     ``run_id``: the run that computes the scores. ``metrics``: those to compute, empty for all. ``start``: the
-    assignor whose assignment a running group has at the start, empty for that of its owners. ``examined``:
-    the share of the scenarios in which the moves at the start are counted.
+    assignor whose assignment a running group has at the start, empty for that of its owners. ``sources``:
+    the files of strategies, as path and content, which workers need not have.
     """
 
     strategies: tuple[str, ...]
@@ -83,11 +67,7 @@ class Job:
     run_id: str = ""
     metrics: tuple[str, ...] = ()
     start: str = ""
-    examined: float = EXAMINED
-
-    def numbers(self, which: int) -> Sequence[int]:
-        """Return the numbers of the strategies that `which` selects: one, or all for `ALL`."""
-        return range(len(self.strategies)) if which == ALL else [which]
+    sources: tuple[tuple[str, bytes], ...] = ()
 
 
 class Spent(NamedTuple):
@@ -141,12 +121,16 @@ def _results() -> Results:
     return Results()
 
 
+def computed_metrics(job: Job) -> list[MetricSpec]:
+    """Return the metrics that a job computes, in order."""
+    return metrics_of(registry_with(job.plugins), planned=job.fidelity is Fidelity.PLAN, only=job.metrics)
+
+
 class _Measured(NamedTuple):
-    """The metrics of a row, the errors of those that failed, columns with loads, and the time it took."""
+    """The metrics of a row, the errors of those that failed, and the time it took."""
 
     figures: dict[str, float]
     broken: dict[str, PluginError]
-    texts: dict[str, str]
     spent: Spent
 
 
@@ -163,18 +147,18 @@ class Scorer:
         self._strategies: dict[str, Strategy] = {}
         self._countings: dict[str, Counting | None] = {}
         self._results = _results()
-        is_planned = job.fidelity is Fidelity.PLAN
-        self._metrics = metrics_of(self.registry, planned=is_planned, only=job.metrics)
-        self._counts = is_planned and all(metric.rests for metric in self._metrics)
+        self._metrics = computed_metrics(job)
+        self._counts = job.fidelity is Fidelity.PLAN and all(metric.rests for metric in self._metrics)
         self._hashes = dict(zip(job.strategies, job.hashes, strict=False))
         self._versions = {
             "program_version": program_version(),
             "plugin_versions": plugin_versions(self.registry),
         }
 
-    def rows(self, scenario_id: str, text: str, which: int = ALL) -> list[Row]:
-        """Return a row for each strategy that `which` selects."""
-        names = [self.job.strategies[number] for number in self.job.numbers(which)]
+    def rows(self, scenario_id: str, text: str, which: Sequence[int] | None = None) -> list[Row]:
+        """Return a row for each strategy, or for those whose numbers are in `which`."""
+        chosen = range(len(self.job.strategies)) if which is None else which
+        names = [self.job.strategies[number] for number in chosen]
         started = Spent.now()
         try:
             scenario = run_within(self.job.timeout, lambda: self.scenario(scenario_id, text))
@@ -182,9 +166,7 @@ class Scorer:
             spent = started.since(len(names))
             return [self.failed(scenario_id, text, name, error, spent) for name in names]
         counted = self._counted(scenario, names)
-        rows = [self._row(scenario_id, text, scenario, name, counted.get(name)) for name in names]
-        self._count_moves_at_start(scenario, rows)
-        return rows
+        return [self._row(scenario_id, text, scenario, name, counted.get(name)) for name in names]
 
     def scenario(self, scenario_id: str, text: str) -> Scenario:
         """Return the scenario of a text as it is scored.
@@ -192,28 +174,15 @@ class Scorer:
         Raises:
             RebalanceLabError: if it is malformed, or the assignor of the start fails.
         """
-        where = scenario_id or "a row without scenario_id"
+        where = printable(scenario_id) or "a row without scenario_id"
         seed = seed_of(scenario_id, self.job.seed or 0)
         scenario = load_scenario_or_group(text, where, self.registry, seed=seed)
-        texts = [parted(name)[0] for name in self.job.strategies]
+        texts = [self._importable(name) for name in self.job.strategies]
         at = f"{where}: config"
         check_settings(scenario.config, texts, at, self.registry, migrates=scenario.migrates)
         if self.job.start:
-            scenario = started(scenario, self.registry.assignor(self.job.start))
+            scenario = started(scenario, self.registry.assignor(self._importable(self.job.start)))
         return scenario if self.job.seed is None else replace(scenario, seed=seed)
-
-    def _count_moves_at_start(self, scenario: Scenario, rows: Sequence[Row]) -> None:
-        """Add the moves at the start to rows of a scenario, if it is examined and has a running group."""
-        if int(rows[0]["scenario_hash"][:8], 16) >= self.job.examined * 2**32:
-            return
-        counted = [(row, counting) for row in rows if (counting := self._counting(row["strategy"]))]
-        try:
-            problem = problem_at_start(scenario) if counted else None
-            moves = [] if problem is None else moves_at_start(problem, [each for _, each in counted])
-        except (Exception, SystemExit):
-            return  # a strategy that fails here fails in its own row
-        for (row, _), count in zip(counted, moves, strict=False):
-            row["start_moves"] = count
 
     def _row(
         self, scenario_id: str, text: str, scenario: Scenario, name: str, measured: "_Measured | None"
@@ -232,9 +201,6 @@ class Scorer:
         row = {**self._base(scenario_id, text, name, Status.OK, measured.spent), "seed": scenario.seed}
         if measured.broken:
             row["error"] = _in_one_line("; ".join(map(str, measured.broken.values())))
-        row |= measured.texts
-        if alike := alike_topics(scenario):
-            row[ALIKE] = ", ".join(alike)
         return row | {metric: value for metric, value in measured.figures.items() if not isnan(value)}
 
     def _measured(
@@ -249,8 +215,7 @@ class Scorer:
             broken: dict[str, PluginError] = {}
             run = history_of(each, self.registry, self._metrics) if isinstance(each, Trace) else each
             figures = measure(run, self.registry, planned=planned, only=only, failed=broken) if only else {}
-            texts = _texts(run) if MISSING in figures else {}
-            found.append((figures, broken, texts))
+            found.append((figures, broken))
         spent = started.since(len(found))
         return [_Measured(*one, spent) for one in found]
 
@@ -297,8 +262,16 @@ class Scorer:
 
     def _strategy(self, name: str) -> Strategy:
         if name not in self._strategies:
-            self._strategies[name] = self.registry.strategy(parted(name)[0])
+            self._strategies[name] = self.registry.strategy(self._importable(name))
         return self._strategies[name]
+
+    def _importable(self, name: str) -> str:
+        """Return a strategy without its settings, with a module in place of a file that the job carries."""
+        text = parted(name)[0]
+        for path, source in self.job.sources:
+            if text.startswith(f"{path}:"):
+                return text.replace(path, module_of(path, source), 1)
+        return text
 
     def _counting(self, name: str) -> Counting | None:
         """Return a strategy that only counts partitions, or None. One that fails does so in its own row."""
@@ -337,54 +310,49 @@ class Scorer:
         status = Status.TIMEOUT if isinstance(error, TimeoutError) else Status.ERROR
         own = isinstance(error, (RebalanceLabError, TimeoutError, WorkerDiedError))
         message = str(error) if own else f"{type(error).__name__}: {error}"
+        for path, source in self.job.sources:
+            message = message.replace(_module_name(path, source), path)
         return {
             **self._base(scenario_id, text, strategy, status, spent),
             "error": _in_one_line(message),
         }
 
 
-def alike_topics(scenario: Scenario) -> list[str]:
-    """Return the topics with several partitions that have as many as another one."""
-    counts = {name: topic.partitions for name, topic in scenario.topics.items() if topic.partitions > 1}
-    several = {count for count, number in Counter(counts.values()).items() if number > 1}
-    return sorted(name for name, count in counts.items() if count in several)
-
-
-def _texts(history: History | Ledger) -> dict[str, str]:
-    """Return the columns with loads of a run that has them."""
-    loads, owners = loads_by_members(history), busiest_members(history)
-    return {
-        **({LOADS: loads_as_text(loads)} if loads else {}),
-        **({OWNERS: members_as_text(owners)} if owners else {}),
-    }
-
-
-def members_as_text(members: Sequence[tuple[float, Mapping[str, float]]]) -> str:
-    """Return loads of members and of some of their partitions as JSON, with four digits."""
-    rounded = [
-        (round(load, 4), {name: round(share, 4) for name, share in parts.items()}) for load, parts in members
-    ]
-    return msgspec.json.encode(rounded).decode()
-
-
-def members_in(text: str) -> list[tuple[float, dict[str, float]]]:
-    """Return what `members_as_text` wrote."""
-    return msgspec.json.decode(text, type=list[tuple[float, dict[str, float]]])
-
-
-def loads_as_text(loads: Mapping[int, float]) -> str:
-    """Return loads by numbers of members more as a text, such as ``-1=1.2, +0=0.84``."""
-    return ", ".join(f"{more:+d}={load:.6g}" for more, load in loads.items())
-
-
-def loads_in(text: str) -> dict[int, float]:
-    """Return what `loads_as_text` wrote."""
-    pairs = (part.split("=") for part in text.split(", ") if part)
-    return {int(more): float(load) for more, load in pairs}
+def printable(text: str) -> str:
+    """Return a text in one line, with escapes in place of control characters."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _in_one_line(message: str) -> str:
-    return " ".join(message.split())
+    return printable(" ".join(message.split()))
+
+
+def _module_name(path: str, source: bytes) -> str:
+    return f"rebalance_lab_source_{sha256(path.encode() + source).hexdigest()[:HASH_LENGTH]}"
+
+
+def module_of(path: str, source: bytes) -> str:
+    """Return the name of a module with the source of a file that this machine need not have.
+
+    Modules in the folder of the file can be imported if the folder is there.
+
+    Raises:
+        PluginError: if it cannot be imported.
+    """
+    name = _module_name(path, source)
+    if name in sys.modules:
+        return name
+    module = sys.modules[name] = ModuleType(name)  # dataclasses and pickle look up the module
+    module.__file__ = path
+    folder = str(Path(path).resolve().parent)
+    if folder not in sys.path and Path(folder).is_dir():
+        sys.path.append(folder)
+    try:
+        exec(compile(source, path, "exec"), vars(module))
+    except (Exception, SystemExit) as error:
+        del sys.modules[name]
+        raise PluginError(path, "import", raised(error)) from error
+    return name
 
 
 def program_version() -> str:

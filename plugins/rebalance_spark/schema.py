@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from coordinator_core.registry.registry import Registry
+from coordinator_core.registry.hookspecs import MetricSpec
 
 if TYPE_CHECKING:
-    from pyspark.sql.types import StructField, StructType
+    from pyspark.sql.types import StructType
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +27,8 @@ class Column:
 CARRIED = "carried"
 """The key in the metadata of a column of scores that is one of the workload."""
 
-RESERVED = ("which", "run", "chunk")
-"""Names beside those of columns that a column of a workload cannot have."""
+RESERVED = ("which", "run", "part")
+"""Names beside those of columns of scores that a column of a workload cannot have."""
 
 ARROW: Mapping[str, pa.DataType] = MappingProxyType(
     {
@@ -53,70 +53,43 @@ WORKLOAD_COLUMNS = (
 )
 """The columns of a workload. The last three estimate the cost of a row. They may be missing."""
 
-SCORE_COLUMNS = (
-    Column("scenario_id", "string", "", False, "The id in the workload."),
+_SCENARIO_ID = Column("scenario_id", "string", "", False, "The id in the workload.")
+_OUTCOME = (
     Column("strategy", "string", "", False, "The strategy as requested."),
+    Column("status", "string", "", False, "ok, error or timeout."),
+    Column("error", "string", "", True, "The error in one line. Of a row that is ok: metrics that failed."),
+)
+_SEED = "The seed of the run: that of the scenario, or else its own. Null if it cannot be read."
+_START = "The assignor of the start. Without one there is no such column."
+_PROVENANCE = (
+    Column("wall_ms", "double", "ms", False, "The elapsed time on the machine that computed the row."),
+    Column("cpu_ms", "double", "ms", False, "The time of the processor for the row."),
+    Column("seed", "bigint", "", True, _SEED),
+    Column("fidelity", "string", "", False, "protocol or plan."),
+    Column("start_assignor", "string", "", True, _START),
     Column("scenario_hash", "string", "", False, "The hash of the scenario's text."),
     Column("job_hash", "string", "", False, "The hash of what was computed: see below."),
     Column("run_id", "string", "", False, "The run that wrote the row. A later run has a greater id."),
-    Column("fidelity", "string", "", False, "protocol or plan."),
-    Column(
-        "seed",
-        "bigint",
-        "",
-        True,
-        "The seed of the run: that of the scenario, or else its own. Null if it cannot be read.",
-    ),
-    Column("status", "string", "", False, "ok, error or timeout."),
-    Column("error", "string", "", True, "The error in one line. Of a row that is ok: metrics that failed."),
-    Column("wall_ms", "double", "ms", False, "The elapsed time on the machine that computed the row."),
-    Column("cpu_ms", "double", "ms", False, "The time of the processor for the row."),
     Column("program_version", "string", "", False, "The version of rebalance-lab."),
     Column("plugin_versions", "string", "", False, "Other distributions with plugins, and their versions."),
-    Column(
-        "start_assignor",
-        "string",
-        "",
-        True,
-        "The assignor of `--start`. Null if groups start with their owners.",
-    ),
-    Column(
-        "loads",
-        "string",
-        "",
-        True,
-        "The load of the busiest member at the end by the number of members more (+1=0.95).",
-    ),
-    Column(
-        "busiest",
-        "string",
-        "",
-        True,
-        "The loads of the owners of the busiest partitions at the end, with those of these partitions.",
-    ),
-    Column(
-        "alike", "string", "", True, "Topics with as many partitions as another one: members may join them."
-    ),
-    Column("start_moves", "int", "", True, "Partitions that the strategy moves at the start: see Inputs."),
 )
+SCORE_COLUMNS = (_SCENARIO_ID, *_OUTCOME, *_PROVENANCE)
+"""The columns of scores that are no metrics and not carried from the workload."""
 
 
-def score_columns(registry: Registry) -> tuple[Column, ...]:
-    """Return the columns of scores: those above, and one for each metric of a registry."""
-    metrics = registry.metrics().values()
-    return SCORE_COLUMNS + tuple(Column(m.name, "double", m.unit, True, m.doc) for m in metrics)
+def score_columns(metrics: Iterable[MetricSpec], *, start: bool = False) -> tuple[Column, ...]:
+    """Return the columns of scores in their order: those of the outcome, a metric each, and the provenance.
+
+    The columns of the workload follow ``scenario_id``. `start`: there is a column ``start_assignor``.
+    """
+    figures = (Column(m.name, "double", m.unit, True, m.doc) for m in metrics)
+    provenance = (column for column in _PROVENANCE if start or column.name != "start_assignor")
+    return (_SCENARIO_ID, *_OUTCOME, *figures, *provenance)
 
 
 def arrow_schema(columns: Sequence[Column]) -> pa.Schema:
     """Return the columns as a schema of Arrow."""
     return pa.schema([pa.field(c.name, ARROW[c.type], nullable=c.nullable) for c in columns])
-
-
-def carried_schema(fields: Iterable["StructField"]) -> list["StructField"]:
-    """Return columns of a workload as columns of scores. Their metadata say that they are no metrics."""
-    from pyspark.sql.types import StructField
-
-    return [StructField(f.name, f.dataType, True, {**f.metadata, CARRIED: True}) for f in fields]
 
 
 def spark_schema(columns: Sequence[Column]) -> "StructType":
@@ -125,16 +98,6 @@ def spark_schema(columns: Sequence[Column]) -> "StructType":
 
     schema = StructType()
     for c in columns:
-        add_column(schema, c.name, c.type, c.nullable, {"comment": c.doc, "unit": c.unit})
+        kind = _LONG_NAMES.get(c.type, c.type)
+        schema.add(c.name, kind, c.nullable, {"comment": c.doc, "unit": c.unit})
     return schema
-
-
-def add_column(
-    schema: "StructType",
-    name: str,
-    kind: str,
-    nullable: bool = True,
-    metadata: dict[str, Any] | None = None,
-) -> None:
-    """Add a column of a type of `ARROW` to a schema of Spark."""
-    schema.add(name, _LONG_NAMES.get(kind, kind), nullable, metadata)

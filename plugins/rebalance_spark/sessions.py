@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from coordinator_core.errors import InputError
-from rebalance_spark.java import java_home
+from rebalance_spark.java import class_options, find_java, java_home
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 TRIES = 4
 """The number of attempts for a task. A local master makes only one by default."""
@@ -27,37 +27,98 @@ _PYTHON_ERROR = re.compile(r"(?:\w+\.)*\w*(?:Error|Exception|Exit|Interrupt)\b")
 _FILE = re.compile(r"(?:reading file|Checksum error:) (\S+?)\.?(?:\s|$)")
 """How Spark names a file, as an address."""
 
-_SPARK_MISSING = 'PySpark: pip install "rebalance-lab[spark]"'
+_INSTALL = 'pip install "rebalance-lab[spark]"'
+
+
+def check_pyspark() -> None:
+    """Check the version of PySpark.
+
+    Raises:
+        InputError: if there is no PySpark, or one older than 4.0.
+    """
+    try:
+        from pyspark import __version__ as version
+    except ImportError:
+        raise InputError("Spark", "no PySpark", f"PySpark: {_INSTALL}") from None
+    if int(version.partition(".")[0]) < 4:
+        raise InputError("Spark", f"PySpark {version}", f"4.0 or newer: {_INSTALL}")
+
+
+def context_of(spark: "SparkSession") -> Any:
+    """Return the context of a session, or None for a session of Spark Connect."""
+    return getattr(spark, "_sc", None)
+
+
+@contextmanager
+def described(spark: "SparkSession", text: str) -> Iterator[None]:
+    """Give the jobs that this thread starts within the context a description in Spark's own pages."""
+    context = context_of(spark)
+    if context is None:
+        yield
+        return
+    context.setJobDescription(f"rebalance-lab: {text}")
+    try:
+        yield
+    finally:
+        context.setJobDescription(None)
+
+
+def has_table(spark: "SparkSession", name: str) -> bool:
+    """Return whether the catalog has a table.
+
+    Raises:
+        InputError: if it is not the name of one.
+    """
+    from pyspark.errors import AnalysisException
+
+    try:
+        return spark.catalog.tableExists(name)
+    except AnalysisException as error:
+        raise InputError(f"table {name}", in_short(error), "the name of a table, as db.name") from None
+
+
+def read_table(spark: "SparkSession", name: str) -> "DataFrame":
+    """Return a table of the catalog.
+
+    Raises:
+        InputError: if it does not exist.
+    """
+    if not has_table(spark, name):
+        raise InputError(f"table {name}", "no such table", "a table or view of the catalog, as db.name")
+    return spark.table(name)
 
 
 def spark_session(
-    master: str | None = None, conf: Mapping[str, str] | None = None, *, name: str = "rebalance-lab"
+    master: str | None = None,
+    conf: Mapping[str, str] | None = None,
+    *,
+    name: str = "rebalance-lab",
+    record: bool = False,
 ) -> "SparkSession":
     """Return the active session, or a new one, with the generator of workloads and the table
     function `rebalance_assign` registered.
 
     `conf` overrides the settings of this module. The master is ``local[*]`` unless `master`, `conf` or
     spark-submit names another. In an active session, only `conf` and the settings for batches in Python
-    change.
+    change. `record`: see `java.class_options`.
 
     Raises:
         InputError: if PySpark or Java is missing, or if Spark does not start.
     """
-    try:
-        from pyspark.sql import SparkSession
-    except ImportError:
-        raise InputError("Spark", "no PySpark", _SPARK_MISSING) from None
+    check_pyspark()
+    from pyspark.sql import SparkSession
 
     given = dict(conf or {})
-    if is_remote(master):
+    if _is_remote(master):
         return _remote_session(master, {**_settings(), **given}, name)
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     starts = not submitted and SparkSession.getActiveSession() is None
-    if starts:
+    java = find_java() if starts else None
+    if java is not None:
         given.setdefault("spark.master", retrying(master or "local[*]"))
         if given["spark.master"].startswith("local"):
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-            given = {**_local_settings(), **given}
+            given = {**_local_settings(class_options(java, record=record)), **given}
         os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
         given.setdefault("spark.ui.showConsoleProgress", "false")
     elif submitted and master is not None:
@@ -68,7 +129,7 @@ def spark_session(
         if not (submitted and key not in given and _is_set(key)):
             builder = builder.config(key, value)
     with _starting("Spark", "a master that can be reached, and settings it understands"):
-        with java_home() if starts else nullcontext():
+        with java_home(java) if starts else nullcontext():
             spark: SparkSession = builder.getOrCreate()
         _register(spark)  # Spark checks some settings only now
     return spark
@@ -96,7 +157,13 @@ def _register(spark: "SparkSession") -> None:
     register_functions(spark)
 
 
-def is_remote(master: str | None) -> bool:
+def is_local(spark: "SparkSession") -> bool:
+    """Return whether the workers of a session are processes of this machine and of the same Python."""
+    context = context_of(spark)
+    return context is not None and str(context.master).startswith("local")
+
+
+def _is_remote(master: str | None) -> bool:
     """Return whether a master, or the environment if there is none, names a server of Spark Connect."""
     return master.startswith("sc://") if master else "SPARK_REMOTE" in os.environ
 
@@ -168,7 +235,7 @@ def files_named(expected: str) -> Iterator[None]:
 
 def cores(spark: "SparkSession") -> int:
     """Return the number of tasks that a session runs at once."""
-    context = getattr(spark, "_sc", None)  # a Connect session has none
+    context = context_of(spark)
     if context is not None:
         return int(context.defaultParallelism)
     return os.cpu_count() or 1
@@ -181,7 +248,7 @@ def _settings() -> dict[str, str]:
     }
 
 
-def _local_settings() -> dict[str, str]:
+def _local_settings(classes: str) -> dict[str, str]:
     """Return settings for one machine: no network interface, few log messages and partitions, a fast start.
 
     Java uses only the first of its two compilers, because the work is done in Python; the room that it has
@@ -194,7 +261,7 @@ def _local_settings() -> dict[str, str]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.memory": "2g",
-        "spark.driver.extraJavaOptions": java,
+        "spark.driver.extraJavaOptions": f"{java} {classes}".strip(),
         "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
         "spark.sql.parquet.compression.codec": "zstd",
         "spark.sql.session.timeZone": "UTC",

@@ -1,18 +1,26 @@
-"""The package and all that it requires as an archive for the workers of a cluster."""
+"""Modules, archives, and the package itself, which are sent to the workers of a session."""
 
-import os
+import atexit
 import re
+import shutil
 import sys
 import tarfile
-from collections.abc import Iterator, Mapping
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import Distribution, PackageNotFoundError, distribution, entry_points
 from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from packaging.requirements import Requirement
 
+from coordinator_core.errors import InputError
 from coordinator_core.registry.registry import DISTRIBUTION
+from rebalance_spark.sessions import check_pyspark, cores, described, in_short, is_local, spark_errors
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 UNPACKED = "rebalance-lab"
 """The folder in which the workers find the archive, below their working directory."""
@@ -38,17 +46,35 @@ exit 127
 """
 
 
-def shipped(archive: Path, conf: Mapping[str, str]) -> dict[str, str]:
-    """Write the archive, and return the settings of a session whose workers use it.
+_KINDS = (".py", ".zip", ".egg", ".whl")
+_NEEDED = ("pyarrow", "rebalance_spark.worker")
+_MOST_TASKS = 64
+_EXPECTED = "a Python with the package on every worker: ship(spark) or --ship sends it, or install it there"
+_PYTHON_OF_WORKERS = "spark.sql.execution.pyspark.python"
 
-    The workers need the same minor version of Python, and the same kind of machine. The environment variable
-    PYSPARK_PYTHON of this process is set, because Spark reads the Python of the workers from there.
+
+def ship(spark: "SparkSession", plugins: Sequence[str] = ()) -> None:
+    """Send this package, and all that it requires, to the workers of a session, and check that it is there.
+
+    The workers need the same minor version of Python, and the same kind of machine. They run the Python of
+    the archive from then on. The workers of a local master are processes of this Python: nothing is sent.
+    `plugins`: further modules that the workers must be able to import.
+
+    Raises:
+        InputError: if the session cannot receive an archive, or if its workers cannot run it.
     """
-    write_archive(archive)
-    python = f"./{UNPACKED}/bin/python"
-    os.environ["PYSPARK_PYTHON"] = python
-    archives = [*filter(None, [conf.get("spark.archives")]), f"{archive}#{UNPACKED}"]
-    return {**conf, "spark.archives": ",".join(archives), "spark.pyspark.python": python}
+    check_pyspark()
+    if not is_local(spark):
+        archive = kept_folder() / "rebalance-lab.tar.gz"
+        write_archive(archive)
+        try:
+            spark.addArtifacts(f"{archive}#{UNPACKED}", archive=True)
+            spark.conf.set(_PYTHON_OF_WORKERS, f"./{UNPACKED}/bin/python")
+        except spark_errors() as error:
+            raise InputError(
+                "ship", f"a session that takes no archive ({in_short(error)})", _EXPECTED
+            ) from None
+    check_workers(spark, plugins)
 
 
 def write_archive(path: Path) -> None:
@@ -108,3 +134,87 @@ def _packages(dist: Distribution) -> list[Path]:
     specs = [find_spec(name) for name in sorted(names)]
     origins = [Path(spec.origin) for spec in specs if spec is not None and spec.origin]
     return [origin.parent if origin.name == "__init__.py" else origin for origin in origins]
+
+
+def importable_here(files: Sequence[str]) -> None:
+    """Add files to the search path of this process, as the workers do.
+
+    Raises:
+        InputError: if a file does not exist or is not a module, archive or wheel.
+    """
+    for name in files:
+        path = Path(name)
+        if path.suffix not in _KINDS or not path.is_file():
+            kind = "a folder" if path.is_dir() else "another kind of file"
+            found = kind if path.exists() else "no such file"
+            raise InputError(
+                f"--py-files {name}", found, f"a file with one of the endings {', '.join(_KINDS)}"
+            )
+        entry = str(path.parent.resolve() if path.suffix == ".py" else path.resolve())
+        if entry not in sys.path:
+            sys.path.insert(0, entry)
+
+
+def send_to_workers(spark: "SparkSession", files: Sequence[str]) -> None:
+    """Send files to all workers of a session, and add them to the search path there.
+
+    A wheel is sent as a zip file. The workers find the plugins in its metadata like installed ones.
+    """
+    for name in files:
+        path = Path(name)
+        if path.suffix == ".whl":
+            path = Path(shutil.copy(path, kept_folder() / f"{path.stem}.zip"))
+        spark.addArtifacts(str(path), pyfile=True)
+
+
+def kept_folder() -> Path:
+    """Return a new folder that exists until this process ends. Workers fetch files when they start."""
+    folder = tempfile.mkdtemp(prefix="rebalance-lab-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
+
+
+def check_workers(spark: "SparkSession", plugins: Sequence[str] = ()) -> None:
+    """Check that the workers can import the package and further modules.
+
+    The workers of a local master are processes of the same Python: nothing is checked there.
+
+    Raises:
+        InputError: if they cannot, with the module that is missing and the machine.
+    """
+    from pyspark.sql import functions as sf
+
+    if is_local(spark):
+        return
+    tasks = min(_MOST_TASKS, max(2, cores(spark)))
+    missing: Any = sf.udf(_probe((*_NEEDED, *plugins)), "string", useArrow=False)
+    try:
+        with described(spark, "look whether the workers can import the package"):
+            found = (
+                spark.range(0, tasks, 1, tasks).select(missing("id").alias("missing")).distinct().collect()
+            )
+    except spark_errors() as error:
+        raise InputError("workers", in_short(error), _EXPECTED) from None
+    problems = sorted(row["missing"] for row in found if row["missing"])
+    if problems:
+        raise InputError("workers", "; ".join(problems[:3]), _EXPECTED)
+
+
+def _probe(modules: Sequence[str]) -> Callable[[int], str]:
+    """Return the function of the job. It is sent by value, because a worker may not have this module."""
+    names = tuple(modules)
+
+    def missing(_row: int) -> str:
+        import importlib
+        import platform
+        import socket
+
+        for name in names:
+            try:
+                importlib.import_module(name)
+            except Exception as error:
+                where = f"Python {platform.python_version()} on {socket.gethostname()}"
+                return f"{type(error).__name__}: {error} ({where})"
+        return ""
+
+    return missing

@@ -23,8 +23,6 @@ SEARCHING = ("optimal",)
 MOST_SEARCH_MS = 200.0
 """The approximate cost of a search that ends without a proof."""
 WORKLOAD_NAMES = tuple(column.name for column in WORKLOAD_COLUMNS)
-_NUMERIC = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal", "string")
-"""The types of columns that may have numbers."""
 
 
 class Size(NamedTuple):
@@ -74,7 +72,7 @@ def with_sizes(workloads: "DataFrame") -> "DataFrame":
     kinds = dict(workloads.dtypes)
     texts = [sf.coalesce(_text(n, kinds[n]), sf.lit("")).alias(n) for n in names[:2]]
     if set(names) <= set(workloads.columns):
-        return workloads.select(*texts, *(_size(n, kinds[n]).alias(n) for n in names[2:]), *quoted)
+        return workloads.select(*texts, *map(_size, names[2:]), *quoted)
     schema = spark_schema(WORKLOAD_COLUMNS)
     for name in others:
         schema.add(workloads.schema[name])
@@ -88,15 +86,12 @@ def _text(name: str, kind: str) -> "Column":
     return sf.to_json(name) if kind.startswith(("struct<", "map<")) else sf.col(name).cast("string")
 
 
-def _size(name: str, kind: str) -> "Column":
+def _size(name: str) -> "Column":
     """Return a cost column as numbers: null for a value that is no number, negative or not finite."""
     from pyspark.sql import functions as sf
 
-    if not kind.startswith(_NUMERIC):
-        return sf.lit(None).cast("int")
-    number = sf.col(name).try_cast("double")
-    fits = number.between(0.0, float(MOST)) & ~sf.isnan(number)
-    return sf.when(fits, number).try_cast("int")
+    number = sf.col(name).cast("string").try_cast("double")
+    return sf.when(number.between(0.0, float(MOST)), number).try_cast("int").alias(name)
 
 
 def estimated_cost(fidelity: Fidelity, assignor: str = "", *, counts: bool = False) -> "Column":
@@ -125,11 +120,9 @@ def _measured(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         ids, texts = batch.column("scenario_id"), batch.column("scenario")
         sizes = [size_of_text(text) for text in texts.to_pylist()]
         columns = list(zip(*sizes, strict=True)) if sizes else [()] * 3
-        arrays = [pa.array(c, pa.int32()) for c in columns]
-        carried = [batch.column(field.name) for field in others]
-        yield pa.RecordBatch.from_arrays(
-            [ids.cast(pa.string()), texts.cast(pa.string()), *arrays, *carried], schema=schema
-        )
+        arrays = [ids.cast(pa.string()), texts.cast(pa.string()), *(pa.array(c, pa.int32()) for c in columns)]
+        arrays += [batch.column(field.name) for field in others]
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _changes(event: Mapping[str, Any]) -> int:

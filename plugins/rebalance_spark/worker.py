@@ -13,24 +13,13 @@ from rebalance_spark.limits import Watchdog
 from rebalance_spark.rows import Job, Row, Scorer
 
 UNIT_COLUMNS = ("scenario_id", "scenario", "which")
-"""The input columns that are read. ``which`` is the number of a strategy, or `rows.ALL`."""
-
-
-COST = "_cost"
-"""The column with the estimated cost of a unit, in milliseconds. It may be missing."""
-
-ReportDone = Callable[[int, float], None]
-"""Called with a number of finished rows, and their estimated cost in milliseconds."""
+"""The input columns that are read. ``which`` has the numbers of strategies."""
 
 
 def score_batches(
-    batches: Iterator[pa.RecordBatch],
-    *,
-    job: Job,
-    schema: pa.Schema,
-    done: ReportDone | None = None,
+    batches: Iterator[pa.RecordBatch], *, job: Job, schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
-    """Return a batch of scores for each batch of scenarios. ``done`` is called after each batch.
+    """Return a batch of scores for each batch of scenarios, in the columns of `scored_batch`.
 
     Spark repeats a task whose worker died. The second attempt scores each row in a separate process: the row
     that kills its process gets a status, and the others get their scores.
@@ -38,51 +27,39 @@ def score_batches(
     if _attempt() > 0:
         apart = Apart(job)
         try:
-            yield from _batches(batches, apart.rows, schema, done)
+            yield from (scored_batch(batch, apart.rows, schema) for batch in batches)
         finally:
             apart.close()
         return
     longest = (2 * len(job.strategies) + 1) * job.timeout  # the document, and every strategy twice
     scorer, watchdog = Scorer(job), Watchdog(longest + 5 if longest else 0)
 
-    def rows(scenario_id: str, text: str, which: int) -> list[Row]:
+    def rows(scenario_id: str, text: str, which: Sequence[int]) -> list[Row]:
         watchdog.restart()
         return scorer.rows(scenario_id, text, which)
 
     try:
-        yield from _batches(batches, rows, schema, done)
+        yield from (scored_batch(batch, rows, schema) for batch in batches)
     finally:
         watchdog.stop()
 
 
-def _batches(
-    batches: Iterator[pa.RecordBatch],
-    score: Callable[[str, str, int], list[Row]],
-    schema: pa.Schema,
-    done: ReportDone | None,
-) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        units = zip(*(batch.column(name).to_pylist() for name in UNIT_COLUMNS), strict=True)
-        with collecting_rarely():
-            scored = [score(name or "", text or "", which) for name, text, which in units]
-        rows = [row for rows in scored for row in rows]
-        if done is not None:
-            done(len(rows), sum(batch.column(COST).to_pylist()) if COST in batch.schema.names else 0.0)
-        carried = batch.drop_columns([n for n in batch.schema.names if n in (*UNIT_COLUMNS, COST)])
-        repeated = carried.take(np.repeat(np.arange(len(scored)), [len(rows) for rows in scored]))
-        yield as_batch(rows, schema, repeated)
+def scored_batch(
+    batch: pa.RecordBatch, score: Callable[[str, str, Sequence[int]], list[Row]], schema: pa.Schema
+) -> pa.RecordBatch:
+    """Return the scores of a batch: the first column of the schema, columns that are carried, the others.
 
-
-def as_batch(rows: Sequence[Row], schema: pa.Schema, carried: pa.RecordBatch | None = None) -> pa.RecordBatch:
-    """Return rows as Arrow, with the columns in the order of the schema, which Spark does not check.
-
-    A metric that exists only on this machine is left out. The columns of `carried` follow.
+    Spark does not check the order of columns. A metric that exists only on this machine is left out.
     """
-    arrays = [pa.array([row.get(field.name) for row in rows], field.type) for field in schema]
-    if carried is not None:
-        arrays += carried.columns
-        schema = pa.schema([*schema, *(field.with_nullable(True) for field in carried.schema)])
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+    units = zip(*(batch.column(name).to_pylist() for name in UNIT_COLUMNS), strict=True)
+    with collecting_rarely():
+        scored = [score(name or "", text or "", which) for name, text, which in units]
+    carried = batch.drop_columns(list(UNIT_COLUMNS))
+    carried = carried.take(np.repeat(np.arange(len(scored)), [len(rows) for rows in scored]))
+    rows = [row for rows in scored for row in rows]
+    own = [pa.array([row.get(field.name) for row in rows], field.type) for field in schema]
+    fields = [schema[0], *(field.with_nullable(True) for field in carried.schema), *list(schema)[1:]]
+    return pa.RecordBatch.from_arrays([own[0], *carried.columns, *own[1:]], schema=pa.schema(fields))
 
 
 def _attempt() -> int:

@@ -12,11 +12,11 @@ from coordinator_core.errors import InputError
 from rebalance_lab.scenarios.files import load_scenario_text
 from rebalance_logs.causes import diagnosed
 from rebalance_logs.clocks import shifts_of
+from rebalance_logs.document import as_document
 from rebalance_logs.groups import groups_of
 from rebalance_logs.incident import as_yaml
 from rebalance_logs.page import as_html
 from rebalance_logs.reading import read_logs
-from rebalance_logs.report import as_document
 from rebalance_logs.triggers import Confidence
 from tests.places import DATA
 
@@ -41,11 +41,11 @@ def test_damaged_logs_have_an_answer(seed):
         logs = read_logs([folder])
         shifts = shifts_of(logs)
         found = [diagnosed(group) for group in groups_of(logs, shifts)]
-    for group in as_document(logs, shifts, found, UTC)["groups"]:
-        for cause in group["causes"]:
-            assert cause["confidence"] in list(Confidence)
-            assert 0 < len(cause["evidence"]) <= 3
-            assert cause["stopped_partition_seconds"] is None or cause["stopped_partition_seconds"] >= 0
+    for group in as_document(logs, shifts, found, UTC).groups:
+        for cause in group.causes:
+            assert cause.confidence in list(Confidence)
+            assert 0 < len(cause.evidence) <= 3
+            assert cause.stopped_partition_seconds is None or cause.stopped_partition_seconds >= 0
     assert as_html(logs, shifts, found, UTC).startswith("<!doctype html>")
     for each in found:
         try:

@@ -5,7 +5,7 @@ import pytest
 from coordinator_core.errors import PluginError
 from rebalance_spark.apart import Apart
 from rebalance_spark.choices import Fidelity
-from rebalance_spark.rows import ALL, Job, Scorer
+from rebalance_spark.rows import Job, Scorer
 from tests.rebalance_spark.strangers import ME, SMALL_TEXT
 
 pytestmark = pytest.mark.slow
@@ -34,18 +34,18 @@ def test_rows_are_those_of_the_same_process(apart_for):
     apart = apart_for(*names, seed=9)
     scorer = Scorer(Job(names, fidelity=Fidelity.PLAN, plugins=(ME,), seed=9))
     for text in (SMALL_TEXT, "members: [", SMALL_TEXT.replace("small", "other")):
-        rows = apart.rows("x", text, ALL)
+        rows = apart.rows("x", text)
         assert without_clock(rows) == without_clock(scorer.rows("x", text))
         assert all(row["wall_ms"] > 0 for row in rows)
 
 
 def test_one_strategy_may_be_meant_alone(apart_for):
-    assert [r["strategy"] for r in apart_for("sticky", "range").rows("x", SMALL_TEXT, 1)] == ["range"]
+    assert [r["strategy"] for r in apart_for("sticky", "range").rows("x", SMALL_TEXT, [1])] == ["range"]
 
 
 @pytest.mark.killed
 def test_a_row_that_kills_its_process_gets_a_row_that_says_so(apart_for):
-    before, row, after = apart_for("range", "deadly", "sticky").rows("x", SMALL_TEXT, ALL)
+    before, row, after = apart_for("range", "deadly", "sticky").rows("x", SMALL_TEXT)
     assert (row["scenario_id"], row["strategy"], row["status"]) == ("x", "deadly", "error")
     assert row["error"] == (
         "the process that scored it died (exit status 7; out of memory, or a crash in compiled code?)"
@@ -58,27 +58,27 @@ def test_a_row_that_kills_its_process_gets_a_row_that_says_so(apart_for):
 @pytest.mark.killed
 def test_a_process_that_is_killed_is_told_by_its_signal(apart_for):
     apart = apart_for("range")
-    assert apart.rows("x", SMALL_TEXT, ALL)[0]["status"] == "ok"
+    assert apart.rows("x", SMALL_TEXT)[0]["status"] == "ok"
     apart._worker.process.kill()
     apart._worker.process.join()
-    (row,) = apart.rows("y", SMALL_TEXT, ALL)
+    (row,) = apart.rows("y", SMALL_TEXT)
     assert (row["scenario_id"], row["status"]) == ("y", "error")
     assert "died (signal 9;" in row["error"]
-    assert apart.rows("z", SMALL_TEXT, ALL)[0]["status"] == "ok"
+    assert apart.rows("z", SMALL_TEXT)[0]["status"] == "ok"
 
 
 def test_a_row_that_no_alarm_can_stop_is_a_timeout_and_its_process_ends(apart_for, monkeypatch):
     apart = apart_for("range", "stubborn", timeout=1.0)
-    rows = apart.rows("x", SMALL_TEXT, ALL) + apart.rows("y", SMALL_TEXT, 0)
+    rows = apart.rows("x", SMALL_TEXT) + apart.rows("y", SMALL_TEXT, [0])
     assert [(r["scenario_id"], r["status"]) for r in rows] == [("x", "ok"), ("x", "timeout"), ("y", "ok")]
     assert rows[1]["error"] == "no result within 1 s, and it could not be stopped"
 
 
 def test_a_row_that_the_alarm_stops_costs_no_process(apart_for):
     apart = apart_for("range", "endless", timeout=1.0)
-    apart.rows("x", SMALL_TEXT, 0)
+    apart.rows("x", SMALL_TEXT, [0])
     process = apart._worker.process
-    (row,) = apart.rows("x", SMALL_TEXT, 1)
+    (row,) = apart.rows("x", SMALL_TEXT, [1])
     assert (row["status"], row["error"]) == ("timeout", "no result within 1 s")
     assert apart._worker.process is process
     assert process.is_alive()
@@ -87,11 +87,11 @@ def test_a_row_that_the_alarm_stops_costs_no_process(apart_for):
 def test_closed_it_leaves_no_process_and_can_be_used_again(apart_for):
     apart = apart_for("range")
     apart.close()
-    apart.rows("x", SMALL_TEXT, ALL)
+    apart.rows("x", SMALL_TEXT)
     process = apart._worker.process
     apart.close()
     assert not process.is_alive()
-    assert apart.rows("x", SMALL_TEXT, ALL)[0]["status"] == "ok"
+    assert apart.rows("x", SMALL_TEXT)[0]["status"] == "ok"
 
 
 def test_a_module_that_there_is_not_is_an_error_before_any_process():

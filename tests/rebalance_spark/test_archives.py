@@ -6,9 +6,9 @@ import zipfile
 import pytest
 
 from coordinator_core.errors import InputError
-from rebalance_spark.archives import importable_here
 from rebalance_spark.choices import Fidelity
 from rebalance_spark.rows import Job, Scorer, registry_with
+from rebalance_spark.shipping import importable_here
 from tests.rebalance_spark.strangers import SMALL_TEXT
 
 PLUGIN = """

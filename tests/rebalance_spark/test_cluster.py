@@ -60,9 +60,9 @@ class Waiting(RangeAssignor):
 DRIVER = """
 import sys
 from rebalance_lab.cli.main import run
-from rebalance_spark import chunks
+from rebalance_spark import storage
 
-chunks.CHUNK_MS = 2
+storage.PART_MS = 2
 run()
 """
 

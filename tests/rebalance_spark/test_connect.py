@@ -22,10 +22,16 @@ pytest.importorskip("grpc", reason="Spark Connect needs grpcio")
 pytestmark = [pytest.mark.slow, pytest.mark.weekly]
 
 
-def test_scores_are_those_of_this_process(tmp_path):
+def test_scores_are_those_of_this_process_also_of_a_strategy_whose_file_workers_do_not_have(
+    tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text("from assignors.sticky import StickyAssignor as Mine\n")
+    strategies = ("range", "mine.py:Mine")
     texts = {"x": scenario(), "y": scenario(partitions=6), "wrong": ""}
     source, out = write_parquet(tmp_path / "workload.parquet", texts), tmp_path / "out"
-    command = [sys.executable, "-m", "rebalance_spark", "score", source, "-s", "range", "-s", "sticky"]
+    command = [sys.executable, "-m", "rebalance_spark", "score", source]
+    command += [part for name in strategies for part in ("-s", name)]
     conf = [part for name, value in FOR_FEW_ROWS.items() for part in ("--conf", f"{name}={value}")]
     runs = [
         subprocess.run(
@@ -45,4 +51,4 @@ def test_scores_are_those_of_this_process(tmp_path):
     ]
     assert [run.returncode for run in runs] == [1, 1], runs[0].stderr
     assert runs[0].stdout == runs[1].stdout
-    assert read_scores(out) == scored_here(Job(("range", "sticky"), Fidelity.PLAN), texts)
+    assert read_scores(out) == scored_here(Job(strategies, Fidelity.PLAN), texts)

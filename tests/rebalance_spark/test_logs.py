@@ -4,7 +4,7 @@ import pytest
 
 from coordinator_core.errors import InputError
 from rebalance_logs.on_spark import incidents_from_logs, rounds_from_logs
-from rebalance_spark import read_workloads, score
+from rebalance_spark import read_workload, score
 from tests.places import DATA
 from tests.rebalance_logs.test_on_spark import EXPECTED, LOGS, rows_of
 
@@ -26,5 +26,5 @@ def test_the_groups_of_logs_are_a_workload(spark, tmp_path):
     groups = incidents_from_logs(spark.read.text(str(DATA / "logs" / "java-killed"))).cache()
     assert [row["scenario_id"] for row in groups.collect()] == ["payments"]
     groups.write.parquet(str(tmp_path / "groups"))
-    scores = score(read_workloads(spark, str(tmp_path / "groups")), ["range", "cooperative-sticky"])
+    scores = read_workload(spark, str(tmp_path / "groups")).transform(score, ["range", "cooperative-sticky"])
     assert {row["status"] for row in scores.collect()} == {"ok"}

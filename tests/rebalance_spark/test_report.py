@@ -1,106 +1,162 @@
 """``rebalance-lab report`` on files of this machine, which needs no session of Spark."""
 
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
 import pytest
 
-from rebalance_spark.rows import scenario_hash
-from rebalance_spark.sessions import file_of
-from tests.rebalance_spark.score_files import row, write
-from tests.rebalance_spark.workloads import scenario, write_parquet
+from rebalance_spark.decisions import decisions
+from rebalance_spark.report import Decided, as_page, decision_table, figures_of, local_scores, summary
+from tests.rebalance_spark.score_files import as_scores, hourly, row, write
 from tests.written import DEVICE, FIFO, LINK, PLACES, check_written
+
+
+def rows():
+    """Groups that switch, stay, are overloaded under everything, and have too few scenarios."""
+    found = hourly([row("a", "range", 4.0, 2.0), row("a", "sticky", 1.0, 2.0)])
+    found += hourly([row("b\n", "range", 4.0, 2.0), row("b\n", "sticky", 4.0, 2.0)])
+    found += hourly([row("c", "range", 4.0, 2.0), row("c", "sticky", 4.0, 2.0)], 2)
+    found = [{**each, "utilization": 0.5, "missing_members": 0.0} for each in found]
+    busy = hourly([row("d", "range", 4.0, 2.0), row("d", "sticky", 2.0, 2.0)])
+    return found + [{**each, "utilization": 1.4, "missing_members": 3.0} for each in busy]
+
+
+def decided(these=None):
+    scores = as_scores(rows() if these is None else these)
+    return Decided(decisions(scores, "range"), figures_of(scores), "plan")
 
 
 @pytest.fixture
 def scores(tmp_path):
-    """Scores of two scenarios under two strategies."""
-    moves = {"range": 4.0, "sticky": 1.0}
-    write(
-        tmp_path / "scores", [row(f"s-{n}", name, figure) for n in range(2) for name, figure in moves.items()]
-    )
-    return tmp_path / "scores"
+    return write(tmp_path / "scores", rows())
 
 
-PAGE, ADVICE = (("--html",), "page.html"), (("--baseline", "range", "--advice"), "advice.csv")
+def test_the_summary_says_what_to_switch_to_keep_and_not_know():
+    assert summary(decided()) == [
+        "Switch 2 groups to sticky. Keep range in 1. 1 has too few scenarios to know: c.",
+        "d needs more members or capacity: the busiest member has more than it can handle, also under the"
+        " strategy that is advised.",
+    ]
+
+
+def test_where_no_group_switches_the_summary_says_to_keep():
+    kept = [each for each in rows() if each["group"] == "b\n"]
+    assert summary(decided(kept)) == ["Keep range in 1 group."]
+
+
+def test_a_row_has_the_change_of_each_figure_and_the_members_that_are_missing():
+    table = decision_table(decided())
+    assert table.head[:4] == ["group", "advised", "reason", "moved"]
+    assert [[cell.text for cell in each] for each in table.rows] == [
+        ["a", "sticky", "moves less", "4 -> 1", "2", "50 %", "0", "<0.001", "12"],
+        ["d", "sticky", "moves less", "4 -> 2", "2", "140 %", "3", "<0.001", "12"],
+    ]
+
+
+def test_a_line_break_in_the_name_of_a_group_breaks_no_line():
+    assert [cell.text for cell, *_ in decision_table(decided(), None).rows] == ["a", "d", "b\\n", "c"]
+
+
+def test_means_of_strategies_are_of_the_scenarios_that_all_completed():
+    scores = as_scores([row("x", "a", 1.0), row("x", "b", 3.0), row("y", "a", 9.0), row("y", "b")])
+    assert figures_of(scores).select(["strategy", "scenarios", "failed", "moved_partitions"]).to_pylist() == [
+        {"strategy": "a", "scenarios": 2, "failed": 0, "moved_partitions": 1.0},
+        {"strategy": "b", "scenarios": 2, "failed": 1, "moved_partitions": 3.0},
+    ]
+
+
+def test_the_page_has_two_plots_and_a_row_for_each_group():
+    page = as_page(decided())
+    assert page.count("<svg role") == 2
+    assert page.count("<tr>") == 2 + 4 + 2
+    assert page == as_page(decided())
+
+
+def test_a_report_without_a_strategy_of_today_has_the_figures_of_all(lab, scores):
+    answer = lab("report", scores)
+    assert (answer.status, answer.err) == (0, "")
+    assert [line.split()[:2] for line in answer.out.splitlines()[-2:]] == [["range", "38"], ["sticky", "38"]]
+
+
+def test_a_report_is_at_most_twelve_lines_and_names_what_to_do_in_the_third(lab, scores):
+    lines = lab("report", scores, "--today", "range").out.splitlines()
+    assert lines[0] == "4 groups, 38 scenarios, plan fidelity · today range"
+    assert lines[2].startswith("Switch 2 groups to sticky.")
+    assert len(lines) <= 12
+
+
+def test_a_group_by_itself_has_the_figures_of_its_strategies(lab, scores):
+    answer = lab("report", scores, "--today", "range", "--group", "d")
+    assert "1 group, 12 scenarios" in answer.out
+    assert "sticky" in answer.out.splitlines()[-5]
+    assert answer.out.splitlines()[-4].startswith("1. In all members set partition.assignment.strategy=")
+
+
+def test_the_groups_that_are_not_decided_about_are_listed(lab, scores):
+    answer = lab("report", scores, "--today", "range", "--undecided")
+    assert answer.out.splitlines()[-1].split()[:3] == ["c", "range", "2"]
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_decisions_are_a_file_with_a_row_for_each_group(lab, scores, tmp_path, ending):
+    path = tmp_path / f"decisions{ending}"
+    assert lab("report", scores, "--today", "range", "-o", path).status == 0
+    read = pyarrow.csv.read_csv(path) if ending == ".csv" else pq.read_table(path)
+    assert read.column_names[:4] == ["group", "today", "advised", "reason"]
+    assert read.column("advised").to_pylist() == ["sticky", "sticky", "range", "range"]
 
 
 @pytest.mark.parametrize(
-    ("options", "name", "kind"), [*((*ADVICE, kind) for kind in PLACES), (*PAGE, LINK), (*PAGE, FIFO)]
+    ("options", "problem"),
+    [
+        (("--today", "rang"), "scores: found none of 'rang', expected one of range, sticky"),
+        (("--undecided",), "report: found no strategy that runs today, expected --today STRATEGY"),
+        (("--today", "range", "-o", "x.txt"), "--out: found x.txt, expected a file that ends in"),
+        (("--today", "range", "--group", "e"), "--group: found 'e', expected one of a, d, b"),
+        (("--today", "range", "--per", "tem"), "per: found no column 'tem', expected one of"),
+    ],
+)
+def test_a_report_that_cannot_be_made_is_one_line(lab, scores, options, problem):
+    answer = lab("report", scores, *options)
+    assert (answer.status, answer.out) == (2, "")
+    assert answer.err.startswith(f"error: {problem}")
+
+
+@pytest.mark.parametrize("there", ["nothing", "empty", "others", "damaged"])
+def test_where_no_scores_are_there_is_nothing_to_report(lab, tmp_path, there):
+    folder = tmp_path / there
+    if there != "nothing":
+        folder.mkdir()
+    if there == "others":
+        pq.write_table(pa.table({"x": [1]}), folder / "x.parquet")
+    if there == "damaged":
+        (folder / "part.parquet").write_bytes(b"PAR1")
+    answer = lab("report", folder)
+    assert (answer.status, answer.out) == (2, "")
+    expected = {"others": "found the columns x", "damaged": "part.parquet: found a file that cannot be read"}
+    assert expected.get(there, "found no scores") in answer.err
+
+
+def test_files_of_several_runs_are_one_table(tmp_path):
+    folder = write(tmp_path / "s", [row("x", "a", 1.0)], "a.parquet")
+    write(folder / "run=2", [row("y", "a", 1.0, team="blue")], "b.parquet")
+    write(folder, [row("z", "a", 1.0)], "_temporary.parquet")
+    assert local_scores(folder).select(["group", "team"]).to_pylist() == [
+        {"group": "x", "team": None},
+        {"group": "y", "team": "blue"},
+    ]
+
+
+PAGE, TABLE = (("--html",), "page.html"), (("-o",), "decisions.csv")
+
+
+@pytest.mark.parametrize(
+    ("options", "name", "kind"), [*((*TABLE, kind) for kind in PLACES), (*PAGE, LINK), (*PAGE, FIFO)]
 )
 def test_a_report_leaves_its_place_what_it_is(lab, scores, tmp_path, options, name, kind):
     def write(path):
-        answer = lab("report", scores, *options, path)
+        answer = lab("report", scores, "--today", "range", *options, path)
         assert (answer.status, answer.err) == (0, "")
 
     written = check_written(write, tmp_path / "place" / name, kind)
     assert kind == DEVICE or b"range" in written
-
-
-@pytest.fixture
-def changed(tmp_path):
-    """Scores, and a workload in which one of the two scenarios has another text by now."""
-    texts = {"s-0": scenario(), "s-1": scenario(partitions=5)}
-    rows = [row(name, "range", 1.0, scenario_hash=scenario_hash(text)) for name, text in texts.items()]
-    write(tmp_path / "changed", rows)
-    return tmp_path / "changed", write_parquet(
-        tmp_path / "later.parquet", {**texts, "s-1": scenario(partitions=6)}
-    )
-
-
-def test_a_column_of_another_snapshot_of_the_workload_is_refused(lab, changed):
-    scores, workload = changed
-    answer = lab("report", scores, "--by", "partitions", "--workload", workload)
-    assert (answer.status, answer.out) == (2, "")
-    assert answer.err == (
-        f"error: --workload: found {workload}, with 1 scenarios with other texts than those that were scored"
-        " (s-1), expected the workload that was scored\n"
-    )
-
-
-def test_a_scenario_of_another_snapshot_has_no_view(lab, changed, tmp_path):
-    scores, workload = changed
-    more = [row("s-0", "sticky", 9.0, scenario_hash=scenario_hash(scenario())), row("s-1", "sticky", 1.0)]
-    write(scores, [more[0], {**more[1], "scenario_hash": scenario_hash(scenario(partitions=5))}], "b.parquet")
-    answer = lab("report", scores, "--html", tmp_path / "page.html", "--workload", workload)
-    assert answer.status == 0
-    assert "no view of s-1: the text in" in answer.err
-    assert len(list((tmp_path / "page-scenarios").iterdir())) == 1
-
-
-def test_a_page_through_a_fifo_has_no_folder_of_views_beside_it(lab, scores, tmp_path):
-    workload = write_parquet(tmp_path / "workload.parquet", {"s-0": scenario(), "s-1": scenario()})
-
-    def write(path):
-        answer = lab("report", scores, "--workload", workload, "--html", path)
-        assert (answer.status, answer.err) == (0, "")
-
-    check_written(write, tmp_path / "place" / "page.html", FIFO)
-
-
-@pytest.mark.parametrize(
-    ("error", "file"),
-    [
-        (
-            "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:///a/b%20c.gz. SQLSTATE",
-            "/a/b c.gz",
-        ),
-        ("Encountered error while reading file s3a://a/b.parquet.\nCould not", "s3a://a/b.parquet"),
-        ("out of memory", ""),
-    ],
-)
-def test_the_file_that_spark_could_not_read_is_found_in_its_error(error, file):
-    assert file_of(Exception(error)) == file
-
-
-def test_what_is_known_of_one_group_is_asked_for_with_the_strategy_of_today(lab, scores):
-    answer = lab("report", scores, "--group", "s-1")
-    assert (answer.status, answer.err) == (
-        2,
-        "error: --group: found no --baseline, expected --baseline STRATEGY, which runs today\n",
-    )
-    answer = lab("report", scores, "--baseline", "range", "--group", "s-1", "--format", "csv")
-    assert answer.err == "error: --group: found --format csv, expected the table\n"
-    answer = lab("report", scores, "--baseline", "range", "--group", "s-1")
-    assert answer.status == 0
-    assert answer.out.startswith("s-1: stay\n")
-    assert lab("report", scores, "--baseline", "range", "--group", "s").err == (
-        "error: --group: found 's', expected one of s-0, s-1\n"
-    )

@@ -14,18 +14,13 @@ from rebalance_lab.scenarios.files import load_scenario_text
 from rebalance_lab.scenarios.groups import parse_group, scenario_document
 from rebalance_lab.simulation.planning.plan import plan
 from rebalance_lab.simulation.run import simulate
-from rebalance_lab.traces.history import History
 from rebalance_lab.verdicts.measuring import measure
-from rebalance_lab.verdicts.scaling import loads_by_members
 from rebalance_spark import rows as rows_module
 from rebalance_spark.choices import Fidelity
 from rebalance_spark.documents import seed_of
 from rebalance_spark.rows import (
-    ALL,
     Job,
     Scorer,
-    loads_as_text,
-    loads_in,
     plugin_versions,
     program_version,
     registry_with,
@@ -107,49 +102,6 @@ def test_the_figures_of_a_plan_are_those_that_a_plan_can_tell():
     assert "messages" not in row
 
 
-def limited():
-    """Members can handle 30 records/s. They start at time 0, so that the group is at rest at the end."""
-    document = json.loads(SMALL_TEXT) | {"phase": "0s"}
-    for member in document["members"]:
-        member["process_rate"] = 30
-    return document
-
-
-def test_a_row_has_the_loads_of_other_numbers_of_members_as_text():
-    text = json.dumps(limited())
-    loads = loads_in(row_of("range", text, plugins=())["loads"])
-    registry = default_registry()
-    trace = simulate(load_scenario_text(text, "x"), "range", registry)
-    found = loads_by_members(History(trace, registry))
-    assert loads == pytest.approx(found, rel=1e-3)
-    assert 0 in found
-    assert "loads" not in row_of("range", plugins=())
-    assert "loads" not in row_of("range", text, plugins=(), metrics=("rounds",))
-
-
-def test_a_plan_has_the_loads_of_a_group_that_runs():
-    document = limited()
-    text = json.dumps(document)
-    drawn = row_of("range", text, plugins=(), fidelity=Fidelity.PLAN)
-    assert "loads" not in drawn
-    assert "missing_members" not in drawn
-    alone = row_of("range", text, plugins=(), fidelity=Fidelity.PLAN, metrics=("missing_members",))
-    assert "rounds" not in alone
-    assert drawn["utilization"] == pytest.approx(row_of("range", text, plugins=())["utilization"], rel=1e-3)
-    for member, numbers in zip(document["members"], ([0, 1], [2, 3]), strict=True):
-        member["owned"] = {"orders": numbers}
-    text = json.dumps(document)
-    run, planned = (row_of("range", text, plugins=(), fidelity=each) for each in Fidelity)
-    assert loads_in(planned["loads"]) == pytest.approx(loads_in(run["loads"]), rel=1e-3)
-    assert planned["missing_members"] == run["missing_members"] > 0
-
-
-def test_loads_are_read_as_they_are_written():
-    assert loads_as_text({-1: 1.25, 0: 0.84, 12: 0.5}) == "-1=1.25, +0=0.84, +12=0.5"
-    assert loads_in("-1=1.25, +0=0.84, +12=0.5") == {-1: 1.25, 0: 0.84, 12: 0.5}
-    assert loads_in("") == {}
-
-
 def test_every_strategy_has_a_row_in_the_order_asked_for():
     assert [r["strategy"] for r in rows_of("sticky", "range", "raising", "roundrobin")] == [
         "sticky",
@@ -161,8 +113,8 @@ def test_every_strategy_has_a_row_in_the_order_asked_for():
 
 def test_one_strategy_may_be_meant_alone():
     made = scorer("sticky", "range")
-    assert [r["strategy"] for r in made.rows("x", SMALL_TEXT, 1)] == ["range"]
-    assert len(made.rows("x", SMALL_TEXT, ALL)) == 2
+    assert [r["strategy"] for r in made.rows("x", SMALL_TEXT, [1])] == ["range"]
+    assert len(made.rows("x", SMALL_TEXT)) == 2
 
 
 def test_a_seed_goes_before_that_of_the_scenario():
@@ -187,7 +139,7 @@ def test_scenarios_without_a_seed_have_another_one_each():
 
 
 def test_every_column_of_a_row_is_in_the_schema():
-    names = {column.name for column in score_columns(registry_with((ME,)))}
+    names = {column.name for column in score_columns(registry_with((ME,)).metrics().values())}
     for row in rows_of("range", "raising"):
         assert set(row) <= names
 
@@ -273,7 +225,7 @@ def test_a_setting_that_no_strategy_reads_is_an_error_under_every_strategy():
     assert [outcome(row) for row in made.rows("row-1", text)] == [error] * 2
 
 
-@pytest.mark.parametrize("which", [ALL, 0])
+@pytest.mark.parametrize("which", [None, [0]])
 def test_a_setting_that_one_strategy_reads_is_no_error_under_the_others(which):
     made, text = with_retries("range", "watcher")
     assert {row["status"] for row in made.rows("row-1", text, which)} == {"ok"}
@@ -283,6 +235,46 @@ def test_a_row_without_a_name_is_called_so_in_its_error():
     (row,) = scorer("range").rows("", "")
     assert row["scenario_id"] == ""
     assert row["error"].startswith("a row without scenario_id: found nothing")
+
+
+@pytest.mark.parametrize(("name", "shown"), [("a\nb", r"a\nb"), ("a\x1b[31m", r"a\x1b[31m"), ("é b", "é b")])
+def test_control_characters_in_a_name_are_escaped_in_its_error(name, shown):
+    (row,) = scorer("range").rows(name, "")
+    assert row["scenario_id"] == name
+    assert row["error"].startswith(f"{shown}: found nothing")
+
+
+MINE = b"""
+from assignors.range import RangeAssignor
+from beside import failing
+
+class Mine(RangeAssignor):
+    def solve(self, problem):
+        fails = problem.cluster.topics["orders"].partitions == 5
+        return failing(problem) if fails else super().solve(problem)
+"""
+
+
+def test_a_file_of_a_strategy_is_loaded_from_the_job_where_the_file_is_not(tmp_path, search_path):
+    gone = str(tmp_path / "gone" / "mine.py")
+    (tmp_path / "gone").mkdir()
+    (tmp_path / "gone" / "beside.py").write_text("def failing(problem): raise LookupError('five')\n")
+    name = f"{gone}:Mine+static"
+    made = Scorer(Job((name,), Fidelity.PLAN, sources=((gone, MINE),), start=f"{gone}:Mine"))
+    (row,) = made.rows("x", SMALL_TEXT)
+    assert (row["strategy"], row["status"]) == (name, "ok")
+    assert figures_in(row) == figures_in(row_of("range+static", plugins=(), fidelity=Fidelity.PLAN))
+    (row,) = made.rows("x", SMALL_TEXT.replace('"partitions": 4', '"partitions": 5'))
+    assert f"raised LookupError: five ({gone}" in row["error"] or "beside.py:1" in row["error"]
+    assert "rebalance_lab_source" not in row["error"]
+
+
+def test_a_source_that_cannot_be_imported_is_an_error_with_its_line():
+    (row,) = Scorer(Job(("/no/bad.py:Bad",), Fidelity.PLAN, sources=(("/no/bad.py", b"\n1 / 0"),))).rows(
+        "x", SMALL_TEXT
+    )
+    assert row["status"] == "error"
+    assert "ZeroDivisionError: division by zero (/no/bad.py:2)" in row["error"]
 
 
 def test_rates_from_a_file_cannot_be_read_in_a_worker():

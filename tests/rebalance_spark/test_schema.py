@@ -8,7 +8,7 @@ from coordinator_core.errors import InputError
 from coordinator_core.registry.registry import default_registry
 from rebalance_lab.scenarios.files import load_scenario_text
 from rebalance_spark.choices import Fidelity, Status
-from rebalance_spark.rows import Job, Scorer, registry_with
+from rebalance_spark.rows import Job, Scorer, computed_metrics, registry_with
 from rebalance_spark.schema import SCORE_COLUMNS, WORKLOAD_COLUMNS, arrow_schema, score_columns, spark_schema
 from rebalance_spark.sizes import Size
 from tests.rebalance_spark.strangers import ME, SMALL_TEXT
@@ -19,7 +19,8 @@ SAME = {
     LongType(): pa.int64(),
     DoubleType(): pa.float64(),
 }
-SCORES = score_columns(default_registry())
+METRICS = default_registry().metrics()
+SCORES = score_columns(METRICS.values(), start=True)
 
 
 @pytest.mark.parametrize("columns", [WORKLOAD_COLUMNS, SCORES], ids=["workloads", "scores"])
@@ -43,17 +44,22 @@ def test_no_column_has_the_name_of_another():
     assert len({column.name for column in WORKLOAD_COLUMNS}) == len(WORKLOAD_COLUMNS)
 
 
-def test_scores_have_every_metric_of_the_registry_with_its_unit_behind_their_own_columns():
-    metrics = default_registry().metrics()
-    assert SCORES[: len(SCORE_COLUMNS)] == SCORE_COLUMNS
-    found = [(c.name, c.type, c.unit, c.nullable, c.doc) for c in SCORES[len(SCORE_COLUMNS) :]]
-    assert found == [(m.name, "double", m.unit, True, m.doc) for m in metrics.values()]
-    assert {name: unit for name, _, unit, _, _ in found}["time_to_stable_seconds"] == "s"
+def test_scores_have_the_metrics_that_are_computed_between_the_outcome_and_the_provenance():
+    names = [column.name for column in SCORES]
+    assert names[:4] == ["scenario_id", "strategy", "status", "error"]
+    assert names[4 : 4 + len(METRICS)] == list(METRICS)
+    assert names[4 + len(METRICS) :] == [column.name for column in SCORE_COLUMNS[4:]]
+    found = {c.name: (c.type, c.unit, c.nullable, c.doc) for c in SCORES}
+    assert all(found[m.name] == ("double", m.unit, True, m.doc) for m in METRICS.values())
+    planned = computed_metrics(Job(("range",), Fidelity.PLAN))
+    assert 0 < len(planned) < len(computed_metrics(Job(("range",)))) == len(METRICS)
+    assert [m.name for m in computed_metrics(Job(("range",), metrics=("rounds",)))] == ["rounds"]
+    assert "start_assignor" not in {column.name for column in score_columns(planned)}
 
 
 def test_a_metric_of_a_module_is_a_column_like_any_other():
-    *_, strange, _ = score_columns(registry_with((ME,)))
-    assert (strange.name, strange.unit, strange.doc) == ("strange_figure", "parsec", "Always the same.")
+    columns = {column.name: column for column in score_columns(registry_with((ME,)).metrics().values())}
+    assert (columns["strange_figure"].unit, columns["strange_figure"].doc) == ("parsec", "Always the same.")
 
 
 def test_a_row_has_what_may_not_be_null_whatever_becomes_of_it():

@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections import Counter
 from random import Random
 
 import pyarrow as pa
@@ -10,14 +9,13 @@ import pytest
 from pyspark.sql import functions as sf
 
 from coordinator_core.errors import InputError, PluginError
-from rebalance_spark import score, scoring, spark_session
+from rebalance_spark import score, spark_session
 from rebalance_spark.choices import Fidelity, Status
 from rebalance_spark.documents import seed_of
-from rebalance_spark.rows import ALL, Job, registry_with
-from rebalance_spark.schema import score_columns, spark_schema
-from rebalance_spark.scoring import checked_job, cost_of, spread, units
+from rebalance_spark.rows import Job, computed_metrics
+from rebalance_spark.schema import CARRIED, score_columns
+from rebalance_spark.scoring import LARGE_MS, checked_job, cost_of, units
 from rebalance_spark.sizes import size_of_text, with_sizes
-from rebalance_spark.stored import columns_of, metric_columns
 from tests.rebalance_spark.workloads import collected, frame, scenario, scored_here
 
 pytestmark = pytest.mark.slow
@@ -164,26 +162,54 @@ def test_a_module_that_workers_were_sent_contributes_assignors_and_is_named_in_t
     assert "sent_for_scoring" in row.plugin_versions.split(", ")
 
 
+def test_a_strategy_is_sent_with_the_source_of_its_file_as_it_was_when_it_was_scored(spark, tmp_path):
+    path, found = tmp_path / "mine.py", []
+    for line in (
+        "from assignors.range import RangeAssignor as Mine",
+        "def Mine(cluster, group): return 1 / 0",
+    ):
+        path.write_text(line)
+        found.append(score(frame(spark, plain(1)), [f"{path}:Mine"], fidelity="plan", tasks=1))
+    path.unlink()
+    (right,), (wrong,) = (scores.collect() for scores in found)
+    (expected,) = scored_here(Job(("range",), Fidelity.PLAN), plain(1))
+    assert (right.status, right.moved_partitions) == ("ok", expected["moved_partitions"])
+    assert wrong.status == "error"
+    assert f"ZeroDivisionError: division by zero ({path}:1)" in wrong.error
+
+
 # --- columns
 
 
-def test_scores_have_the_columns_of_the_schema_and_then_those_of_the_workload(spark):
+def test_columns_of_the_workload_follow_the_id_and_the_metrics_that_are_computed_the_outcome(spark):
     wide = frame(spark, plain(1)).withColumns({"the colour": sf.lit("green"), "budget": sf.lit(2.5)})
+    wide = wide.select("the colour", "scenario", "scenario_id", "members", "partitions", "events", "budget")
     scores = score(wide, ["range", "sticky"], fidelity="plan", tasks=1)
-    wanted = spark_schema(score_columns(registry_with(())))
-    found = [(f.name, f.dataType, f.nullable) for f in scores.schema]
-    assert found[: len(wanted)] == [(f.name, f.dataType, f.nullable) for f in wanted]
-    carried = ["members", "partitions", "events", "the colour", "budget"]
-    assert [name for name, _, _ in found[len(wanted) :]] == carried
-    assert [row[-5:] for row in scores.collect()] == [(2, 5, 1, "green", 2.5)] * 2
-    assert "budget" not in [column.name for column in metric_columns(columns_of(scores))]
-    bare = wide.drop("events")
-    assert [row[-2:] for row in score(bare, ["range"], fidelity="plan", tasks=1).collect()] == [
-        ("green", 2.5)
-    ]
+    own = score_columns(computed_metrics(checked_job(["range"], fidelity="plan")))
+    carried = ["the colour", "members", "partitions", "events", "budget"]
+    assert scores.columns == ["scenario_id", *carried, *(column.name for column in own[1:])]
+    assert [f.name for f in scores.schema if f.metadata.get(CARRIED)] == carried
+    assert {f.name: f.metadata.get("unit") for f in scores.schema}["wall_ms"] == "ms"
+    assert [row[:6] for row in scores.collect()] == [("s-0", "green", 2, 5, 1, 2.5)] * 2
+    few = score(wide.drop("events"), ["range"], fidelity="plan", tasks=1, metrics=["rounds"], start="range")
+    assert few.columns[4:10] == ["budget", "events", "strategy", "status", "error", "rounds"]
+    assert few.columns[10:15] == ["wall_ms", "cpu_ms", "seed", "fidelity", "start_assignor"]
 
 
-@pytest.mark.parametrize("name", ["Status", "which", "rounds", "run"])
+def test_no_job_runs_before_an_action(spark):
+    workload = frame(spark, plain(2))
+    tracker = spark.sparkContext.statusTracker()
+    spark.sparkContext.setJobGroup("lazy", "lazy")
+    try:
+        scores = score(workload, ["range"], fidelity="plan").where("status = 'ok'").select("rounds")
+        assert tracker.getJobIdsForGroup("lazy") == []
+        assert scores.count() == 2
+        assert len(tracker.getJobIdsForGroup("lazy")) > 0
+    finally:
+        spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
+
+
+@pytest.mark.parametrize("name", ["Status", "which", "rounds", "run", "start_assignor"])
 def test_a_column_of_the_workload_with_the_name_of_one_of_scores_is_refused(spark, name):
     with pytest.raises(InputError, match=f"found a column '{name}', expected another name"):
         score(frame(spark, plain(1)).withColumn(name, sf.lit(1)), ["range"], fidelity="plan")
@@ -224,13 +250,6 @@ def test_a_scenario_may_be_a_structure(spark):
     (row,) = score(workload, ["range"], fidelity="plan", tasks=1).collect()
     (expected,) = scored_here(Job(("range",), Fidelity.PLAN), {"x": scenario()})
     assert (row.status, row.team, row.imbalance) == ("ok", "red", expected["imbalance"])
-
-
-def test_the_cost_alone_determines_the_number_of_tasks(spark):
-    cheap = [(0, 3, 3.0)]
-    assert scoring._tasks(cheap) == scoring.FEWEST_TASKS
-    assert scoring._tasks([(10, 4_000, 4_000_000.0)]) == 800
-    assert scoring._tasks([(10, 100, 100_000.0)]) == 20
 
 
 def test_spark_refuses_columns_that_come_in_another_order(spark):
@@ -294,49 +313,36 @@ def test_a_column_that_is_missing_is_named_before_a_job_begins(spark, missing):
 # --- how the work is spread
 
 
-@pytest.fixture(scope="module")
-def placed(spark):
-    """Which task has which units: small ones, a giant under all strategies, one under the last alone."""
-    rows = units(frame(spark, {**plain(12), "giant": GIANT, "half done": GIANT}))
-    rest = sf.when(sf.col("scenario_id") == "half done", 2).otherwise(sf.col("which"))
-    job = Job(STRATEGIES, Fidelity.PROTOCOL)
-    placed = spread(rows.withColumn("which", rest), job, 3).withColumn("task", sf.spark_partition_id())
-    rows = placed.withColumn("cost", cost_of(job)).collect()
-    assert all(row["_cost"] == row.cost for row in rows)
-    return [(row.scenario_id, row.which, row.task) for row in rows]
+def test_a_large_row_is_a_unit_per_strategy_and_the_others_are_in_as_many_tasks_as_asked_for(
+    spark, monkeypatch
+):
+    seen = {}
 
+    def spread(self, function, schema):
+        seen["units"] = self
+        return self
 
-def test_every_unit_is_in_one_task(placed):
-    small = [(f"s-{n}", ALL) for n in range(12)]
-    large = [("giant", 0), ("giant", 1), ("giant", 2), ("half done", 2)]
-    assert sorted((name, which) for name, which, _ in placed) == sorted(small + large)
-
-
-def test_a_giant_has_a_task_for_each_strategy_and_small_rows_share_the_others(placed):
-    load = Counter(task for _, _, task in placed)
-    large = {task for name, _, task in placed if not name.startswith("s-")}
-    small = {task for name, _, task in placed if name.startswith("s-")}
-    assert [load[task] for task in sorted(large)] == [1, 1, 1, 1]
-    assert not large & small
-    assert 1 < len(small) <= 3
-    assert max(large) < min(small)
-
-
-def test_rows_that_cost_the_same_are_in_as_many_tasks_as_asked_for(spark):
-    rows = spread(units(frame(spark, plain(60))), PLAN, 4).select(sf.spark_partition_id().alias("task"))
-    load = Counter(row.task for row in rows.collect())
-    assert set(load) == {0, 1, 2, 3}
-    assert sum(load.values()) == 60
+    monkeypatch.setattr("pyspark.sql.classic.dataframe.DataFrame.mapInArrow", spread)
+    giant = scenario(partitions=9_000, members=90)
+    score(frame(spark, {**plain(60), "giant": giant}), STRATEGIES, tasks=4)
+    rows = seen["units"].withColumn("task", sf.spark_partition_id()).collect()
+    assert {row.task for row in rows} == {0, 1, 2, 3}
+    assert sorted(row.which for row in rows if row.scenario_id == "giant") == [[0], [1], [2]]
+    assert [row.which for row in rows if row.scenario_id != "giant"] == [[0, 1, 2]] * 60
+    score(frame(spark, plain(1)), STRATEGIES)
+    assert seen["units"].rdd.getNumPartitions() == int(spark.conf.get("spark.sql.shuffle.partitions"))
 
 
 def test_a_search_costs_more_than_other_strategies_and_counting_less(spark):
-    job = checked_job(["range", "optimal", "average"], "plan", 0, None, ())
-    both = units(frame(spark, {"s": GIANT})).withColumn(
-        "which", sf.explode(sf.array(*map(sf.lit, (ALL, 0, 1, 2))))
+    def cost(*strategies):
+        job = checked_job(strategies, fidelity="plan")
+        return units(frame(spark, {"s": GIANT}), job).select(cost_of(job)).first()[0]
+
+    assert cost("optimal") > 2 * cost("average") > 4 * cost("range")
+    assert cost("range", "optimal", "average") == pytest.approx(
+        cost("range") + cost("optimal") + cost("average")
     )
-    cost = {row.which: row.cost for row in both.select("which", cost_of(job).alias("cost")).collect()}
-    assert cost[1] > 2 * cost[2] > 4 * cost[0]
-    assert cost[ALL] == pytest.approx(cost[0] + cost[1] + cost[2])
+    assert cost("range") < LARGE_MS
 
 
 # --- sessions

@@ -4,13 +4,17 @@ import subprocess
 import sys
 import tarfile
 from importlib.metadata import distribution
+from pathlib import Path
+from types import SimpleNamespace
 
+import pyspark
 import pytest
+from pyspark.errors import PySparkException
 
-from rebalance_spark import shipping
-from rebalance_spark.sessions import in_short
-from rebalance_spark.shipping import UNPACKED, shipped, write_archive
-from rebalance_spark.workers import _probe
+from coordinator_core.errors import InputError
+from rebalance_spark import score, shipping, spark_session, write_scores
+from rebalance_spark.sessions import check_pyspark, in_short
+from rebalance_spark.shipping import _probe, ship, write_archive
 
 PROGRAM = """
 import msgspec, pluggy, rebalance_spark.rows
@@ -61,14 +65,55 @@ def test_the_python_of_the_archive_imports_the_packages_in_it(few_packages, tmp_
     assert int(done.stdout) >= len(distribution("rebalance-lab").entry_points.select(group="rebalance_lab"))
 
 
-def test_a_session_is_set_to_the_archive_and_keeps_other_archives(monkeypatch, tmp_path):
+class Session:
+    """A session of a cluster that takes archives, or does not."""
+
+    def __init__(self, error=None):
+        self.error, self.settings, self.conf = error, {}, SimpleNamespace(set=self.set)
+        self.sent = []
+
+    def addArtifacts(self, path, *, archive):  # noqa: N802
+        assert archive
+        if self.error is not None:
+            raise self.error
+        self.sent.append(Path(path.partition("#")[0]).exists())
+
+    def set(self, name, value):
+        self.settings[name] = value
+
+
+def test_a_running_session_gets_the_archive_and_its_python_and_the_workers_are_asked(monkeypatch):
+    asked, session = [], Session()
     monkeypatch.setattr(shipping, "write_archive", lambda path: path.touch())
-    monkeypatch.setenv("PYSPARK_PYTHON", "before")
-    path = tmp_path / "a.tar.gz"
-    conf = shipped(path, {"spark.archives": "other.zip", "x": "y"})
-    assert conf["spark.archives"] == f"other.zip,{path}#{UNPACKED}"
-    assert conf["x"] == "y"
-    assert conf["spark.pyspark.python"] == f"./{UNPACKED}/bin/python" == shipping.os.environ["PYSPARK_PYTHON"]
+    monkeypatch.setattr(shipping, "check_workers", lambda *given: asked.append(given))
+    ship(session, ["mine"])
+    assert session.sent == [True]
+    assert session.settings == {"spark.sql.execution.pyspark.python": "./rebalance-lab/bin/python"}
+    assert asked == [(session, ["mine"])]
+
+
+def test_a_session_that_takes_no_archive_is_refused_with_its_reason(monkeypatch):
+    monkeypatch.setattr(shipping, "write_archive", lambda path: path.touch())
+    with pytest.raises(InputError, match=r"ship: found a session that takes no archive .*no such thing"):
+        ship(Session(PySparkException("no such thing")))
+
+
+def test_an_old_pyspark_and_none_at_all_are_named(monkeypatch):
+    monkeypatch.setattr(pyspark, "__version__", "3.5.1")
+    for entered in (
+        check_pyspark,
+        spark_session,
+        lambda: score(object(), ["range"]),
+        lambda: ship(object()),
+        lambda: write_scores(object(), ["range"], "out"),
+    ):
+        with pytest.raises(
+            InputError, match=r"Spark: found PySpark 3\.5\.1, expected 4\.0 or newer: pip install"
+        ):
+            entered()
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    with pytest.raises(InputError, match="Spark: found no PySpark, expected PySpark: pip install"):
+        check_pyspark()
 
 
 def test_the_first_module_that_is_missing_is_named_with_the_machine():

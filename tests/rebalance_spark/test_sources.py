@@ -2,25 +2,24 @@
 
 import json
 import re
-from functools import partial
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from coordinator_core.errors import InputError
-from rebalance_spark import read_workload_table, read_workloads, score
 from rebalance_spark.choices import Fidelity
-from rebalance_spark.chunks import todo
 from rebalance_spark.rows import Job
 from rebalance_spark.schema import WORKLOAD_COLUMNS
+from rebalance_spark.scoring import score
 from rebalance_spark.sizes import size_of_text
-from rebalance_spark.sources import check_local
+from rebalance_spark.sources import read_workload
 from tests.rebalance_spark.workloads import collected, scenario, scored_here, write_parquet
 
 pytestmark = pytest.mark.slow
 
 COLUMNS = [column.name for column in WORKLOAD_COLUMNS]
+OF_SCENARIOS = ["scenario_id", "group", *COLUMNS[1:]]
 RANGE = Job(("range",), Fidelity.PLAN)
 
 GROUP = {
@@ -40,6 +39,10 @@ def lines(path, *documents):
     return str(path)
 
 
+def read(spark, path, **options):
+    return read_workload(spark, path, **options).scenarios
+
+
 def by_id(workload):
     return {row["scenario_id"]: row for row in workload.toArrow().to_pylist()}
 
@@ -51,16 +54,16 @@ def test_parquet_is_read_as_it_is_and_columns_of_others_follow(spark, tmp_path):
     path = tmp_path / "workload.parquet"
     rows = {"colour": ["green"], "scenario": [scenario()], "members": [9], "scenario_id": ["x"]}
     pq.write_table(pa.table(rows), path)
-    found = read_workloads(spark, str(path))
-    assert found.columns == ["scenario_id", "scenario", "members", "colour"]
-    assert found.collect() == [("x", scenario(), 9, "green")]
+    found = read(spark, str(path))
+    assert found.columns == ["scenario_id", "group", "scenario", "members", "colour"]
+    assert found.collect() == [("x", "x", scenario(), 9, "green")]
 
 
 def test_a_folder_of_parquet_files_is_one_workload(spark, tmp_path):
     for name in ("x", "y"):
         write_parquet(tmp_path / f"{name}.parquet", {name: scenario()})
-    found = read_workloads(spark, str(tmp_path))
-    assert found.columns == COLUMNS
+    found = read(spark, str(tmp_path))
+    assert found.columns == OF_SCENARIOS
     assert sorted(row.scenario_id for row in found.collect()) == ["x", "y"]
 
 
@@ -70,21 +73,21 @@ def test_parquet_with_other_columns_is_refused_by_name(spark, tmp_path, missing)
     path = tmp_path / "other.parquet"
     pq.write_table(pa.table({there: ["x"], "colour": ["green"]}), path)
     with pytest.raises(InputError) as caught:
-        read_workloads(spark, str(path))
+        read(spark, str(path))
     assert str(caught.value) == f"{path}: found the columns {there}, colour, expected {missing!r} among them"
 
 
 PER_PARTITION = (
-    "a row per partition with group, member, topic, partition (columns with other names: --columns"
-    " group=NAME,member=NAME or, in Python, groups_to_workload)"
+    "a row per partition with group, member, topic, partition (other names: --columns"
+    " group=NAME,member=NAME or, in Python, group=NAME)"
 )
 
 
-def test_of_any_other_table_both_forms_are_named(tmp_path):
+def test_of_any_other_table_both_forms_are_named(spark, tmp_path):
     path = tmp_path / "other.parquet"
     pq.write_table(pa.table({"app": ["x"], "partition": [0]}), path)
     with pytest.raises(InputError) as caught:
-        check_local(str(path))
+        read(spark, str(path))
     expected = f"scenario_id and scenario, or {PER_PARTITION}"
     assert str(caught.value) == f"{path}: found the columns app, partition, expected {expected}"
 
@@ -94,11 +97,10 @@ def test_columns_of_a_table_with_a_row_per_partition_may_have_other_names(spark,
     path = str(tmp_path / "named.parquet")
     pq.write_table(pa.table({**rows, "wait": [5, 6], "team": ["red"] * 2}), path)
     named = {"group": "app", "member": "pod", "lag": "wait"}
-    check_local(path, (), named)
     spark.read.parquet(path).createOrReplaceTempView("partitions_of_apps")
     found = [
-        read_workloads(spark, path, columns=named, draws=2),
-        read_workload_table(spark, "partitions_of_apps", columns=named, draws=2),
+        read(spark, path, **named, draws=2),
+        read(spark, "", table="partitions_of_apps", **named, draws=2),
     ]
     assert found[0].columns == found[1].columns
     rows = by_id(found[0])
@@ -111,36 +113,28 @@ def test_columns_of_a_table_with_a_row_per_partition_may_have_other_names(spark,
     assert topics == {"t": {"partitions": 2, "rates": [1.0, 2.0], "backlog": [5, 6]}}
     for lost in ("member", "rate"):
         with pytest.raises(InputError, match=f"expected 'lost' among them for {re.escape(PER_PARTITION)}"):
-            check_local(path, (), {**named, lost: "lost"})
+            read(spark, path, **{**named, lost: "lost"})
 
 
 def test_options_for_a_row_per_partition_are_refused_elsewhere(spark, tmp_path):
     whole = write_parquet(tmp_path / "whole.parquet", {"x": scenario()})
-    for path, found in ((whole, "the columns"), (lines(tmp_path / "lines.jsonl", GROUP), "JSON Lines")):
-        for option, given in (("columns", {"group": "app"}), ("draws", 2)):
-            expected = f"found {found}.*, expected a table with a row per partition for --{option}"
+    for path, found in ((whole, "the columns"), (lines(tmp_path / "lines.jsonl", GROUP), "the columns")):
+        for option, given in (("group", "app"), ("draws", 2), ("application", {"client": "java"})):
+            expected = f"found {found}.*, expected a table with a row per partition for {option}"
             with pytest.raises(InputError, match=expected):
-                read_workloads(spark, path, **{option: given})
+                read(spark, path, **{option: given})
 
 
-@pytest.mark.parametrize("by_spark", [True, False])
-def test_of_a_table_with_a_row_per_partition_the_missing_column_is_named(request, tmp_path, by_spark):
+def test_of_a_table_with_a_row_per_partition_the_missing_column_is_named(spark, tmp_path):
     folder = tmp_path / "hour=7"
     folder.mkdir()
     pq.write_table(pa.table({"group": ["x"], "topic": ["t"], "partition": [0]}), folder / "part.parquet")
-    look = partial(read_workloads, request.getfixturevalue("spark")) if by_spark else check_local
     with pytest.raises(InputError) as caught:
-        look(str(folder), keys=["hour"])
+        read(spark, str(folder), keys=["hour"])
     assert str(caught.value) == (
         f"{folder}: found the columns group, topic, partition, hour,"
         f" expected 'member' among them for {PER_PARTITION}"
     )
-
-
-def test_files_that_are_not_parquet_are_left_to_spark(tmp_path):
-    path = write_parquet(tmp_path / "whole.parquet", {"x": scenario()})
-    for name in (path, lines(tmp_path / "lines.jsonl", GROUP), str(tmp_path / "lost"), "hdfs://h/x"):
-        check_local(name)
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1 and nothing that follows from it"], ids=["empty", "cut off"])
@@ -148,7 +142,7 @@ def test_a_file_that_is_no_parquet_is_refused_by_name(spark, tmp_path, content):
     path = tmp_path / "broken.parquet"
     path.write_bytes(content)
     with pytest.raises(InputError, match="a file that is not Parquet") as caught:
-        read_workloads(spark, str(path))
+        read(spark, str(path))
     assert caught.value.where == str(path)
     assert "\n" not in str(caught.value)
 
@@ -157,13 +151,13 @@ def test_a_path_where_nothing_is_is_refused_by_name(spark, tmp_path):
     with pytest.raises(
         InputError, match=r"missing\.parquet: found no such file or folder, expected Parquet or JSON"
     ):
-        read_workloads(spark, str(tmp_path / "missing.parquet"))
+        read(spark, str(tmp_path / "missing.parquet"))
 
 
 def test_a_url_where_nothing_is_is_refused_by_name(spark, tmp_path):
     for path in (f"file:{tmp_path}/missing", f"file://{tmp_path}/missing", f"{tmp_path}/missing*"):
         with pytest.raises(InputError, match="found no such file or folder") as caught:
-            read_workloads(spark, path)
+            read(spark, path)
         assert caught.value.where == path
 
 
@@ -178,32 +172,32 @@ def hours(tmp_path_factory):
     return folder
 
 
-def test_columns_of_partitions_can_be_a_part_of_the_key(spark, hours, tmp_path):
-    found = read_workloads(spark, str(hours), keys=["dt", "hour"])
+def test_columns_of_partitions_can_be_a_part_of_the_key(spark, hours):
+    found = read(spark, str(hours), keys=["dt", "hour"])
     names = ["dt=2026-01-01/hour=7/x", "dt=2026-01-01/hour=8/x"]
     assert sorted(row.scenario_id for row in found.collect()) == names
-    assert todo(found, RANGE, str(tmp_path / "scores")).rows == 2
-    with pytest.raises(InputError, match=r"'x' 2 times, .*--keys names the columns"):
-        todo(read_workloads(spark, str(hours)), RANGE, str(tmp_path / "scores"))
-    with pytest.raises(InputError, match=r"^keys: found 'minute', expected some of scenario_id, .*hour"):
-        read_workloads(spark, str(hours), keys=["minute"])
+    assert {(row["group"], row["hour"]) for row in by_id(found).values()} == {("x", 7), ("x", 8)}
+    problems = {row.kind: row.example for row in read_workload(spark, str(hours)).problems.collect()}
+    assert problems == {"repeated_id": "x: 2 rows", "few_scenarios": "x: 2 of 6"}
+    with pytest.raises(InputError, match=r"^keys: found 'minute', expected one of scenario_id, .*hour"):
+        read(spark, str(hours), keys=["minute"])
 
 
 @pytest.mark.parametrize(
     "path", ["{}/dt=*/hour=7", "file:{}/dt=2026-01-01/hour=7", "{}/*/hour=[1-7]/*.parquet"]
 )
 def test_a_part_of_a_folder_has_the_ids_of_the_whole(spark, hours, path):
-    found = read_workloads(spark, path.format(hours), keys=["dt", "hour"])
+    found = read(spark, path.format(hours), keys=["dt", "hour"])
     assert [row.scenario_id for row in found.collect()] == ["dt=2026-01-01/hour=7/x"]
 
 
 def test_a_table_of_the_catalog_is_a_workload(spark, hours):
-    read_workloads(spark, str(hours)).createOrReplaceTempView("groups_by_hour")
-    found = read_workload_table(spark, "groups_by_hour", keys=["hour"])
+    read(spark, str(hours)).createOrReplaceTempView("groups_by_hour")
+    found = read(spark, "", table="groups_by_hour", keys=["hour"])
     assert sorted(row.scenario_id for row in found.collect()) == ["hour=7/x", "hour=8/x"]
     for name, problem in (("no_such_table", "no such table"), ("not a name", "PARSE_SYNTAX_ERROR")):
         with pytest.raises(InputError, match=f"^table {name}: found .*{problem}"):
-            read_workload_table(spark, name)
+            read(spark, "", table=name)
 
 
 # --- JSON Lines
@@ -226,7 +220,7 @@ def mixed(spark, tmp_path_factory):
         "{nonsense",
         '["a", "list"]',
     )
-    return read_workloads(spark, path).toArrow().to_pylist()
+    return read(spark, path).toArrow().to_pylist()
 
 
 @pytest.fixture(scope="module")
@@ -237,7 +231,7 @@ def scores(mixed):
 
 def test_each_line_but_an_empty_one_is_a_row_with_its_size(mixed):
     assert len(mixed) == 9
-    assert all(list(row) == COLUMNS for row in mixed)
+    assert all(list(row) == OF_SCENARIOS for row in mixed)
     for row in mixed:
         assert tuple(row[name] for name in COLUMNS[2:]) == size_of_text(row["scenario"])
 
@@ -278,7 +272,7 @@ def test_a_line_that_is_wrong_is_an_error_in_its_row_that_names_the_place(scores
 def test_a_folder_of_lines_is_one_workload_and_spark_scores_it(spark, tmp_path):
     lines(tmp_path / "a.jsonl", {"scenario_id": "one", "scenario": scenario()})
     lines(tmp_path / "b.ndjson", GROUP, {"name": "odd", "topics": {}, "members": 3})
-    found = collected(score(read_workloads(spark, str(tmp_path)), ["range"], fidelity="plan", tasks=1))
+    found = collected(score(read(spark, str(tmp_path)), ["range"], fidelity="plan", tasks=1))
     assert {row["scenario_id"]: row["status"] for row in found} == {"one": "ok", "shop": "ok", "odd": "error"}
 
 
@@ -290,7 +284,7 @@ def test_further_fields_of_lines_are_columns_of_the_type_that_fits(spark, tmp_pa
         {**row, "scenario_id": "b", "team": 7, "budget": 2.5, "paid": None},
         {**GROUP, "team": "blue", "seen": {"at": 7}},
     )
-    found = by_id(read_workloads(spark, path))
+    found = by_id(read(spark, path))
     assert [
         [found[name][key] for key in ("team", "budget", "paid", "tags", "floor")]
         for name in ("a", "b", "shop")
@@ -305,12 +299,12 @@ def test_further_fields_of_lines_are_columns_of_the_type_that_fits(spark, tmp_pa
 def test_lines_that_are_the_same_have_the_same_id_and_cannot_be_told_apart(spark, tmp_path):
     nameless = {key: value for key, value in GROUP.items() if key != "name"}
     path = lines(tmp_path / "twice.jsonl", nameless, GROUP, nameless)
-    workload = read_workloads(spark, path)
-    ids = [row.scenario_id for row in workload.collect()]
+    found = read_workload(spark, path)
+    ids = [row.scenario_id for row in found.scenarios.collect()]
     assert len(ids) == 3
     assert len(set(ids)) == 2
-    with pytest.raises(InputError, match=r"scenario_id 'twice\.jsonl -?\d+' 2 times, expected a different"):
-        todo(workload, RANGE, str(tmp_path / "scores"))
+    example = next(row.example for row in found.problems.collect() if row.kind == "repeated_id")
+    assert re.fullmatch(r"twice\.jsonl -?\d+: 2 rows", example)
 
 
 @pytest.mark.parametrize("content", ["", "\n  \n"], ids=["empty", "blank"])
@@ -318,7 +312,7 @@ def test_a_file_without_lines_is_refused_by_name(spark, tmp_path, content):
     path = tmp_path / "none.jsonl"
     path.write_text(content)
     with pytest.raises(InputError, match=r"none\.jsonl: found no lines, expected JSON Lines: rows with"):
-        read_workloads(spark, str(path))
+        read(spark, str(path))
 
 
 # --- folders of scenarios
@@ -347,8 +341,8 @@ def test_a_folder_of_documents_has_a_scenario_each_by_its_path_and_needs_no_othe
     (folder / "deep" / "garbled.csv").write_bytes(b"60,120\n30,\xff\n")
     (folder / "latin.yaml").write_bytes(b"name: caf\xe9\n")
     (folder / "notes.txt").write_text("not a scenario")
-    found = read_workloads(spark, str(folder)).toArrow().to_pylist()
-    assert read_workloads(spark, f"file:{folder}").toArrow().to_pylist() == found
+    found = read(spark, str(folder)).toArrow().to_pylist()
+    assert read(spark, f"file:{folder}").toArrow().to_pylist() == found
     for each in sorted(folder.rglob("*"), reverse=True):
         each.rmdir() if each.is_dir() else each.unlink()
     documents = {row["scenario_id"]: row for row in found}
@@ -372,5 +366,5 @@ def test_a_folder_of_documents_has_a_scenario_each_by_its_path_and_needs_no_othe
 def test_a_folder_with_nothing_in_it_is_refused_by_name(spark, tmp_path):
     (tmp_path / "notes.txt").write_text("")
     with pytest.raises(InputError, match="found a folder without scenarios") as caught:
-        read_workloads(spark, str(tmp_path))
+        read(spark, str(tmp_path))
     assert caught.value.where == str(tmp_path)

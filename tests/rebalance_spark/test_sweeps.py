@@ -6,12 +6,12 @@ from coordinator_core.errors import InputError
 from rebalance_spark.choices import Fidelity
 from rebalance_spark.rows import Job, Scorer
 from rebalance_spark.scoring import checked_job
-from rebalance_spark.sweeps import parted, swept
+from rebalance_spark.sweeps import parted
 from tests.rebalance_spark.workloads import scenario
 
 
 def strategies(names, *settings):
-    return checked_job(names, "protocol", 0, None, (), settings).strategies
+    return checked_job(names, settings=settings).strategies
 
 
 def test_alternatives_in_braces_are_strategies_of_their_own():
@@ -36,7 +36,7 @@ def test_settings_are_part_of_the_name_of_a_strategy():
 
 
 def test_each_combination_has_a_hash_of_its_own():
-    hashes = checked_job(["sticky"], "protocol", 0, None, (), ["session.timeout.ms=6s,45s"]).hashes
+    hashes = checked_job(["sticky"], settings=["session.timeout.ms=6s,45s"]).hashes
     assert len(set(hashes)) == 2
 
 
@@ -66,26 +66,13 @@ def test_the_setting_of_a_strategy_is_in_place_of_that_of_the_scenario():
     assert stopped[1] < stopped[0] / 2
 
 
-def test_only_parameters_that_differ_under_one_assignor_are_columns():
-    assert swept(["sticky+delay=5s", "optimal+tolerance=1%"])[0] == []
-    names, cells = swept(["optimal+tolerance=1%+max_moves=5", "optimal+tolerance=2%+max_moves=5", "sticky"])
-    assert names == ["tolerance"]
-    assert list(cells.values()) == [
-        ["optimal+max_moves=5", "1%"],
-        ["optimal+max_moves=5", "2%"],
-        ["sticky", "-"],
-    ]
-    names, cells = swept(["range session.timeout.ms=6s", "range session.timeout.ms=45s"])
-    assert (names, cells["range session.timeout.ms=6s"]) == (["session.timeout.ms"], ["range", "6s"])
-
-
 def test_an_unknown_metric_is_refused():
     with pytest.raises(InputError, match="metrics: found 'round', expected one of"):
-        checked_job(["range"], "plan", 0, None, (), (), ["round"])
+        checked_job(["range"], fidelity="plan", metrics=["round"])
     with pytest.raises(InputError, match="metrics: found 'max_lag'"):
-        checked_job(["range"], "plan", 0, None, (), (), ["max_lag"])
+        checked_job(["range"], fidelity="plan", metrics=["max_lag"])
 
 
 def test_a_job_with_chosen_metrics_is_another_one():
-    hashes = [checked_job(["range"], "plan", 0, None, (), (), m).hashes for m in ((), ["rounds"])]
+    hashes = [checked_job(["range"], fidelity="plan", metrics=m).hashes for m in ((), ["rounds"])]
     assert hashes[0] != hashes[1]

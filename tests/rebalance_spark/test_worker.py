@@ -6,23 +6,16 @@ import pytest
 from rebalance_spark import worker
 from rebalance_spark.apart import Apart
 from rebalance_spark.choices import Fidelity
-from rebalance_spark.rows import ALL, Job, Scorer, registry_with
-from rebalance_spark.schema import WORKLOAD_COLUMNS, arrow_schema, score_columns
-from rebalance_spark.worker import COST, as_batch, score_batches
+from rebalance_spark.rows import Job, Scorer, registry_with
+from rebalance_spark.schema import SCORE_COLUMNS, WORKLOAD_COLUMNS, arrow_schema, score_columns
+from rebalance_spark.worker import score_batches, scored_batch
 from tests.rebalance_spark.strangers import ME, SMALL_TEXT
 
-SCHEMA = arrow_schema(score_columns(registry_with((ME,))))
-COLUMNS = pa.schema([("scenario_id", pa.string()), ("scenario", pa.string()), ("which", pa.int32())])
-RIGHT = {
-    "scenario_id": "x",
-    "strategy": "range",
-    "fidelity": "plan",
-    "status": "ok",
-    "wall_ms": 1.5,
-    "cpu_ms": 1.5,
-    "program_version": "1",
-    "plugin_versions": "",
-}
+ALL = None
+SCHEMA = arrow_schema(score_columns(registry_with((ME,)).metrics().values()))
+COLUMNS = pa.schema(
+    [("scenario_id", pa.string()), ("scenario", pa.string()), ("which", pa.list_(pa.int32()))]
+)
 
 
 def batch(*units):
@@ -34,62 +27,53 @@ def job(*strategies, **more):
     return Job(strategies, fidelity=Fidelity.PLAN, plugins=(ME,), **more)
 
 
-def scored(batches, for_job, done=None):
-    return list(score_batches(iter(batches), job=for_job, schema=SCHEMA, done=done))
+def scored(batches, for_job):
+    return list(score_batches(iter(batches), job=for_job, schema=SCHEMA))
 
 
 def table(batches):
     return [row for each in batches for row in each.to_pylist()]
 
 
-# --- rows as Arrow
+# --- batches as Arrow
 
 
-def test_columns_are_found_by_name_whatever_the_order_of_a_row():
-    backwards = dict(reversed(RIGHT.items()))
-    (row,) = as_batch([backwards], SCHEMA).to_pylist()
-    assert {name: row[name] for name in RIGHT} == RIGHT
+def row_of(**fields):
+    needed = {c.name: {"string": "-", "double": 1.5}[c.type] for c in SCORE_COLUMNS if not c.nullable}
+    return {**needed, "scenario_id": "x", **fields}
 
 
-def test_a_batch_has_the_columns_of_the_schema_in_their_order():
-    made = as_batch([RIGHT], SCHEMA)
-    assert made.schema == SCHEMA
-    made.validate(full=True)
+def made(*rows, sent=None):
+    sent = batch(("x", "", [0])) if sent is None else sent
+    found = scored_batch(sent, lambda *_: list(rows), SCHEMA)
+    found.validate(full=True)
+    return found
 
 
-def test_what_a_row_does_not_have_is_null():
-    first, second = as_batch([{**RIGHT, "rounds": 3.0}, {**RIGHT, "seed": 7}], SCHEMA).to_pylist()
-    assert (first["rounds"], first["seed"], first["error"]) == (3.0, None, None)
-    assert (second["rounds"], second["seed"], second["error"]) == (None, 7, None)
-
-
-def test_a_metric_that_the_schema_does_not_know_is_left_out():
-    made = as_batch([{**RIGHT, "only_here": 5.0}], SCHEMA)
-    assert made.schema == SCHEMA
-    assert "only_here" not in made.to_pylist()[0]
+def test_columns_are_found_by_name_and_what_a_row_has_not_is_null():
+    backwards = dict(reversed(row_of(rounds=3.0, only_here=5.0, seed=2**63 - 1).items()))
+    found = made(backwards, row_of(error="none"))
+    assert found.schema == SCHEMA
+    first, second = found.to_pylist()
+    assert (first["rounds"], first["seed"], first["error"]) == (3.0, 2**63 - 1, None)
+    assert (second["rounds"], second["seed"], second["error"]) == (None, None, "none")
 
 
 def test_no_rows_are_a_batch_too():
-    made = as_batch([], SCHEMA)
-    assert (made.num_rows, made.schema) == (0, SCHEMA)
-
-
-def test_the_largest_seed_there_is_fits():
-    assert as_batch([{**RIGHT, "seed": 2**63 - 1}], SCHEMA).to_pylist()[0]["seed"] == 2**63 - 1
+    assert (made().num_rows, made().schema) == (0, SCHEMA)
 
 
 # --- batches
 
 
-def test_columns_beside_those_that_are_read_are_repeated_for_each_row():
-    sent = batch(("x", SMALL_TEXT, ALL), ("y", SMALL_TEXT, 1)).append_column("team", pa.array(["red", None]))
-    (made,) = scored([sent], job("range", "raising"))
-    assert made.schema.names == [*SCHEMA.names, "team"]
-    assert [(row["scenario_id"], row["team"]) for row in made.to_pylist()] == [
-        ("x", "red"),
-        ("x", "red"),
-        ("y", None),
-    ]
+def test_columns_beside_those_that_are_read_follow_the_id_and_are_repeated_for_each_row():
+    sent = batch(("x", SMALL_TEXT, ALL), ("y", SMALL_TEXT, [1])).append_column(
+        "team", pa.array(["red", None])
+    )
+    (found,) = scored([sent], job("range", "raising"))
+    assert found.schema.names == ["scenario_id", "team", *SCHEMA.names[1:]]
+    rows = [(row["scenario_id"], row["team"]) for row in found.to_pylist()]
+    assert rows == [("x", "red"), ("x", "red"), ("y", None)]
 
 
 def test_there_is_a_row_for_each_scenario_and_strategy():
@@ -115,7 +99,7 @@ def test_the_figures_are_those_of_the_scorer_and_null_where_it_has_none():
 
 
 def test_a_row_may_mean_one_strategy_alone():
-    rows = table(scored([batch(("x", SMALL_TEXT, 1), ("y", SMALL_TEXT, 0))], job("range", "sticky")))
+    rows = table(scored([batch(("x", SMALL_TEXT, [1]), ("y", SMALL_TEXT, [0]))], job("range", "sticky")))
     assert [(r["scenario_id"], r["strategy"]) for r in rows] == [("x", "sticky"), ("y", "range")]
 
 
@@ -144,15 +128,6 @@ def test_no_batches_and_empty_batches_have_no_rows():
     assert scored([], job("range")) == []
     (empty,) = scored([batch()], job("range"))
     assert (empty.num_rows, empty.schema) == (0, SCHEMA)
-
-
-def test_who_asked_is_told_how_many_rows_are_done():
-    told = []
-    first, second = batch(("x", SMALL_TEXT, ALL), ("y", SMALL_TEXT, 0)), batch(("z", SMALL_TEXT, ALL))
-    first = first.append_column(COST, pa.array([2.0, 1.5]))
-    found = scored([first, second], job("range", "raising"), lambda *done: told.append(done))
-    assert told == [(3, 3.5), (2, 0.0)]
-    assert [each.schema for each in found] == [SCHEMA, SCHEMA]
 
 
 @pytest.mark.parametrize("unit", [(None, SMALL_TEXT, ALL), ("x", None, ALL), (None, None, ALL)])
@@ -187,7 +162,7 @@ def dogs(monkeypatch):
 
 @pytest.mark.slow
 def test_an_endless_loop_is_a_row_and_the_watchdog_has_patience_for_it(dogs):
-    units = [("x", SMALL_TEXT, ALL), ("y", SMALL_TEXT, 0)]
+    units = [("x", SMALL_TEXT, ALL), ("y", SMALL_TEXT, [0])]
     rows = table(scored([batch(*units)], job("range", "endless", timeout=1.0)))
     assert [r["status"] for r in rows] == ["ok", "timeout", "ok"]
     (dog,) = dogs
@@ -227,16 +202,14 @@ def test_another_try_scores_apart_and_survives_what_killed_the_first(monkeypatch
 
     monkeypatch.setattr(worker, "_attempt", lambda: 1)
     monkeypatch.setattr(worker, "Apart", Watched)
-    told = []
-    units = [("x", SMALL_TEXT, ALL), ("y", SMALL_TEXT, 0)]
-    rows = table(scored([batch(*units)], job("range", "deadly"), lambda *done: told.append(done)))
+    units = [("x", SMALL_TEXT, ALL), ("y", SMALL_TEXT, [0])]
+    rows = table(scored([batch(*units)], job("range", "deadly")))
     assert [(r["scenario_id"], r["strategy"], r["status"]) for r in rows] == [
         ("x", "range", "ok"),
         ("x", "deadly", "error"),
         ("y", "range", "ok"),
     ]
     assert "died" in rows[1]["error"]
-    assert told == [(3, 0.0)]
     assert closed
     assert closed[-1]._worker is None
 

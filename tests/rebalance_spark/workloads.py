@@ -6,7 +6,7 @@ import os
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rebalance_spark.rows import Scorer, registry_with
+from rebalance_spark.rows import Scorer, computed_metrics
 from rebalance_spark.schema import WORKLOAD_COLUMNS, arrow_schema, score_columns
 from rebalance_spark.sizes import Size, size_of_text
 
@@ -63,7 +63,7 @@ def write_parquet(path, texts):
 def scored_here(job, texts):
     """The rows of a scorer in this process, with all columns."""
     scorer = Scorer(job)
-    names = [column.name for column in score_columns(registry_with(job.plugins))]
+    names = [column.name for column in score_columns(computed_metrics(job), start=bool(job.start))]
     rows = [row for name, text in texts.items() for row in scorer.rows(name, text)]
     return comparable({name: row.get(name) for name in names} for row in rows)
 
@@ -71,10 +71,10 @@ def scored_here(job, texts):
 def comparable(rows):
     """Scores as a list that does not depend on their order, nor on how long they took.
 
-    Nor on the run, the size, nor on the plugins of the workers: what one test sends them they keep as long
-    as the session lasts.
+    Nor on the run, the group, the size, nor on the plugins of the workers: what one test sends them they keep
+    as long as the session lasts.
     """
-    dropped = {"wall_ms", "cpu_ms", "plugin_versions", "job_hash", "run_id", "run", "chunk", *Size._fields}
+    dropped = {"wall_ms", "cpu_ms", "plugin_versions", "job_hash", "run_id", "group", *Size._fields}
     kept = [{name: value for name, value in row.items() if name not in dropped} for row in rows]
     return sorted(kept, key=lambda row: (row["scenario_id"], row["strategy"]))
 
@@ -86,4 +86,4 @@ def collected(scores):
 
 def read_scores(folder):
     """The rows of a folder of scores, to be compared."""
-    return comparable(pq.read_table(folder).to_pylist())
+    return comparable(pq.read_table(folder, partitioning=None).to_pylist())

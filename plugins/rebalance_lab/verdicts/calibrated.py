@@ -61,22 +61,6 @@ def worth(scenario: Scenario, strategies: Iterable[Strategy], registry: Registry
     return found("worth", parts=parts, rest=f"; none is of {listed_names(unlike)}" if unlike else "")
 
 
-def worth_in_all(names: Iterable[str], registry: Registry) -> str:
-    """Return a sentence on all real runs under strategies, "" if there are none.
-
-    One that is not installed here is left out.
-    """
-    known = (name for name in names if name.partition("+")[0] in registry.assignors())
-    ways = _distinct(filter(None, (way_of(registry.strategy(name), registry) for name in known)))
-    parts = list(_counts(cells(), ways))
-    if not parts:
-        return ""
-    return (
-        "Figures are predictions: over all real runs of the calibration, the stopped time was in the"
-        f" predicted range in {'; '.join(parts)}, where 90 % would be."
-    )
-
-
 def way_of(strategy: Strategy, registry: Registry) -> str:
     """Return how a strategy rebalances, as real runs did it; "" if none did."""
     if strategy.static or strategy.delay_ms is not None:

@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+
+import msgspec
 
 from coordinator_core.errors import InputError
 from coordinator_core.protocol import events as ev
@@ -128,30 +129,49 @@ def explain(traces: Sequence[Trace], registry: Registry | None = None) -> Explan
     )
 
 
-def as_document(explanation: Explanation) -> dict[str, Any]:
-    """Return the sentences and the figures behind them. Times are in seconds, or in partition seconds."""
-    return {
-        "scenario": explanation.scenario,
-        "differences": list(explanation.differences),
-        "strategies": [
-            {
-                "strategy": account.trace.strategy,
-                "seed": account.trace.started.seed,
-                "sentences": list(explanation.sentences[account.label]),
-                "stopped_partition_seconds": account.stopped_ms / 1_000,
-                "stopped_by_cause": {
-                    cause: ms / 1_000 for cause, ms in account.history.stops.causes_ms.items() if ms
-                },
-                "rounds": account.history.rounds,
-                "moved_partitions": account.history.moved,
-                "avoidable_moves": account.avoidable,
-                "returned_partitions": dict(account.returned),
-                "waited_for_seconds": {name: ms / 1_000 for name, ms in account.waited_ms.most_common()},
-                "findings": list(account.findings),
-            }
-            for account in explanation.accounts
-        ],
-    }
+class AccountDocument(msgspec.Struct, frozen=True):
+    """A strategy in `ExplanationDocument`. Times are in seconds, or in partition seconds."""
+
+    strategy: str
+    seed: int
+    sentences: Sequence[str]
+    stopped_partition_seconds: float
+    stopped_by_cause: Mapping[str, float]
+    rounds: int
+    moved_partitions: int
+    avoidable_moves: int
+    returned_partitions: Mapping[str, int]
+    waited_for_seconds: Mapping[str, float]
+    findings: Sequence[str]
+
+
+class ExplanationDocument(msgspec.Struct, frozen=True):
+    """What ``explain --format json`` prints: the sentences and the figures behind them."""
+
+    scenario: str
+    differences: Sequence[str]
+    strategies: Sequence[AccountDocument]
+
+
+def as_document(explanation: Explanation) -> ExplanationDocument:
+    """Return the sentences and the figures behind them."""
+    accounts = [
+        AccountDocument(
+            account.trace.strategy,
+            account.trace.started.seed,
+            explanation.sentences[account.label],
+            account.stopped_ms / 1_000,
+            {cause: ms / 1_000 for cause, ms in account.history.stops.causes_ms.items() if ms},
+            account.history.rounds,
+            account.history.moved,
+            account.avoidable,
+            account.returned,
+            {name: ms / 1_000 for name, ms in account.waited_ms.most_common()},
+            account.findings,
+        )
+        for account in explanation.accounts
+    ]
+    return ExplanationDocument(explanation.scenario, explanation.differences, accounts)
 
 
 def _labels(traces: Sequence[Trace]) -> list[str]:

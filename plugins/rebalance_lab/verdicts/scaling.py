@@ -18,16 +18,13 @@ from rebalance_lab.traces.rests import FloatArray, Rest
 from rebalance_lab.verdicts.balance import rates_at_end, rest_at_end, utilization
 from rebalance_lab.verdicts.measuring import metric
 
-AT_EASE = 0.7
-"""The load of the busiest member, as a share of what it can handle, up to which members are at ease."""
+COMFORTABLE_LOAD = 0.7
+"""The load of the busiest member, as a share of what it can handle, that leaves enough headroom."""
 
-BESIDES = 2
+EXTRA_MEMBERS = 2
 """Members that may come besides, so that a number is not enough by luck."""
 
-MOST_BUSY = 10
-"""Partitions of which it is told who owns them, the busiest ones."""
-
-ONE_BY_ONE = 16
+SINGLE_STEPS = 16
 """So many numbers of members are tried one after the other, and those that follow in steps of a tenth."""
 
 
@@ -37,7 +34,7 @@ def missing_members(history: History | Ledger) -> float:
 
     The assignor of the run computes the assignment of each number, from the owners at the end, up to a member
     for each partition. With one or two members besides, a member may have too much again: then the number is
-    not enough. NaN if no number is, or if a member has no limit. After `ONE_BY_ONE` numbers
+    not enough. NaN if no number is, or if a member has no limit. After `SINGLE_STEPS` numbers
     that are not enough, it is up to a tenth greater than the fewest.
     """
     return _sizes(history).enough(1.0)
@@ -46,7 +43,7 @@ def missing_members(history: History | Ledger) -> float:
 @metric("balance", "members", planned=True, optional=True)
 def members_to_ease(history: History | Ledger) -> float:
     """The fewest members more with which (and two besides) none gets more than 70 % of it, at the end."""
-    return _sizes(history).enough(AT_EASE)
+    return _sizes(history).enough(COMFORTABLE_LOAD)
 
 
 @metric("balance", "partitions", planned=True, optional=True)
@@ -75,42 +72,6 @@ def _limits(history: History | Ledger, rest: Rest) -> list[float]:
     return limits if all(limits) else []
 
 
-def loads_by_members(history: History | Ledger) -> dict[int, float]:
-    """Return the load of the busiest member at the end by the number of members more: 0 for those that run.
-
-    It is a share of what a member can handle. There is that of one member less, of up to `ONE_BY_ONE` more,
-    and of those that were tried for `missing_members` and `members_to_ease`. Nothing is returned if a member
-    has no limit, or the assignor fails.
-    """
-    return _sizes(history).loads()
-
-
-def busiest_members(history: History | Ledger) -> list[tuple[float, dict[str, float]]]:
-    """Return the loads of the owners of the `MOST_BUSY` busiest partitions at the end, and of one other.
-
-    Each has the loads of those of these partitions that it owns, by name; the other is the busiest of those
-    that own none. All are shares of what the member can handle. Nothing is returned if a member has no limit.
-    """
-    rest = rest_at_end(history)
-    limits = [] if rest is None else _limits(history, rest)
-    if rest is None or not limits:
-        return []
-    rates, clients = rates_at_end(history, rest), rest.members.clients.tolist()
-    limit_of = dict(zip(clients, limits, strict=True))
-    loads = np.bincount(rest.owner + 1, rates, len(rest.loads) + 1)[1:].tolist()
-    owned: dict[int, dict[str, float]] = {}
-    busiest = np.argsort(-rates, kind="stable")[:MOST_BUSY].astype(np.int32)
-    owners = rest.owner[busiest].tolist()
-    for (topic, number), owner, rate in zip(
-        rest.index.partitions(busiest), owners, rates[busiest].tolist(), strict=True
-    ):
-        if owner in limit_of:
-            owned.setdefault(owner, {})[f"{topic} {number}"] = rate / limit_of[owner]
-    found = [(loads[client] / limit_of[client], parts) for client, parts in owned.items()]
-    others = [loads[client] / limit for client, limit in limit_of.items() if client not in owned]
-    return [*found, (max(others), {})] if others else found
-
-
 class _Sizes:
     """The assignment at the end of a run with other numbers of members, each computed once."""
 
@@ -133,24 +94,13 @@ class _Sizes:
         except RebalanceLabError:
             return nan
 
-    def loads(self) -> dict[int, float]:
-        """Return the loads of all numbers that were tried, and of those that are near."""
-        if self._rest is None or not self._limits:
-            return {}
-        try:
-            for more in range(0 if len(self._rest.members) == 1 else -1, min(ONE_BY_ONE, self._most) + 1):
-                self._busiest(more)
-        except RebalanceLabError:
-            return {}
-        return dict(sorted(self._loads.items()))
-
     def _fewest(self, share: float) -> float:
         if self._now <= share:
             return 0.0
         too_much = float(self._rates.sum()) - share * sum(self._limits)
         first = max(1, ceil(too_much / (share * median(self._limits))))
         for more in _numbers(first, self._most):
-            sizes = range(more, min(more + BESIDES, self._most) + 1)
+            sizes = range(more, min(more + EXTRA_MEMBERS, self._most) + 1)
             if all(self._busiest(size) <= share for size in sizes):
                 return float(more)
         return nan
@@ -177,14 +127,11 @@ def _numbers(first: int, most: int) -> Iterator[int]:
     more = first
     while more <= most:
         yield more
-        more += 1 if more < first + ONE_BY_ONE else max(1, more // 10)
+        more += 1 if more < first + SINGLE_STEPS else max(1, more // 10)
 
 
 def _group(rest: Rest, rates: FloatArray, limits: list[float], more: int) -> Problem:
-    """Return the group of an assignment with more members, each like the first, and what they can handle.
-
-    With ``more`` of -1, the last member is not there.
-    """
+    """Return the group of an assignment with more members, each like the first, and what they can handle."""
     index, counts = rest.index, rest.index.counts
     offsets = dict(zip(index.topics, index.offsets.tolist(), strict=False))
     topics = {
@@ -204,8 +151,6 @@ def _group(rest: Rest, rates: FloatArray, limits: list[float], more: int) -> Pro
     }
     added = Subscription(rest.members.topics[0], capacity=median(limits))
     members |= {f"more-{number}": added for number in range(more)}
-    for _ in range(-more):
-        members.popitem()
     return build_problem(Cluster(topics), GroupSubscription(members))
 
 

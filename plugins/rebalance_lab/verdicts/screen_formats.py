@@ -12,29 +12,19 @@ from rebalance_lab.verdicts.finding import Finding
 from rebalance_lab.verdicts.grid import Grid
 from rebalance_lab.verdicts.load import Load
 from rebalance_lab.verdicts.screen import Screen, all_tables, definition, head, legend, rest, table, title
-from rebalance_lab.verdicts.tables import Table, csv_text
-
-_STYLE = (
-    "body{font:15px system-ui,sans-serif;margin:2rem}table{border-collapse:collapse}"
-    "th,td{padding:.3rem .8rem;text-align:right;border-bottom:1px solid #ddd;"
-    "font-variant-numeric:tabular-nums}th[scope=row]{text-align:left;font-weight:400}"
-)
+from rebalance_lab.verdicts.tables import Table, csv_text, page
 
 
 def as_page(screen: Screen) -> str:
     """Write a page: the answer, all metrics below, and their definitions."""
-    name = escape(screen.scenario)
     metrics = [f"<dt>{escape(n)}</dt><dd>{escape(text)}</dd>" for n, text in map(definition, screen.metrics)]
-    return "\n".join(
-        [
-            f"<!doctype html>\n<html lang=en><head><meta charset=utf-8><title>{name}</title>",
-            f"<style>{_STYLE}</style></head><body>",
-            as_html(screen),
-            "<details><summary>All metrics</summary>",
-            *(made.as_html() for made in all_tables(screen)),
-            f"<dl>{''.join(metrics)}</dl></details></body></html>\n",
-        ]
-    )
+    parts = [
+        as_html(screen),
+        "<details><summary>All metrics</summary>",
+        *(made.as_html() for made in all_tables(screen)),
+        f"<dl>{''.join(metrics)}</dl></details>",
+    ]
+    return page(screen.scenario, "\n".join(parts))
 
 
 def as_html(screen: Screen) -> str:

@@ -77,14 +77,28 @@ def brief(value: float) -> str:
     )
 
 
-def with_sign(value: float) -> str:
-    """Write a change as `as_text` does, with its sign."""
-    return f"{'+' * int(value > 0)}{as_text(value)}"
-
-
 def percent(share: float) -> str:
     """Write a share in whole percent."""
     return "-" if isnan(share) else f"{100 * float(share):.0f} %"
+
+
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<title>{title}</title><style>:root {{ color-scheme: light dark }}
+body {{ font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 80rem; padding: 0 1rem }}
+table {{ border-collapse: collapse; font-variant-numeric: tabular-nums }} pre {{ white-space: pre-wrap }}
+th, td {{ padding: .25rem .8rem; text-align: right; border-bottom: 1px solid #8884 }}
+th[scope=row] {{ text-align: left; white-space: nowrap }} .wide {{ overflow-x: auto }}
+.plots {{ display: flex; flex-wrap: wrap; gap: 2rem }} svg {{ max-width: 100%; height: auto }}
+figure {{ margin: 0; flex: 1 1 28rem; max-width: 40rem }}</style></head>
+<body>{body}</body></html>
+"""
+
+
+def page(title: str, body: str) -> str:
+    """Return a static page of HTML, which fetches nothing and runs no script."""
+    return _PAGE.format(title=escape(title), body=body)
 
 
 def json_text(document: Any) -> str:

@@ -64,6 +64,7 @@ _SEVERAL = {
     "is": "are",
     "was": "were",
     "gets": "get",
+    "needs": "need",
     "has": "have",
 }
 

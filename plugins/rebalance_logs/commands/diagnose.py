@@ -105,7 +105,7 @@ def diagnose(
     _write(diagnoses, trace, incident, lag, clock)
     if output == "json":
         from rebalance_lab.verdicts.tables import json_text
-        from rebalance_logs.report import as_document
+        from rebalance_logs.document import as_document
 
         print_document(json_text(as_document(logs, shifts, diagnoses, clock)))
     elif output == "html":

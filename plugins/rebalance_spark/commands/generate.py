@@ -40,8 +40,10 @@ def generate(
 
     Row n of a profile and a seed is the same on every machine and for every number of parts.
     """
+    from rebalance_spark.sessions import check_pyspark, context_of
+
+    check_pyspark()
     from rebalance_spark.generator import FORMAT, WorkloadReader
-    from rebalance_spark.storage import context_of
 
     options = {**pairs(option, "--with"), "profile": profile, "rows": str(rows), "seed": str(seed)}
     if plugin:
@@ -62,7 +64,8 @@ def _check_free(spark: "SparkSession", out: str) -> None:
     Raises:
         InputError: if it has other files.
     """
-    from rebalance_spark.storage import StoredPath, context_of
+    from rebalance_spark.files import StoredPath
+    from rebalance_spark.sessions import context_of
 
     if context_of(spark) is None:
         return  # the job is refused then

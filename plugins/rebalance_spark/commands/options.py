@@ -53,7 +53,7 @@ def session_of_a_command(
         for number in (signal.SIGINT, signal.SIGTERM) if stopped else (signal.SIGINT,):
             signal.signal(number, partial(_end_at_once, stopped))
     with ThreadPoolExecutor(max_workers=1) as thread:
-        return thread.submit(spark_session, master, conf).result()
+        return thread.submit(spark_session, master, conf, record=stopped is not None).result()
 
 
 def _end_at_once(stopped: Callable[[], str] | None, number: int, _: object) -> None:
@@ -62,13 +62,6 @@ def _end_at_once(stopped: Callable[[], str] | None, number: int, _: object) -> N
         line = stopped()
         os.write(sys.stderr.fileno(), f"\n{line}\n".encode() if sys.stderr.isatty() else f"{line}\n".encode())
     os._exit(INTERRUPTED if number == signal.SIGINT else TERMINATED)
-
-
-def is_local_master(master: str | None, conf: Mapping[str, str]) -> bool:
-    """Return whether a session is one of this machine, whose default file system is that of the machine."""
-    named = master or conf.get("spark.master") or "local"
-    elsewhere = {"PYSPARK_GATEWAY_PORT", "SPARK_REMOTE", "HADOOP_CONF_DIR"} & os.environ.keys()
-    return named.startswith("local") and not elsewhere and "spark.hadoop.fs.defaultFS" not in conf
 
 
 def pairs(texts: Sequence[str] | None, option: str) -> dict[str, str]:

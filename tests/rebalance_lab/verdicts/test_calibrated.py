@@ -18,7 +18,6 @@ from rebalance_lab.verdicts.calibrated import (
     kinds_of,
     way_of,
     worth,
-    worth_in_all,
 )
 from tests.places import ROOT
 
@@ -102,16 +101,6 @@ def test_why_no_real_run_is_near(worth_of, changes, why):
 def test_a_strategy_rebalances_in_a_way(strategy, way):
     registry = default_registry()
     assert way_of(registry.strategy(strategy), registry) == way
-
-
-def test_all_real_runs_are_counted_by_the_ways_of_strategies_that_are_installed():
-    registry = default_registry()
-    met, runs = (
-        sum(getattr(cell, name) for cell in cells() if cell.way == "cooperative") for name in ("met", "runs")
-    )
-    told = worth_in_all(["cooperative-sticky", "range+static", "not-installed"], registry)
-    assert told.endswith(f"predicted range in {met} of {runs} (cooperative), where 90 % would be.")
-    assert worth_in_all(["range+static"], registry) == ""
 
 
 def test_the_cells_are_those_of_the_calibration():

@@ -141,10 +141,10 @@ def test_traces_must_be_of_one_scenario(traces):
 
 
 def test_the_document_has_the_figures_behind_the_sentences():
-    (told,) = as_document(explain([run(CRASH, BACK)]))["strategies"]
-    assert told["stopped_by_cause"] == {"detection": 20.0, "waiting_heartbeat": 4.0}
-    assert (told["avoidable_moves"], told["returned_partitions"]) == (0, {"b": 2})
-    assert told["waited_for_seconds"]["a"] == 2.0
+    (told,) = as_document(explain([run(CRASH, BACK)])).strategies
+    assert told.stopped_by_cause == {"detection": 20.0, "waiting_heartbeat": 4.0}
+    assert (told.avoidable_moves, told.returned_partitions) == (0, {"b": 2})
+    assert told.waited_for_seconds["a"] == 2.0
 
 
 def test_a_wait_is_told_as_in_the_story_with_the_sum_for_which_partitions_stood_still_meanwhile():

@@ -4,20 +4,7 @@ from coordinator_core.registry.registry import default_registry
 from rebalance_lab.verdicts.switching import (
     keeps_owners,
     steps_of_a_switch,
-    what_it_takes,
-    what_switches_take,
 )
-
-
-def test_what_kafkas_own_clients_do_not_have_is_named_where_clients_assign():
-    named = ("range", "cooperative-sticky+static", "uniform-848+reconcile", "rocketmq")
-    foreign = ("optimal+tolerance=5%", "Mine")
-    assert what_it_takes({name: name for name in (*named, *foreign)}, default_registry()) == (
-        "Kafka's own clients do not have optimal+tolerance=5% and Mine; kafka-python, aiokafka and the"
-        " Consumer of rebalance_kafka do. Under optimal+tolerance=5%, members must report their rates;"
-        " otherwise partitions are counted."
-    )
-    assert what_it_takes({name: name for name in named}, default_registry()) == ""
 
 
 def test_a_switch_among_eager_assignors_takes_one_restart_with_both_classes():
@@ -33,7 +20,6 @@ def test_a_switch_to_a_cooperative_assignor_takes_two_restarts():
     steps = steps_of_a_switch("sticky", "cooperative-sticky", default_registry())
     assert len(steps) == 3
     assert "restart them all again" in steps[1]
-    assert "another one, without the old one" in what_switches_take("sticky", ["cooperative-sticky"])
 
 
 def test_the_steps_of_other_assignors_are_not_known():
