@@ -237,3 +237,10 @@ def lab(monkeypatch, capfdbinary):
         return Answer(ended.value.code or 0, out.decode(), err.decode())
 
     return call
+
+
+@pytest.fixture
+def search_path(monkeypatch):
+    """Where this process imports from; what a test adds, and Spark with the files it is given, goes again."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    return sys.path

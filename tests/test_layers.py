@@ -36,6 +36,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "lab traces": FAMILIES | {"lab scenarios"},
     "lab simulation": FAMILIES | {"lab scenarios", "lab traces"},
     "lab verdicts": FAMILIES | {"lab scenarios", "lab traces", "lab simulation"},
+    "lab scoring": FAMILIES | {"lab scenarios", "lab traces", "lab simulation", "lab verdicts"},
     "lab fuzzing": FAMILIES | {"lab scenarios", "lab traces", "lab simulation", "lab verdicts"},
     "lab cli": FAMILIES | {"lab scenarios", "lab traces", "lab simulation", "lab verdicts", "lab fuzzing"},
 }

@@ -12,9 +12,9 @@ from coordinator_core.errors import InputError, RebalanceLabError
 from coordinator_core.registry.registry import Registry
 from rebalance_lab.scenarios.files import read_document
 from rebalance_lab.scenarios.groups import assignment_document, parse_group
-from rebalance_spark.choices import DEFAULT_TIMEOUT
-from rebalance_spark.limits import run_within
-from rebalance_spark.rows import registry_with
+from rebalance_lab.scoring.limits import run_within
+from rebalance_lab.scoring.outcomes import DEFAULT_TIMEOUT
+from rebalance_lab.scoring.rows import registry_with
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -11,12 +11,12 @@ import pyarrow.compute as pc
 from coordinator_core.errors import InputError
 from coordinator_core.reading.suggestions import one_of
 from coordinator_core.registry.registry import default_registry
+from rebalance_lab.scoring.labels import parted
 from rebalance_lab.verdicts.aims import BALANCE, LOADED, MOVES, STOPS
 from rebalance_lab.verdicts.choices import COUNTED_BALANCE, FALSE_SWITCHES, MARGIN, MISSING, choose_each
 from rebalance_lab.verdicts.deciding import aims_of, changes, deciding, default_aims, greatest, reason_of
 from rebalance_lab.verdicts.grid import Grid, Setup
 from rebalance_lab.verdicts.switching import keeps_owners
-from rebalance_spark.sweeps import parted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -10,7 +10,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from coordinator_core.errors import InputError
 from coordinator_core.registry.registry import Generate
-from rebalance_spark.rows import registry_with
+from rebalance_lab.scoring.rows import registry_with
 from rebalance_spark.schema import WORKLOAD_COLUMNS, arrow_schema, spark_schema
 from rebalance_spark.sizes import size_of
 

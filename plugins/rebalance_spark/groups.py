@@ -13,8 +13,8 @@ import pyarrow as pa
 from coordinator_core.errors import InputError
 from rebalance_lab.scenarios.fields import MOST_PARTITIONS
 from rebalance_lab.scenarios.groups import SCENARIO_DURATION
+from rebalance_lab.scoring.documents import unreadable
 from rebalance_spark.applications import Several, column_of
-from rebalance_spark.documents import unreadable
 from rebalance_spark.sizes import Size, size_of
 
 DRAW = "draw"

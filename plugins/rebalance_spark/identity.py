@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from coordinator_core.assigning.loading import reference_in
-from rebalance_spark.rows import HASH_LENGTH, Job, plugin_versions, program_version, registry_with
-from rebalance_spark.sweeps import parted
+from rebalance_lab.scoring.labels import parted
+from rebalance_lab.scoring.rows import HASH_LENGTH, Job, plugin_versions, program_version, registry_with
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

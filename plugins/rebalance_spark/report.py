@@ -5,15 +5,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from html import escape
 from math import inf
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 
-from coordinator_core.errors import InputError
+from rebalance_lab.scoring.rows import printable
 from rebalance_lab.verdicts.aims import BALANCE, COLUMNS, STOPS
 from rebalance_lab.verdicts.choices import COUNTED_BALANCE
 from rebalance_lab.verdicts.grid import Aim
@@ -56,30 +54,6 @@ class Decided(NamedTuple):
     def figures(self) -> list[str]:
         """The names of the figures that have columns of today and of a change."""
         return [n.removesuffix("_today") for n in self.decisions.column_names if n.endswith("_today")]
-
-
-def local_scores(folder: Path) -> pa.Table | None:
-    """Return the scores in a folder of this machine, or None if it has no files. No session is needed.
-
-    Raises:
-        InputError: if a file cannot be read, or has no scores.
-    """
-    files = [str(path) for path in sorted(folder.rglob("*.parquet")) if not path.name.startswith(("_", "."))]
-    if not files:
-        return None
-    parts = []
-    for name in files:
-        try:
-            parts.append(ds.dataset(name, format="parquet", partitioning=None).to_table())
-        except (pa.ArrowException, OSError) as error:
-            found = f"a file that cannot be read ({' '.join(str(error).split())})"
-            raise InputError(
-                name, found, "scores in Parquet; without the file, `score` computes its rows again"
-            ) from None
-    table = pa.concat_tables(parts, promote_options="default")
-    if not {"scenario_id", "strategy", "status"} <= set(table.column_names):
-        raise InputError(str(folder), f"the columns {', '.join(table.column_names)}", "scores")
-    return table
 
 
 def figures_of(scores: pa.Table) -> pa.Table:
@@ -178,7 +152,7 @@ def _row(name: str, row: dict[str, Any], shorts: Sequence[str], is_short: bool) 
     p = "-" if row["p"] is None else "<0.001" if row["p"] < 0.001 else f"{row['p']:.3f}"
     texts = [*cells, p, f"{row['scenarios']:,}"]
     return [
-        *(Cell(text, left=True) for text in (_visible(name), row["advised"], row["reason"])),
+        *(Cell(text, left=True) for text in (printable(name), row["advised"], row["reason"])),
         *map(Cell, texts),
     ]
 
@@ -189,11 +163,6 @@ def _change(now: float | None, change: float | None, short: str) -> str:
         return "-"
     texts = [write(now), *([] if change is None else [write(max(0.0, now + change))])]
     return " -> ".join(dict.fromkeys(texts))
-
-
-def _visible(name: str) -> str:
-    """Return a name without line breaks and other control characters."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in name)
 
 
 def strategy_table(figures: pa.Table) -> Table:
@@ -272,7 +241,7 @@ def _intervals(rows: Sequence[dict[str, Any]], groups: Sequence[str], short: str
     )
     axes.errorbar(change, places, xerr=[change - low, high - change], fmt="o", color=_COLOUR, capsize=2)
     axes.axvline(0, color="#888888", linewidth=1)
-    axes.set_yticks(places, [f"{_visible(g)} -> {r['advised']}" for g, r in zip(groups, rows, strict=False)])
+    axes.set_yticks(places, [f"{printable(g)} -> {r['advised']}" for g, r in zip(groups, rows, strict=False)])
     axes.set_xlabel(f"change of {short} in a scenario, with 95 % intervals")
     return _svg(figure, f"Changes of {short} of the groups that switch")
 
@@ -282,7 +251,7 @@ def _figure(height: float) -> tuple[Any, Any]:
 
     figure = Figure(figsize=(7, height), layout="constrained")
     axes = figure.subplots()
-    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["top", "right"]].setprintable(False)
     axes.spines[["bottom", "left"]].set_color("#888888")
     axes.tick_params(labelsize=8, color="#888888", labelcolor=_TEXT)
     axes.xaxis.label.set_color(_TEXT)

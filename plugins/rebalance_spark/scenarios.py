@@ -8,8 +8,8 @@ from coordinator_core.client.subscription import partition_map
 from coordinator_core.errors import InputError
 from coordinator_core.model import Partitions
 from rebalance_lab.scenarios.files import read_document
-from rebalance_spark.documents import is_group, of_group
-from rebalance_spark.rows import Job, Scorer
+from rebalance_lab.scoring.documents import is_group, of_group
+from rebalance_lab.scoring.rows import Job, Scorer
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

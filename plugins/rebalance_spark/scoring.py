@@ -12,15 +12,15 @@ from coordinator_core.reading.suggestions import one_of
 from coordinator_core.registry.registry import Registry
 from rebalance_lab.scenarios.fields import LAST_SEED
 from rebalance_lab.scenarios.variants import expanded, variants
+from rebalance_lab.scoring.labels import label_of, parted
+from rebalance_lab.scoring.outcomes import DEFAULT_TIMEOUT, Fidelity
+from rebalance_lab.scoring.rows import Job, computed_metrics, registry_with
 from rebalance_lab.simulation.planning.counting import counting
 from rebalance_lab.simulation.planning.planned_run import check_planned
-from rebalance_spark.choices import DEFAULT_TIMEOUT, Fidelity
 from rebalance_spark.identity import identified
-from rebalance_spark.rows import Job, computed_metrics, registry_with
 from rebalance_spark.schema import CARRIED, RESERVED, SCORE_COLUMNS, arrow_schema, score_columns, spark_schema
 from rebalance_spark.sessions import check_pyspark
 from rebalance_spark.sizes import SEARCHING, estimated_cost, with_sizes
-from rebalance_spark.sweeps import label_of, parted
 from rebalance_spark.worker import UNIT_COLUMNS, score_batches
 
 if TYPE_CHECKING:

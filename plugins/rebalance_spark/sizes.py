@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from coordinator_core.errors import InputError
 from rebalance_lab.scenarios.files import read_document
-from rebalance_spark.choices import Fidelity
+from rebalance_lab.scoring.outcomes import Fidelity
 from rebalance_spark.schema import WORKLOAD_COLUMNS, arrow_schema, spark_schema
 
 if TYPE_CHECKING:

@@ -12,8 +12,9 @@ from coordinator_core.errors import InputError
 from coordinator_core.registry.registry import default_registry
 from rebalance_lab.scenarios.files import read_text
 from rebalance_lab.scenarios.portable import portable_scenario
+from rebalance_lab.scoring.documents import unreadable
 from rebalance_spark.applications import column_of
-from rebalance_spark.documents import unreadable, workload_row
+from rebalance_spark.documents import workload_row
 from rebalance_spark.groups import DRAW, REPAIRS
 from rebalance_spark.schema import RESERVED, WORKLOAD_COLUMNS, arrow_schema, score_columns
 from rebalance_spark.sessions import file_of, in_short, read_table, spark_errors

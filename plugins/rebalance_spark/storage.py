@@ -9,14 +9,16 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyarrow.dataset as ds
 
 from coordinator_core.errors import InputError
+from rebalance_lab.scoring.rows import Job
 from rebalance_spark.files import StoredPath, locked
 from rebalance_spark.identity import scenario_hash_column
-from rebalance_spark.rows import Job
 from rebalance_spark.schema import RESERVED, SCORE_COLUMNS
 from rebalance_spark.scoring import checked_job, cost_of, scored, scored_schema, units
 from rebalance_spark.sessions import check_pyspark, context_of, cores, described, files_named, has_table
@@ -145,18 +147,38 @@ def outcomes(spark: "SparkSession", out: str = "", *, table: str = "") -> list[d
     from pyspark.sql import functions as sf
 
     local = None if table or context_of(spark) is None else StoredPath(spark, out).local()
-    if local is None:
+    rows = None if local is None else local_scores(local, [*_ROW, "status", "error", "run_id"])
+    if rows is None:
         scores = read_scores(spark, out, table=table).groupBy(*_OUTCOME)
-        count, first = sf.count("scenario_id"), sf.min("scenario_id")
-        counted = scores.agg(count.alias("scenario_id_count"), first.alias("scenario_id_min"))
+        figures = {"count": sf.count("scenario_id"), "min": sf.min("scenario_id")}
+        counted = scores.agg(*(column.alias(f"scenario_id_{name}") for name, column in figures.items()))
         return list(counted.toArrow().to_pylist())
-    names = [*dict.fromkeys([*_ROW, *_OUTCOME, "run_id"])]
-    rows = ds.dataset(local, format="parquet", partitioning=None).to_table(columns=names)
-    if len(rows.column("run_id").unique()) > 1:
-        last = rows.group_by(list(_ROW)).aggregate([("run_id", "max")])
-        rows = rows.join(last, [*_ROW, "run_id"], [*_ROW, "run_id_max"], join_type="left semi")
+    last = rows.group_by(list(_ROW)).aggregate([("run_id", "max")])
+    rows = rows.join(last, [*_ROW, "run_id"], [*_ROW, "run_id_max"], join_type="left semi")
     counted = rows.group_by(list(_OUTCOME)).aggregate([("scenario_id", "count"), ("scenario_id", "min")])
     return list(counted.to_pylist())
+
+
+def local_scores(folder: Path, columns: Sequence[str] | None = None) -> pa.Table | None:
+    """Return the scores in a folder of this machine, all columns or some, or None if it has no files.
+
+    Raises:
+        InputError: if a file cannot be read, or has no scores.
+    """
+    files = [str(path) for path in sorted(folder.rglob("*.parquet")) if not path.name.startswith(("_", "."))]
+    if not files:
+        return None
+    parts = []
+    for name in files:
+        try:
+            parts.append(ds.dataset(name, format="parquet", partitioning=None).to_table(columns))
+        except (pa.ArrowException, OSError) as error:
+            found = f"a file that cannot be read ({' '.join(str(error).split())})"
+            raise InputError(name, found, WHOLE) from None
+    table = pa.concat_tables(parts, promote_options="default")
+    if not {"scenario_id", "strategy", "status"} <= set(table.column_names):
+        raise InputError(str(folder), f"the columns {', '.join(table.column_names)}", "scores")
+    return table
 
 
 def stored_scores(spark: "SparkSession", out: str, *, table: str = "") -> "DataFrame | None":
@@ -221,6 +243,8 @@ def _count(missing: "DataFrame", job: Job, progress: Progress) -> float:
     unnamed = sf.count_if(sf.col("scenario_id") == "")
     row: Any = ids.agg(sf.count("*"), sf.min(repeated), unnamed, sf.sum("rows"), sf.sum("cost")).first()
     progress.scenarios, repeated_id, unnamed_ids, rows_missing, cost_ms = row
+    if not progress.scenarios:
+        raise InputError("workload", "no scenarios", "at least one")
     if unnamed_ids:
         raise InputError("workload", "a row without scenario_id", "one in each row")
     if repeated_id is not None:

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from rebalance_lab.scoring.apart import Apart
+from rebalance_lab.scoring.limits import Watchdog
+from rebalance_lab.scoring.rows import Job, Row, Scorer
 from rebalance_lab.simulation.world.collector import collecting_rarely
-from rebalance_spark.apart import Apart
-from rebalance_spark.limits import Watchdog
-from rebalance_spark.rows import Job, Row, Scorer
 
 UNIT_COLUMNS = ("scenario_id", "scenario", "which")
 """The input columns that are read. ``which`` has the numbers of strategies."""

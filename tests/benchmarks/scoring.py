@@ -51,9 +51,9 @@ def _measured(root: Path, job: str) -> float:
 
 
 def _measure(job: str) -> float:
+    from rebalance_lab.scoring.outcomes import Fidelity
+    from rebalance_lab.scoring.rows import Job, Scorer
     from rebalance_lab.simulation.world.collector import collecting_rarely
-    from rebalance_spark.choices import Fidelity
-    from rebalance_spark.rows import Job, Scorer
 
     strategies, rows, _ = JOBS[job]
     scorer = Scorer(Job(strategies, Fidelity.PLAN, timeout=120.0))

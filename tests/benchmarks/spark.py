@@ -24,10 +24,10 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from rebalance_lab.scoring.outcomes import Fidelity
+from rebalance_lab.scoring.rows import Job, Scorer
 from rebalance_lab.simulation.world.collector import collecting_rarely
 from rebalance_spark import score, spark_session
-from rebalance_spark.choices import Fidelity
-from rebalance_spark.rows import Job, Scorer
 from rebalance_spark.sessions import cores
 
 ROWS = (2_000, 20_000, 200_000)

@@ -1,7 +1,5 @@
 """One Spark session in a process of the tests; commands called in the process get the same."""
 
-import sys
-
 import pytest
 
 from rebalance_spark import spark_session
@@ -14,10 +12,3 @@ def spark(tmp_path_factory):
     session = spark_session("local[2]", {**FOR_FEW_ROWS, **tables}, name="tests")
     yield session
     session.stop()
-
-
-@pytest.fixture
-def search_path(monkeypatch):
-    """Where this process imports from; what a test adds, and Spark with the files it is given, goes again."""
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    return sys.path

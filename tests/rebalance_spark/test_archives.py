@@ -6,8 +6,8 @@ import zipfile
 import pytest
 
 from coordinator_core.errors import InputError
-from rebalance_spark.choices import Fidelity
-from rebalance_spark.rows import Job, Scorer, registry_with
+from rebalance_lab.scoring.outcomes import Fidelity
+from rebalance_lab.scoring.rows import Job, Scorer, registry_with
 from rebalance_spark.shipping import importable_here
 from tests.rebalance_spark.strangers import SMALL_TEXT
 

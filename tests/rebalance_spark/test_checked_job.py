@@ -3,7 +3,7 @@
 import pytest
 
 from coordinator_core.errors import InputError
-from rebalance_spark.choices import Fidelity
+from rebalance_lab.scoring.outcomes import Fidelity
 from rebalance_spark.scoring import checked_job
 
 

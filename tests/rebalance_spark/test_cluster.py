@@ -13,8 +13,8 @@ from time import monotonic, sleep
 
 import pytest
 
-from rebalance_spark.choices import Fidelity
-from rebalance_spark.rows import Job
+from rebalance_lab.scoring.outcomes import Fidelity
+from rebalance_lab.scoring.rows import Job
 from tests.places import ROOT
 from tests.rebalance_spark.workloads import (
     FOR_FEW_ROWS,

@@ -6,10 +6,10 @@ import pyarrow as pa
 import pytest
 
 from rebalance_lab.scenarios.fields import MOST_PARTITIONS
+from rebalance_lab.scoring.documents import seed_of
+from rebalance_lab.scoring.rows import Job, Scorer
 from rebalance_spark.applications import Several
-from rebalance_spark.documents import seed_of
 from rebalance_spark.groups import DENSE_UP_TO, SPARSE, Options, made_of, scenarios_of
-from rebalance_spark.rows import Job, Scorer
 
 TYPES = {
     **dict.fromkeys(["id", "group", "member", "topic", "alone", "wrong_rate", "wrong_lag"], pa.string()),

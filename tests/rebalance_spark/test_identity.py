@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from rebalance_lab.scoring.outcomes import Fidelity
+from rebalance_lab.scoring.rows import Job
 from rebalance_spark import identity
-from rebalance_spark.choices import Fidelity
 from rebalance_spark.identity import identified, new_run_id
-from rebalance_spark.rows import Job
 
 MINE = """
 class Mine:

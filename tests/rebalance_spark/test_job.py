@@ -2,9 +2,9 @@
 
 import pytest
 
+from rebalance_lab.scoring.outcomes import Fidelity
+from rebalance_lab.scoring.rows import Job
 from rebalance_spark import score
-from rebalance_spark.choices import Fidelity
-from rebalance_spark.rows import Job
 from tests.rebalance_spark.workloads import collected, frame, scenario, scored_here
 
 

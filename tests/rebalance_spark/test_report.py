@@ -6,7 +6,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from rebalance_spark.decisions import decisions
-from rebalance_spark.report import Decided, as_page, decision_table, figures_of, local_scores, summary
+from rebalance_spark.report import Decided, as_page, decision_table, figures_of, summary
+from rebalance_spark.storage import local_scores
 from tests.rebalance_spark.score_files import as_scores, hourly, row, write
 from tests.written import DEVICE, FIFO, LINK, PLACES, check_written
 

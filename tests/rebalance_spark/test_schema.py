@@ -7,8 +7,8 @@ from pyspark.sql.types import DoubleType, IntegerType, LongType, StringType
 from coordinator_core.errors import InputError
 from coordinator_core.registry.registry import default_registry
 from rebalance_lab.scenarios.files import load_scenario_text
-from rebalance_spark.choices import Fidelity, Status
-from rebalance_spark.rows import Job, Scorer, computed_metrics, registry_with
+from rebalance_lab.scoring.outcomes import Fidelity, Status
+from rebalance_lab.scoring.rows import Job, Scorer, computed_metrics, registry_with
 from rebalance_spark.schema import SCORE_COLUMNS, WORKLOAD_COLUMNS, arrow_schema, score_columns, spark_schema
 from rebalance_spark.sizes import Size
 from tests.rebalance_spark.strangers import ME, SMALL_TEXT

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as sf
 
+from rebalance_lab.scoring.outcomes import Fidelity
+from rebalance_lab.scoring.rows import Job
 from rebalance_spark import storage
-from rebalance_spark.choices import Fidelity
-from rebalance_spark.rows import Job
 from rebalance_spark.storage import Progress
 from tests.examples import rest_weekly
 from tests.rebalance_spark.workloads import comparable, read_scores, scenario, scored_here, write_parquet

@@ -9,10 +9,10 @@ import pytest
 from pyspark.sql import functions as sf
 
 from coordinator_core.errors import InputError, PluginError
+from rebalance_lab.scoring.documents import seed_of
+from rebalance_lab.scoring.outcomes import Fidelity, Status
+from rebalance_lab.scoring.rows import Job, computed_metrics
 from rebalance_spark import score, spark_session
-from rebalance_spark.choices import Fidelity, Status
-from rebalance_spark.documents import seed_of
-from rebalance_spark.rows import Job, computed_metrics
 from rebalance_spark.schema import CARRIED, score_columns
 from rebalance_spark.scoring import LARGE_MS, checked_job, cost_of, units
 from rebalance_spark.sizes import size_of_text, with_sizes

@@ -17,10 +17,10 @@ from rebalance_spark.sessions import check_pyspark, in_short
 from rebalance_spark.shipping import _probe, ship, write_archive
 
 PROGRAM = """
-import msgspec, pluggy, rebalance_spark.rows
+import msgspec, pluggy, rebalance_lab.scoring.rows
 from importlib.metadata import entry_points
 from pathlib import Path
-for module in (msgspec, pluggy, rebalance_spark.rows):
+for module in (msgspec, pluggy, rebalance_lab.scoring.rows):
     assert Path(module.__file__).is_relative_to(Path.cwd()), module
 print(len(entry_points(group="rebalance_lab")))
 """

@@ -11,9 +11,9 @@ import pytest
 from pyspark.sql import functions as sf
 
 from coordinator_core.errors import InputError
+from rebalance_lab.scoring.outcomes import Fidelity
+from rebalance_lab.scoring.rows import Job
 from rebalance_spark import read_scores, storage, write_scores
-from rebalance_spark.choices import Fidelity
-from rebalance_spark.rows import Job
 from rebalance_spark.storage import outcomes
 from tests.places import ROOT
 from tests.rebalance_spark.workloads import (

@@ -3,10 +3,10 @@
 import pyarrow as pa
 import pytest
 
+from rebalance_lab.scoring.apart import Apart
+from rebalance_lab.scoring.outcomes import Fidelity
+from rebalance_lab.scoring.rows import Job, Scorer, registry_with
 from rebalance_spark import worker
-from rebalance_spark.apart import Apart
-from rebalance_spark.choices import Fidelity
-from rebalance_spark.rows import Job, Scorer, registry_with
 from rebalance_spark.schema import SCORE_COLUMNS, WORKLOAD_COLUMNS, arrow_schema, score_columns
 from rebalance_spark.worker import score_batches, scored_batch
 from tests.rebalance_spark.strangers import ME, SMALL_TEXT

@@ -6,7 +6,7 @@ import os
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rebalance_spark.rows import Scorer, computed_metrics
+from rebalance_lab.scoring.rows import Scorer, computed_metrics
 from rebalance_spark.schema import WORKLOAD_COLUMNS, arrow_schema, score_columns
 from rebalance_spark.sizes import Size, size_of_text
 

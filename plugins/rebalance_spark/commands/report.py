@@ -52,24 +52,6 @@ def report(
             " stopped_partition_seconds (moved_partitions at plan fidelity) and weighted_imbalance.",
         ),
     ] = "",
-    false_switches: Annotated[
-        float,
-        typer.Option(
-            metavar="PERCENT",
-            min=0.001,
-            max=50.0,
-            help="The greatest expected share of switches due to chance.",
-        ),
-    ] = 5.0,
-    margin: Annotated[
-        float,
-        typer.Option(
-            metavar="PERCENT",
-            min=1.0,
-            max=100.0,
-            help="How much worse a strategy may be in the rest of what decides.",
-        ),
-    ] = 5.0,
     group: Annotated[str, typer.Option(metavar="NAME", help="The figures of this group alone.")] = "",
     undecided: Annotated[
         bool, typer.Option("--undecided", help="List the groups with too few scenarios to know.")
@@ -109,8 +91,6 @@ def report(
         strategies=strategy or (),
         per=names_in(per),
         metrics=names_in(decide),
-        false_switches=false_switches / 100,
-        margin=margin / 100,
     )
     decided = Decided(chosen, figures_of(scores), scores["fidelity"][0].as_py())
     if group:
@@ -175,13 +155,11 @@ def _write(chosen: "pa.Table", out: Path) -> None:
 
 def _scores(folder: str, table: str, master: str | None, conf: dict[str, str]) -> "pa.Table":
     """Return the scores, which Spark reads if they are not in a folder of this machine."""
-    from rebalance_spark.report import local_scores
+    from rebalance_spark.storage import local_scores, read_scores
 
     if folder and Path(folder).is_dir() and (found := local_scores(Path(folder))) is not None:
         return found
     if folder and "://" not in folder:
         raise InputError(folder, "no scores", "a folder that `rebalance-lab score` wrote")
-    from rebalance_spark.storage import read_scores
-
     spark = session_of_a_command(master, conf)
     return read_scores(spark, folder, table=table).toArrow()

@@ -14,8 +14,8 @@ from coordinator_core.reading.suggestions import one_of
 from coordinator_core.registry.registry import default_registry
 from rebalance_lab.cli.options import strategy_option
 from rebalance_lab.cli.output import ExitStatus, complain, print_document, stderr, stdout, warn
+from rebalance_lab.scoring.outcomes import DEFAULT_TIMEOUT, Fidelity, Status
 from rebalance_lab.verdicts.tables import Cell, text_table
-from rebalance_spark.choices import DEFAULT_TIMEOUT, Fidelity, Status
 from rebalance_spark.commands.options import (
     Conf,
     Master,
@@ -171,7 +171,7 @@ def _known(option: str, names: Iterable[str], known: Sequence[str]) -> None:
 
 def _warn_of_plugins(modules: Sequence[str]) -> None:
     """Print a warning for failed plugins of --py-files. Every command warns of installed ones."""
-    from rebalance_spark.rows import registry_with
+    from rebalance_lab.scoring.rows import registry_with
 
     known = default_registry().failures
     for failed in registry_with(modules).failures:

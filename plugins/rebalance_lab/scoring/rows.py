@@ -20,6 +20,10 @@ from coordinator_core.registry.registry import DISTRIBUTION, Registry, installed
 from rebalance_lab.scenarios.families import check_settings
 from rebalance_lab.scenarios.scenario import Scenario
 from rebalance_lab.scenarios.settings import grid
+from rebalance_lab.scoring.documents import load_scenario_or_group, seed_of
+from rebalance_lab.scoring.labels import parted
+from rebalance_lab.scoring.limits import run_within
+from rebalance_lab.scoring.outcomes import Fidelity, Status
 from rebalance_lab.simulation.planning.counting import Counting, Results, counting, keeps_topics
 from rebalance_lab.simulation.planning.plan import plan
 from rebalance_lab.simulation.planning.planned_rests import planned_ledgers
@@ -28,10 +32,6 @@ from rebalance_lab.simulation.run import simulate
 from rebalance_lab.traces.ledger import Ledger
 from rebalance_lab.traces.trace import Trace
 from rebalance_lab.verdicts.measuring import history_of, measure, metrics_of
-from rebalance_spark.choices import Fidelity, Status
-from rebalance_spark.documents import load_scenario_or_group, seed_of
-from rebalance_spark.limits import run_within
-from rebalance_spark.sweeps import parted
 
 HASH_LENGTH = 32
 """The hexadecimal digits of a hash that identifies a scenario, or a strategy with all that decides."""

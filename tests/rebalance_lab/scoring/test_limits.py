@@ -8,8 +8,8 @@ from threading import Event
 
 import pytest
 
-from rebalance_spark import limits
-from rebalance_spark.limits import Watchdog, run_within
+from rebalance_lab.scoring import limits
+from rebalance_lab.scoring.limits import Watchdog, run_within
 from tests.rebalance_lab.cli.commands import ROOT
 
 NO_TIMER = (0.0, 0.0)
@@ -143,7 +143,7 @@ def test_where_there_are_no_alarms_the_call_is_left_alone(monkeypatch):
 def in_a_process(program):
     """A process that has ended by itself; one that does not is an error of the test."""
     return subprocess.run(
-        [sys.executable, "-c", f"from rebalance_spark.limits import *\n{program}"],
+        [sys.executable, "-c", f"from rebalance_lab.scoring.limits import *\n{program}"],
         capture_output=True,
         text=True,
         timeout=60,

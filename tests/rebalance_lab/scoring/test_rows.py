@@ -12,19 +12,19 @@ from coordinator_core.registry.hookspecs import MetricSpec, hookimpl
 from coordinator_core.registry.registry import DISTRIBUTION, Registry, default_registry
 from rebalance_lab.scenarios.files import load_scenario_text
 from rebalance_lab.scenarios.groups import parse_group, scenario_document
-from rebalance_lab.simulation.planning.plan import plan
-from rebalance_lab.simulation.run import simulate
-from rebalance_lab.verdicts.measuring import measure
-from rebalance_spark import rows as rows_module
-from rebalance_spark.choices import Fidelity
-from rebalance_spark.documents import seed_of
-from rebalance_spark.rows import (
+from rebalance_lab.scoring import rows as rows_module
+from rebalance_lab.scoring.documents import seed_of
+from rebalance_lab.scoring.outcomes import Fidelity
+from rebalance_lab.scoring.rows import (
     Job,
     Scorer,
     plugin_versions,
     program_version,
     registry_with,
 )
+from rebalance_lab.simulation.planning.plan import plan
+from rebalance_lab.simulation.run import simulate
+from rebalance_lab.verdicts.measuring import measure
 from rebalance_spark.schema import SCORE_COLUMNS, score_columns
 from tests.examples import rest_slow
 from tests.rebalance_spark.strangers import ME, SMALL_TEXT

@@ -3,9 +3,9 @@
 import pytest
 
 from coordinator_core.errors import PluginError
-from rebalance_spark.apart import Apart
-from rebalance_spark.choices import Fidelity
-from rebalance_spark.rows import Job, Scorer
+from rebalance_lab.scoring.apart import Apart
+from rebalance_lab.scoring.outcomes import Fidelity
+from rebalance_lab.scoring.rows import Job, Scorer
 from tests.rebalance_spark.strangers import ME, SMALL_TEXT
 
 pytestmark = pytest.mark.slow

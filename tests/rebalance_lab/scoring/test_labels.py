@@ -3,10 +3,10 @@
 import pytest
 
 from coordinator_core.errors import InputError
-from rebalance_spark.choices import Fidelity
-from rebalance_spark.rows import Job, Scorer
+from rebalance_lab.scoring.labels import parted
+from rebalance_lab.scoring.outcomes import Fidelity
+from rebalance_lab.scoring.rows import Job, Scorer
 from rebalance_spark.scoring import checked_job
-from rebalance_spark.sweeps import parted
 from tests.rebalance_spark.workloads import scenario
 
 

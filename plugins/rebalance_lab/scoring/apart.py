@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from multiprocessing.connection import Connection
 
 from coordinator_core.assigning.limits import Worker
-from rebalance_spark.rows import Job, Row, Scorer, Spent, WorkerDiedError
+from rebalance_lab.scoring.rows import Job, Row, Scorer, Spent, WorkerDiedError
 
 START_SECONDS = 60.0
 """The longest time that a process may take to start."""

@@ -1,0 +1,1 @@
+"""Scores of scenarios as plain rows, without Spark: in time limits, and with errors as rows."""
