@@ -52,8 +52,10 @@ class Decided(NamedTuple):
 
     @property
     def figures(self) -> list[str]:
-        """The names of the figures that have columns of today and of a change."""
-        return [n.removesuffix("_today") for n in self.decisions.column_names if n.endswith("_today")]
+        """The names of the figures that have columns of today and of a change, and are known."""
+        rows = self.decisions
+        known = [name for name in rows.column_names if rows[name].null_count < len(rows)]
+        return [name.removesuffix("_today") for name in known if name.endswith("_today")]
 
 
 def figures_of(scores: pa.Table) -> pa.Table:
@@ -130,17 +132,9 @@ def decision_table(decided: Decided, most: int | None = ROWS, *, undecided: bool
         pairs = [(name, row) for name, row in pairs if " scenarios" in row["reason"]]
     elif most is not None:
         pairs = [(name, row) for name, row in pairs if row["advised"] != decided.today][:most]
-    shorts = [
-        name.removesuffix("_today") for name in decided.decisions.column_names if name.endswith("_today")
-    ]
-    is_short = any(row.get("missing_members") for _, row in pairs)
-    head = [
-        "group",
-        "advised",
-        "reason",
-        *(_HEADS.get(name, name) for name in shorts),
-        *(["more\nmembers"] * is_short),
-    ]
+    shorts, is_short = decided.figures, any(row.get("missing_members") for _, row in pairs)
+    head = ["group", "advised", "reason", *(_HEADS.get(name, name) for name in shorts)]
+    head += ["more\nmembers"] * is_short
     return Table([*head, "p", "scenarios"], [_row(name, row, shorts, is_short) for name, row in pairs], 3)
 
 
@@ -204,7 +198,7 @@ def _plots(decided: Decided) -> Iterator[str]:
     """Yield two plots: strategies by their first metric and balance, and the changes of the switches."""
     aims = _aims(decided.strategies.column_names)
     metrics = {SHORT.get(aim.metric, aim.metric): aim.metric for aim in aims}
-    name, *others = decided.figures
+    name, *others = decided.figures or ["", ""]
     first, other = metrics.get(name, ""), metrics.get(others[0] if others else "load", "")
     rows = decided.strategies.to_pylist()
     known = [row for row in rows if row.get(first) is not None and row.get(other) is not None]
@@ -251,7 +245,7 @@ def _figure(height: float) -> tuple[Any, Any]:
 
     figure = Figure(figsize=(7, height), layout="constrained")
     axes = figure.subplots()
-    axes.spines[["top", "right"]].setprintable(False)
+    axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["bottom", "left"]].set_color("#888888")
     axes.tick_params(labelsize=8, color="#888888", labelcolor=_TEXT)
     axes.xaxis.label.set_color(_TEXT)
