@@ -46,7 +46,7 @@ _BUILT_IN: Mapping[str, CommandSpec] = {
         "fuzz": "Try random events and faults until a rule is broken.",
         "assign": "Assign partitions to the members of groups, a group a line.",
         "plugins": "List plugins and what they contribute.",
-        "schema": "Write the JSON schema of scenarios, or of what a command prints.",
+        "schema": "Write the JSON schema of scenarios or of a command.",
     }.items()
 }
 _SWITCHES = ("--traceback", "--verbose", "-v")
