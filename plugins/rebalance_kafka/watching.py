@@ -4,9 +4,11 @@ A look shows the state of the group, its members and what each owns. A round tha
 shows by its result alone: its time is that of the look. Stopped time is known to the time between two looks.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import chain, count
 
 from coordinator_core.client.subscription import partition_map
 from coordinator_core.model import Partitions, TopicPartition
@@ -16,6 +18,7 @@ from rebalance_lab.traces.trace import Trace
 from rebalance_lab.verdicts.words import counted, listed_names
 
 PREPARING = "PreparingRebalance"
+_NUMBER = re.compile(r"-\d+$")
 
 
 @dataclass(slots=True)
@@ -23,6 +26,7 @@ class Watch:
     """What was seen of one group. Times are milliseconds since 1970.
 
     ``began_ms``, ``now_ms``: the first and the last look; ``left_ms``: since when it was not Stable.
+    ``names``: those of members by their ids.
     """
 
     group_id: str
@@ -36,6 +40,7 @@ class Watch:
     events: list[ev.TraceEvent] = field(default_factory=list)
     left_ms: int = 0
     lag: float = 0.0
+    names: dict[str, str] = field(default_factory=dict)
 
     def see(self, group: Described, lag: Mapping[TopicPartition, int], *, now_ms: int) -> list[str]:
         """Take note of a look. Return what has changed, a line for each round."""
@@ -74,7 +79,7 @@ class Watch:
         self.events.append(ev.TraceEvent(self.now_ms - self.began_ms, event))
 
     def _changes(self, group: Described, before_ms: int, *, is_first: bool) -> Iterator[str]:
-        present = {member.name: member for member in group.members}
+        present = self._named(group.members)
         if group.state != STABLE:
             if self.state == STABLE:
                 self.left_ms = self.now_ms
@@ -103,6 +108,24 @@ class Watch:
         self._enter(STABLE)
         self.members = present
         yield f"{STABLE}{after}: {', '.join(_told(present, new, moved, gone))}"
+
+    def _named(self, members: Sequence[Member]) -> dict[str, Member]:
+        """Return members by names that they keep while they are there.
+
+        In a look, members that share a client id have numbers, which shift when one of them leaves.
+        """
+        taken = {self.names[each.member_id] for each in members if each.member_id in self.names}
+        for member in members:
+            if member.member_id not in self.names:
+                stem = _NUMBER.sub("", member.name)
+                free = (
+                    name
+                    for name in chain([member.name], (f"{stem}-{n}" for n in count()))
+                    if name not in taken
+                )
+                self.names[member.member_id] = next(free)
+                taken.add(self.names[member.member_id])
+        return {self.names[member.member_id]: member for member in members}
 
     def _enter(self, state: str) -> None:
         self._emit(

@@ -1,6 +1,7 @@
 """``watch``: what the looks at a group show, and the trace of them."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -67,6 +68,24 @@ def test_a_round_between_two_looks_shows_by_its_result():
 def test_a_member_that_was_restarted_is_another_one():
     lines, _ = seen(group("Stable", a=(1, [0])), group("Stable", a=(2, [0])))
     assert lines[1] == ["Stable after 1.0 s: a joined, 1 member with 1 partition each"]
+
+
+def test_members_that_share_a_client_id_keep_their_names_when_one_of_them_leaves():
+    """In a look they are numbered in order: the second of three is gone, and later a fourth joins."""
+    app = [
+        Member(f"app-{n}", f"id-{n}", None, None, Subscription(("t",)), Partitions.of([])) for n in range(4)
+    ]
+    looks = (
+        app[:3],
+        [app[0], replace(app[2], name="app-1")],
+        [app[0], replace(app[3], name="app-1"), app[2]],
+    )
+    lines, _ = seen(*(Described("Stable", members, [], "range") for members in looks))
+    assert [line.partition(": ")[2].rpartition(", ")[0] for (line,) in lines] == [
+        "app-0, app-1 and app-2 joined",
+        "app-1 gone",
+        "app-1 joined",
+    ]
 
 
 def test_the_trace_has_who_owned_what():

@@ -1,6 +1,7 @@
 """The scenarios of a group from its rows, without Spark."""
 
 import json
+import random
 
 import pyarrow as pa
 import pytest
@@ -84,6 +85,13 @@ def test_a_group_has_its_members_topics_owners_rates_and_lags():
 )
 def test_an_unknown_rate_is_the_mean_of_its_topic_or_else_of_the_group(given, rates):
     assert {name: topic["rates"] for name, topic in document(*given)["topics"].items()} == rates
+
+
+def test_a_topic_of_20_000_partitions_has_each_rate_at_its_place_whatever_the_order_of_rows():
+    given = [(f"m-{n % 7}", "t", n, float(n)) for n in random.Random(1).sample(range(20_000), 20_000)]
+    found = document(*given)
+    assert found["topics"]["t"]["rates"] == [float(n) for n in range(20_000)]
+    assert found["members"][3]["owned"] == {"t": [*range(3, 20_000, 7)]}
 
 
 def test_a_group_of_which_no_rate_is_known_has_none():

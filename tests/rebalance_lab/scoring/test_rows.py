@@ -102,6 +102,19 @@ def test_the_figures_of_a_plan_are_those_that_a_plan_can_tell():
     assert "messages" not in row
 
 
+def test_a_plan_has_the_members_that_are_missing_of_a_group_that_runs_at_the_start():
+    """Members can handle 30 records/s. They start at time 0, so that the group is at rest at the end."""
+    document = json.loads(SMALL_TEXT) | {"phase": "0s"}
+    for member in document["members"]:
+        member["process_rate"] = 30
+    drawn = row_of("range", json.dumps(document), plugins=(), fidelity=Fidelity.PLAN)
+    assert "missing_members" not in drawn
+    for member, numbers in zip(document["members"], ([0, 1], [2, 3]), strict=True):
+        member["owned"] = {"orders": numbers}
+    run, planned = (row_of("range", json.dumps(document), plugins=(), fidelity=each) for each in Fidelity)
+    assert planned["missing_members"] == run["missing_members"] > 0
+
+
 def test_every_strategy_has_a_row_in_the_order_asked_for():
     assert [r["strategy"] for r in rows_of("sticky", "range", "raising", "roundrobin")] == [
         "sticky",
