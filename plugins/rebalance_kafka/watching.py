@@ -224,7 +224,7 @@ def _told(
         spread = counted(sizes[-1], "partition")
         if sizes[0] != sizes[-1]:
             spread = f"{sizes[0]} to {spread}"
-        yield f"{counted(len(present), 'member')} with {spread} each"
+        yield f"{counted(len(present), 'member')} with {spread}{' each' * (len(present) > 1)}"
 
 
 def stamped(line: str, now_ms: int) -> str:

@@ -191,8 +191,7 @@ def grid_of(
     if strategies:
         known = [name for name in known if name in {today, *strategies}]
         scores = scores.filter(pc.is_in(scores["strategy"], pa.array(known)))
-    if "run_id" in scores.column_names:
-        scores = scores.sort_by("run_id")
+    scores = last_rows(scores)
     check_comparable(scores)
     ids = pc.unique(scores["scenario_id"])
     row = pc.index_in(scores["scenario_id"], ids).to_numpy().astype(np.int64)
@@ -211,6 +210,15 @@ def grid_of(
         figures[:, :, number] = np.where(ok, values[last], np.nan)
     grid = Grid(ids.to_pylist(), [Setup(name) for name in known], metrics, figures, known.index(today))
     return grid, scored, scores.take(pa.array(last.max(axis=1)))
+
+
+def last_rows(scores: pa.Table) -> pa.Table:
+    """Return scores with one row of each scenario and strategy: that of the last run."""
+    if "run_id" in scores.column_names:
+        scores = scores.sort_by("run_id")
+    place = scores.select(["scenario_id", "strategy"]).append_column("row", pa.array(np.arange(len(scores))))
+    last = place.group_by(["scenario_id", "strategy"]).aggregate([("row", "max")])["row_max"]
+    return scores.take(pc.sort_indices(last).take(pa.nulls(0, pa.int64())) if not len(last) else last.sort())
 
 
 def check_comparable(scores: pa.Table) -> None:
@@ -235,6 +243,9 @@ def _checked(
     columns: Sequence[str], per: Sequence[str], metrics: Sequence[str]
 ) -> tuple[list[str], list[str]]:
     """Return the columns that name a group, and the metrics that decide, which scores with columns have."""
+    for where, given in (("per", per), ("metrics", metrics)):
+        if isinstance(given, str):
+            raise InputError(where, repr(given), f"a list, such as [{given!r}]")
     names = list(per) or ["group" if "group" in columns else "scenario_id"]
     for where, wanted in (("per", names), ("scores", ("scenario_id", "strategy", "status", *metrics))):
         for name in wanted:

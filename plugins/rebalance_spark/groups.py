@@ -26,7 +26,15 @@ SPARSE, DENSE_UP_TO = 10, 100
 
 _LEAVE = "5m"
 _ENCODER = msgspec.json.Encoder(decimal_format="number")
-_KINDS = ("unknown_rate", "unknown_lag", "duplicate", "no_partition", "no_rate_row")
+_KINDS = (
+    "unreadable_rate",
+    "unknown_rate",
+    "missing_row",
+    "unknown_lag",
+    "duplicate",
+    "no_partition",
+    "no_rate_row",
+)
 """The kinds of problems of rows that are repaired."""
 PROBLEMS = "array<struct<kind:string,count:bigint,example:string>>"
 _PROBLEM = pa.struct([("kind", pa.string()), ("count", pa.int64()), ("example", pa.string())])
@@ -191,19 +199,30 @@ def _repaired(group: _Group, amounts: Sequence[str], *, gaps: bool) -> tuple[int
                 for row in bad
                 if values[amount][row] is None and values["rated"][row]
             ]
-            found[f"unknown_{amount}"] += sorted(
-                f"{place}: {'null' if each is None else repr(each)}" for each in wrong
-            )
+            for text in sorted(wrong, key=str):
+                kind = "unreadable_rate" if amount == "rate" and _is_unreadable(text) else f"unknown_{amount}"
+                found[kind].append(f"{place}: {'null' if text is None else repr(text)}")
         found["no_rate_row"] += [place for row in bad if not values["rated"][row]]
         found["duplicate"] += [place] * (len(rows) - 1)
         repairs += max(len(rows) - 1, len(bad))
     if gaps and "rate" in amounts:
         for topic, numbers in group.topics.items():
             absent = [number for number in range(max(numbers)) if number not in numbers]
-            found["unknown_rate"] += [f"{group.name} {topic} {number}: no row" for number in absent]
+            found["missing_row"] += [f"{group.name} {topic} {number}" for number in absent]
             repairs += len(absent)
     problems = [Problem(kind, len(texts), texts[0]) for kind, texts in found.items() if texts]
     return repairs + len(found["no_partition"]), problems
+
+
+def _is_unreadable(text: str | None) -> bool:
+    """Return whether a text has digits and is no number, such as one with a unit or a decimal comma."""
+    if text is None or not any(map(str.isdecimal, text)):
+        return False
+    try:
+        float(text)
+    except ValueError:
+        return True
+    return False
 
 
 def _unnamed_key(group: _Group, rows: pa.Table, candidates: Sequence[tuple[str, str]]) -> list[Problem]:

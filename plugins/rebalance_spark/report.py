@@ -97,19 +97,17 @@ def summary(decided: Decided) -> list[str]:
     switches = Counter(row["advised"] for row in rows if row["advised"] != today)
     kept = [(name, row) for name, row in zip(names, rows, strict=True) if row["advised"] == today]
     open_ = [name for name, row in kept if " scenarios" in row["reason"]]
+    failed = [name for name, row in kept if not row["scenarios"]]
     over = [n for n, row in zip(names, rows, strict=True) if _load(row) > 1]
-    parts = [
-        f"{'Switch ' * (not n)}{counted(c, 'group')} to {s}"
-        for n, (s, c) in enumerate(switches.most_common())
-    ]
-    stay = len(kept) - len(open_)
-    first = f"{', '.join(parts)}. " if parts else ""
+    parts = [f"{counted(number, 'group')} to {strategy}" for strategy, number in switches.most_common()]
+    stay = len(kept) - len(open_) - len(failed)
+    said = [f"Switch {', '.join(parts)}."] if parts else []
     if stay:
-        first += f"Keep {today} in {stay if parts else counted(stay, 'group')}. "
-    if open_:
-        have = agreeing("has", len(open_))
-        first += f"{len(open_)} {have} too few scenarios to know: {listed_names(open_)}."
-    lines = [first.strip()]
+        said.append(f"Keep {today} in {stay if parts else counted(stay, 'group')}.")
+    for some, what in ((open_, "too few scenarios to know: {}."), (failed, "no figures: {} (column error).")):
+        if some:
+            said.append(f"{len(some)} {agreeing('has', len(some))} {what.format(listed_names(some))}")
+    lines = [" ".join(said)]
     if over:
         need = agreeing("needs", len(over))
         lines.append(

@@ -29,7 +29,9 @@ AMOUNTS = ("rate", "lag")
 ON_BAD = ("repair", "row", "raise")
 
 SENTENCES = {
+    "unreadable_rate": "rates that are no plain numbers: {} ({}); each takes the mean of its topic",
     "unknown_rate": "unknown rates: {} ({}); each takes the mean of its topic",
+    "missing_row": "partitions without a row: {} ({}); each has no owner and the mean rate of its topic",
     "unknown_lag": "unknown lags: {} ({}); each counts as no backlog",
     "duplicate": "further rows of a partition: {} ({}); the mean rate, greatest lag and last owner count",
     "no_partition": "rows with a topic or a partition alone: {} ({}); they have neither",
@@ -44,7 +46,7 @@ SENTENCES = {
     "repeated_id": "ids that several scenarios have: {} ({}); more keys tell them apart",
 }
 """The kinds of problems, each with its sentence of the count and the example."""
-_OF_GROUPS, _OF_ROWS = list(SENTENCES)[:5], list(SENTENCES)[:7]
+_OF_GROUPS, _OF_ROWS = list(SENTENCES)[:7], list(SENTENCES)[:9]
 """The kinds that make a group an error under ``row``, and those that are refused under ``raise``."""
 _PLACE = ("topic", "partition")
 _GREATEST = {"rate": LARGEST, "lag": 1e18}
@@ -109,10 +111,11 @@ def workload(
     A row without a member is a partition without an owner; a row without a topic and a partition is a member
     that owns nothing. Members subscribe to all topics of their group. A topic has all partitions up to the
     greatest number. Those without a row have no owner; they and all others of which the rate is unknown
-    (null, no number, negative or not finite) have the mean of the known rates of the topic, or else of the
-    group; with none, the group has no rates. An unknown lag is no backlog. Of several rows of a partition the
-    mean rate, the greatest lag and the last member in the order of names count; no member never wins over a
-    named one. A row with a topic or a partition only has neither. Rows without a group are left out.
+    (null, no number, negative or not finite; 1,234.5 is a number) have the mean of the known rates of the
+    topic, or else of the group; with none, the group has no rates. An unknown lag is no backlog. Of several
+    rows of a partition the mean rate, the greatest lag and the last member in the order of names count; no
+    member never wins over a named one. A row with a topic or a partition only has neither. Rows without a
+    group are left out.
 
     `on_bad`: ``repair`` does so and counts these rows in ``repairs``; ``row`` makes an error of a group with
     such a row, which scoring reports; ``raise`` looks for such rows at once, in a job. A group cannot be, and
@@ -123,6 +126,9 @@ def workload(
         InputError: if a column or a field does not exist or a value is not allowed; with ``raise``, of the
             first kind of problem.
     """
+    for where, names in (("keys", keys), ("keep", keep)):
+        if isinstance(names, str):
+            raise InputError(where, repr(names), f"a list of columns, such as [{names!r}]")
     if draws is not None and draws < 1:
         raise InputError("draws", f"{draws}", "at least 1, or none")
     if on_bad not in ON_BAD:
@@ -270,8 +276,7 @@ def _is_array(frame: "DataFrame", name: str, where: str) -> bool:
     arrays = False
     for part in [name] if name in frame.columns else name.split("."):
         if not isinstance(kind, StructType) or part not in kind.names:
-            expected = f"a column among {', '.join(frame.columns)}, or a field of one"
-            raise InputError(where, repr(name), expected)
+            raise InputError(where, repr(name), one_of(name, frame.columns))
         kind = kind[part].dataType
         if isinstance(kind, ArrayType):
             arrays, kind = True, kind.elementType
@@ -343,7 +348,10 @@ def _made(rows: "DataFrame", options: Options, scale: float) -> "DataFrame":
         *(name for name in rows.columns if name.startswith(("key", "keep", "other", "field_"))),
     ]
     for amount in options.amounts:
-        factor, number = scale if amount == "rate" else 1, f"try_cast({amount} as double)"
+        # 1,234.5 is a number, but 1,234 may be one with a decimal comma
+        text = f"cast({amount} as string)"
+        plain = f"if({text} rlike '^[0-9]{{1,3}}(,[0-9]{{3}})+[.][0-9]+$', replace({text}, ',', ''), {text})"
+        factor, number = scale if amount == "rate" else 1, f"try_cast({plain} as double)"
         known = f"coalesce({number} between 0 and {_GREATEST[amount]}D, false)"
         columns.append(sf.expr(f"if({known}, {number} * {factor}D, null) as {amount}"))
         columns.append(sf.expr(f"if({known}, null, cast({amount} as string)) as wrong_{amount}"))

@@ -55,19 +55,19 @@ def test_a_round_is_a_line_with_its_length_and_who_came_and_went():
         [],
         ["PreparingRebalance: 2 members"],
         ["CompletingRebalance: 1 member"],
-        ["Stable after 2.0 s: b gone, a has other partitions, 1 member with 2 partitions each"],
+        ["Stable after 2.0 s: b gone, a has other partitions, 1 member with 2 partitions"],
     ]
 
 
 def test_a_round_between_two_looks_shows_by_its_result():
     lines, trace = seen(group("Stable", a=(1, [0]), b=(1, [1])), group("Stable", a=(1, [0, 1])))
-    assert lines[1] == ["Stable after 1.0 s: b gone, a has other partitions, 1 member with 2 partitions each"]
+    assert lines[1] == ["Stable after 1.0 s: b gone, a has other partitions, 1 member with 2 partitions"]
     assert History(trace).rounds == 2
 
 
 def test_a_member_that_was_restarted_is_another_one():
     lines, _ = seen(group("Stable", a=(1, [0])), group("Stable", a=(2, [0])))
-    assert lines[1] == ["Stable after 1.0 s: a joined, 1 member with 1 partition each"]
+    assert lines[1] == ["Stable after 1.0 s: a joined, 1 member with 1 partition"]
 
 
 def test_members_that_share_a_client_id_keep_their_names_when_one_of_them_leaves():
@@ -119,7 +119,7 @@ def test_a_live_group_is_watched(protocol, capsys, tmp_path):
 
     run(watched())
     first, second = capsys.readouterr().out.splitlines()
-    assert "1 member with 4 partitions each" in first
+    assert "1 member with 4 partitions" in first
     assert "2 members with 2 partitions each" in second
     path = tmp_path / "g.jsonl"
     path.write_bytes(found["g"].trace().encode())

@@ -188,7 +188,7 @@ def test_each_of_several_values_makes_a_scenario():
 def test_unknown_rates_and_partitions_without_a_row_are_counted_with_an_example():
     given = [("a", "t", 0, 1.0), ("a", "t", 3, None), ("a", "t", 4, None)]
     wrong = {"wrong_rate": [None, "n/a", None]}
-    assert problems(*given, **wrong) == {"unknown_rate": (4, "g t 3: 'n/a'")}
+    assert problems(*given, **wrong) == {"unknown_rate": (2, "g t 3: 'n/a'"), "missing_row": (2, "g t 1")}
     assert made(*given, **wrong)[0]["repairs"] == 4
 
 
@@ -293,7 +293,7 @@ def test_a_topic_has_rows_for_a_tenth_of_its_numbers_unless_it_is_small(numbers,
 def test_a_group_that_would_be_repaired_is_an_error_if_rows_are_to_be_refused():
     given = [("a", "t", 0, 1.0), ("a", "t", 1, None)]
     (row,) = made(*given, wrong_rate=[None, "3k"], options={"on_bad": "row"})
-    assert "group 'g': found unknown_rate 1 times (\"g t 1: '3k'\")" in error_of(row["scenario"])
+    assert "group 'g': found unreadable_rate 1 times (\"g t 1: '3k'\")" in error_of(row["scenario"])
     assert row["repairs"] == 0
     assert made(given[0], options={"on_bad": "row"})[0]["scenario"].startswith("{")
 

@@ -45,6 +45,20 @@ def test_where_no_group_switches_the_summary_says_to_keep():
     assert summary(decided(kept)) == ["Keep range in 1 group."]
 
 
+def test_a_group_of_which_today_has_no_figures_is_no_decision():
+    failed = [each if each["strategy"] == "sticky" else {**each, "status": "error"} for each in rows()]
+    some = [each for each in rows() if each["group"] == "a"] + [e for e in failed if e["group"] == "d"]
+    assert summary(decided(some)) == ["Switch 1 group to sticky. 1 has no figures: d (column error)."]
+
+
+def test_scores_that_were_computed_again_count_once(lab, scores):
+    again = [{**each, "run_id": "2", "moved_partitions": 3.0} for each in rows() if each["group"] == "a"]
+    write(scores, again, "part-1.parquet")
+    answer = lab("report", scores, "--today", "range", "--group", "a")
+    assert answer.out.splitlines()[0] == "1 group, 12 scenarios, plan fidelity · today range"
+    assert answer.out.splitlines()[-1].split()[:4] == ["sticky", "12", "0", "3"]
+
+
 def test_a_row_has_the_change_of_each_figure_and_the_members_that_are_missing():
     table = decision_table(decided())
     assert table.head[:4] == ["group", "advised", "reason", "moved"]

@@ -80,6 +80,24 @@ def test_an_unknown_rate_is_not_zero_and_an_unknown_lag_is_no_backlog(scenarios)
     assert topics(scenarios["hour=8/pay"]) == {"orders": {"partitions": 1, "rates": [7.0], "backlog": [9]}}
 
 
+def test_a_number_with_separators_is_read_where_it_can_mean_one_thing_only(spark):
+    texts = ("1,234.5", "12,345,678.25", "1,234", "3k", "-1")
+    rows = [("g", "a", "t", str(number), text) for number, text in enumerate(texts)]
+    found = workload(
+        spark.createDataFrame(
+            rows, "group string, member string, topic string, partition string, rate string"
+        )
+    )
+    (row,) = found.scenarios.collect()
+    mean = (1234.5 + 12_345_678.25) / 2
+    assert topics(row)["t"]["rates"] == [1234.5, 12_345_678.25, mean, mean, mean]
+    assert problems(found) | {"few_scenarios": None} == {
+        "unreadable_rate": (2, "g t 2: '1,234'"),
+        "unknown_rate": (1, "g t 4: '-1'"),
+        "few_scenarios": None,
+    }
+
+
 def test_a_group_that_cannot_be_harms_no_other(scenarios):
     assert "topic 'orders'" in scenarios["hour=7/poison"].scenario
     assert "partition 20,000,000" in scenarios["hour=7/poison"].scenario
@@ -88,7 +106,8 @@ def test_a_group_that_cannot_be_harms_no_other(scenarios):
 
 def test_problems_are_counted_by_kind_with_an_example_in_one_line(found):
     assert problems(found) == {
-        "unknown_rate": (2, "pay orders 2: 'n/a'"),
+        "unknown_rate": (1, "pay orders 2: 'n/a'"),
+        "missing_row": (1, "pay orders 1"),
         "unknown_lag": (2, "pay mail 0: 'many'"),
         "duplicate": (1, "pay orders 0"),
         "no_partition": (1, "pay orders first"),
@@ -107,9 +126,9 @@ def test_problems_are_counted_by_kind_with_an_example_in_one_line(found):
 def test_each_kind_is_said_in_a_sentence(found):
     rows = found.problems.collect()
     lines = said(rows)
-    assert lines[0] == "unknown rates: 2 (pay orders 2: 'n/a'); each takes the mean of its topic"
+    assert lines[0] == "unknown rates: 1 (pay orders 2: 'n/a'); each takes the mean of its topic"
     assert [line.count("\n") for line in lines] == [0] * len(rows)
-    assert said(rows, "row")[0] == "unknown rates: 2 (pay orders 2: 'n/a'); their groups are errors"
+    assert said(rows, "row")[0] == "unknown rates: 1 (pay orders 2: 'n/a'); their groups are errors"
     assert {row.kind for row in rows} <= set(SENTENCES)
 
 
@@ -128,7 +147,7 @@ def test_groups_with_enough_scenarios_and_known_rates_have_no_problems(spark):
 
 def test_bad_rows_are_refused_at_once_or_by_group(table):
     with pytest.raises(
-        InputError, match=r"found unknown_rate 2 times \(pay orders 2: 'n/a'\), expected none"
+        InputError, match=r"found unknown_rate 1 times \(pay orders 2: 'n/a'\), expected none"
     ):
         workload(table, keys=["hour"], on_bad="raise")
     rows = by_id(workload(table, keys=["hour"], on_bad="row"))
@@ -148,14 +167,15 @@ def test_bad_rows_are_refused_at_once_or_by_group(table):
         ({"draws": 0}, "draws: found 0, expected at least 1"),
         ({"on_bad": "rows"}, "on_bad: found 'rows', expected one of"),
         ({"interval": "soon"}, "interval: found 'soon'"),
-        ({"member": "owner"}, "table: found 'owner', expected a column among group, member"),
-        ({"member": "team.owner"}, "table: found 'team.owner', expected a column among group, member"),
+        ({"member": "owner"}, "table: found 'owner', expected one of group, member"),
+        ({"member": "team.owner"}, "table: found 'team.owner', expected one of group, member"),
         ({"keep": ["events"]}, "table: found 'events'"),
+        ({"keys": "hour"}, "keys: found 'hour', expected a list of columns"),
         ({"application": {"colour": 1}}, "application: found 'colour', expected one of"),
         ({"application": {"owned": {}}}, "application: found 'owned'"),
         ({"application": {"client": "jav"}}, "application client: found 'jav', expected"),
         ({"application": {"process_rate": Several([5, -1])}}, "application process_rate: found -1"),
-        ({"application": {"process_rate": "@nothing"}}, "table: found 'nothing', expected a column"),
+        ({"application": {"process_rate": "@nothing"}}, "table: found 'nothing', expected one of"),
     ],
 )
 def test_an_option_that_cannot_be_is_refused_by_name(table, options, error):

@@ -76,12 +76,13 @@ def report(
         raise InputError("report", "no strategy that runs today", "--today STRATEGY")
     check_path(out)
     check_path(html)
-    scores = _scores(folder, table, master, pairs(conf, "--conf"))
+    found = _scores(folder, table, master, pairs(conf, "--conf"))
 
     from rebalance_lab.verdicts.switching import steps_of_a_switch
-    from rebalance_spark.decisions import decisions
+    from rebalance_spark.decisions import decisions, last_rows
     from rebalance_spark.report import Decided, as_page, figures_of, strategy_table
 
+    scores = last_rows(found)
     if not today:
         _print([strategy_table(figures_of(scores))])
         return
@@ -103,8 +104,10 @@ def report(
     if group:
         _print([strategy_table(decided.strategies)])
         advised = decided.decisions["advised"][0].as_py()
-        for step in steps_of_a_switch(today, advised, default_registry()) if advised != today else ():
-            stdout().print(step)
+        if advised != today:
+            foreign = f"Kafka's own clients do not have {advised} or {today}: see `rebalance-lab plugins`"
+            for step in steps_of_a_switch(today, advised, default_registry()) or [foreign]:
+                stdout().print(step)
     if out is not None:
         _write(chosen, out)
     if html is not None:
