@@ -141,7 +141,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 
 ON_SPARK = (
-    ("assigning", "data_source", "files", "job", "storage"),
+    ("assigning", "data_source", "decisions", "files", "job", "storage"),
     ("documents", "logs", "score_command", "scoring", "sources", "workload"),
 )
 SPARK = [tuple(f"tests/rebalance_spark/test_{name}.py" for name in names) for names in ON_SPARK]

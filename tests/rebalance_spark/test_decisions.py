@@ -345,6 +345,7 @@ def test_where_stops_are_not_measured_and_loads_are_known_moves_do_not_decide():
 # --- Spark
 
 
+@pytest.mark.slow
 def test_decide_is_lazy_and_gives_the_same_rows_in_the_documented_columns(spark):
     rows = [*loaded("busy", 8, today=1.5, other=0.9), *of("x", ("today", 5.0, 1.5), ("other", 3.0, 1.5))]
     scores = as_scores(rows)
