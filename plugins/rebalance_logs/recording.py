@@ -12,6 +12,7 @@ import msgspec
 
 from coordinator_core.protocol import events as ev
 from coordinator_core.protocol.events import PartitionMap
+from coordinator_core.protocol.partition_maps import difference, intersection, union
 from rebalance_lab.traces.trace import Trace
 from rebalance_logs.facts import Fact, Kind
 from rebalance_logs.groups import GroupLog, Member
@@ -19,12 +20,10 @@ from rebalance_logs.sessions import last_sign_ms
 from rebalance_logs.triggers import Cause, Trigger
 from rebalance_logs.unlogged import (
     SETTLED_MS,
-    joined,
     kept_before,
     of_unknown_owners,
     of_unlogged,
     until_next,
-    without,
 )
 
 _OWNERSHIP = frozenset((Kind.OWNS, Kind.ADDED, Kind.REVOKED, Kind.LOST))
@@ -240,10 +239,10 @@ class _Owner:
         kept: PartitionMap = {}
         for fact in own:
             if fact.kind is Kind.ADDED:
-                given = joined(given, fact.partitions)
+                given = union(given, fact.partitions)
             elif fact.kind in (Kind.REVOKED, Kind.LOST):
-                kept = joined(kept, without(fact.partitions, given))
-        return joined(kept, {} if this is None else without(this.owners[member.name], given))
+                kept = union(kept, difference(fact.partitions, given))
+        return union(kept, {} if this is None else difference(this.owners[member.name], given))
 
     def _with_lost_lines(self) -> list[Fact]:
         """Return its facts; where no line says what it was given, the leader's assignment does."""
@@ -316,16 +315,16 @@ class _Owner:
         elif kind is Kind.OWNS:
             yield from self._owns(at_ms, fact.partitions)
         elif kind is Kind.ADDED:
-            yield from self._owns(at_ms, joined(self._owned, fact.partitions))
+            yield from self._owns(at_ms, union(self._owned, fact.partitions))
         elif kind in (Kind.REVOKED, Kind.LOST):
             yield from self._gives_up(at_ms, fact.partitions or self._owned, lost=kind is Kind.LOST)
         elif kind in (Kind.LEAVES, Kind.POLL_EXCEEDED):
             yield from self._gives_up(at_ms, self._owned, lost=True)
 
     def _owns(self, at_ms: int, owned: PartitionMap) -> Iterator[tuple[int, ev.Event]]:
-        gone = without(self._owned, owned)
+        gone = difference(self._owned, owned)
         yield from self._gives_up(at_ms, gone, lost=False)
-        added = without(owned, self._owned)
+        added = difference(owned, self._owned)
         self._owned = owned
         yield (
             at_ms,
@@ -333,8 +332,8 @@ class _Owner:
         )
 
     def _gives_up(self, at_ms: int, gone: PartitionMap, *, lost: bool) -> Iterator[tuple[int, ev.Event]]:
-        held = without(gone, without(gone, self._owned))
-        self._owned = without(self._owned, gone)
+        held = intersection(gone, self._owned)
+        self._owned = difference(self._owned, gone)
         if held:
             event = ev.Lost if lost else ev.Revoked
             yield at_ms, event(client=self._member.name, generation=self._generation, partitions=held)

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from coordinator_core.protocol import events as ev
 from coordinator_core.protocol.events import PartitionMap
+from coordinator_core.protocol.partition_maps import difference, intersection, union
 from rebalance_logs.groups import GroupLog, Member, Round
 from rebalance_logs.sessions import HEARTBEAT_MS
 from rebalance_logs.triggers import Cause, Trigger
@@ -43,7 +44,7 @@ def kept_before(
     kept = given
     for at_ms, event in events:
         if at_ms < first.known_ms and isinstance(event, ev.Assigned):
-            kept = without(kept, event.owned)
+            kept = difference(kept, event.owned)
     return kept
 
 
@@ -86,14 +87,14 @@ def of_unlogged(
             ),
         )
         gone = (
-            without(owned, assigned)
+            difference(owned, assigned)
             if "cooperative" in this.protocol or group.is_consumer_protocol
             else owned
         )
         if gone:
             at_ms = this.began_ms if this.is_look else this.known_ms
             yield at_ms, ev.Revoked(client=name, generation=this.generation, partitions=gone)
-        added = without(assigned, without(owned, gone))
+        added = difference(assigned, difference(owned, gone))
         owned = assigned
         yield (
             this.until_ms,
@@ -125,9 +126,9 @@ def of_unknown_owners(
             yield group.from_ms, _started(own)
             yield group.from_ms, ev.Assigned(client=OTHERS, generation=-1, added=own, owned=own)
         if is_next_its_step:  # what was revoked in this round is given away in the next one
-            theirs = without(theirs, without(theirs, joined(free_before, own)))
+            theirs = intersection(theirs, union(free_before, own))
         is_eager = "cooperative" not in this.protocol
-        given_up = own if is_eager else without(own, theirs)
+        given_up = own if is_eager else difference(own, theirs)
         if given_up:
             # they learnt of the round with their next heartbeats
             at_ms = min(this.known_ms, this.began_ms + HEARTBEAT_MS // 2) if is_eager else this.known_ms
@@ -137,7 +138,7 @@ def of_unknown_owners(
             is_started = True
             yield this.known_ms, _started(theirs)
         if theirs != own or given_up:
-            added = without(theirs, without(own, given_up))
+            added = difference(theirs, difference(own, given_up))
             yield (
                 this.until_ms,
                 ev.Assigned(client=OTHERS, generation=this.generation, added=added, owned=theirs),
@@ -173,7 +174,7 @@ def _free_at(events: Sequence[tuple[int, ev.Event]], times: Sequence[int]) -> li
             highest = {
                 topic: list(range(numbers[-1] + 1)) for topic, numbers in event.owned.items() if numbers
             }
-            every = joined(every, highest)
+            every = union(every, highest)
     found: list[PartitionMap] = []
     position = 0
     for at_ms in times:
@@ -182,24 +183,11 @@ def _free_at(events: Sequence[tuple[int, ev.Event]], times: Sequence[int]) -> li
             if isinstance(what, ev.Assigned):
                 owned[what.client] = what.owned
             elif isinstance(what, (ev.Revoked, ev.Lost)):
-                owned[what.client] = without(owned.get(what.client, {}), what.partitions)
+                owned[what.client] = difference(owned.get(what.client, {}), what.partitions)
             elif isinstance(what, ev.MemberStopped):
                 owned.pop(what.client, None)
         position, free = until, every
         for partitions in owned.values():
-            free = without(free, partitions)
+            free = difference(free, partitions)
         found.append(free)
     return found
-
-
-def joined(first: PartitionMap, second: PartitionMap) -> PartitionMap:
-    """Return the partitions of both."""
-    return {
-        topic: sorted({*first.get(topic, ()), *second.get(topic, ())}) for topic in sorted({*first, *second})
-    }
-
-
-def without(first: PartitionMap, second: PartitionMap) -> PartitionMap:
-    """Return the partitions of the first map that the second one does not have."""
-    rest = {topic: [n for n in numbers if n not in second.get(topic, ())] for topic, numbers in first.items()}
-    return {topic: numbers for topic, numbers in rest.items() if numbers}

@@ -15,6 +15,7 @@ import numpy as np
 from coordinator_core.client.subscription import partition_map
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
+from coordinator_core.protocol.partition_maps import difference, intersection, union
 from coordinator_core.reading.partitions import listed
 from coordinator_core.registry.hookspecs import ProtocolSpec
 from coordinator_core.registry.registry import Registry
@@ -457,12 +458,15 @@ class _Reader:
 
     def _gave_up(self, event: ev.Revoked | ev.Lost, entry: Round) -> None:
         member = entry.members.setdefault(event.client, MemberRound())
-        new = _without(_without(member.assigned, member.revoked), member.lost)
-        owned_before = _without(event.partitions, new)
-        _add(member.held, _without(event.partitions, owned_before))
-        _add(member.revoked if isinstance(event, ev.Revoked) else member.lost, owned_before)
-        member.assigned = _without(member.assigned, event.partitions)
-        member.kept = _without(member.kept, event.partitions)
+        new = difference(difference(member.assigned, member.revoked), member.lost)
+        owned_before = difference(event.partitions, new)
+        member.held = union(member.held, intersection(event.partitions, new))
+        if isinstance(event, ev.Revoked):
+            member.revoked = union(member.revoked, owned_before)
+        else:
+            member.lost = union(member.lost, owned_before)
+        member.assigned = difference(member.assigned, event.partitions)
+        member.kept = difference(member.kept, event.partitions)
 
     def _assigned(self, event: ev.Assigned) -> None:
         """Take over an assignment of a round, or that of a static member that has come back without one."""
@@ -475,9 +479,9 @@ class _Reader:
             self._taken_back(event)
             return
         member = entry.members.setdefault(event.client, MemberRound())
-        _add(member.assigned, event.added)
-        member.kept = _without(event.owned, member.assigned)
-        member.held = _without(member.held, event.added)
+        member.assigned = union(member.assigned, event.added)
+        member.kept = difference(event.owned, member.assigned)
+        member.held = difference(member.held, event.added)
         entry.taken_over_ms, entry.taken_over_by = self._now.at_ms, event.client
         self._round_of[event.client] = entry
         entry.moved += len(self._moved_from)
@@ -566,17 +570,3 @@ def _shared_ms(times: IntArray, from_ms: int, until_ms: int) -> int:
     """Return the parts of times (int64[n, 2]: begin, end) within a time, summed."""
     shared_ms = np.minimum(times[:, 1], until_ms) - np.maximum(times[:, 0], from_ms)
     return int(np.maximum(shared_ms, 0).sum())
-
-
-def _add(to: ev.PartitionMap, more: ev.PartitionMap) -> None:
-    for topic, numbers in more.items():
-        to[topic] = sorted({*to.get(topic, ()), *numbers})
-
-
-def _without(owned: ev.PartitionMap, added: ev.PartitionMap) -> ev.PartitionMap:
-    left = dict(owned)
-    for topic, numbers in added.items():
-        if topic in left:
-            new = set(numbers)
-            left[topic] = [number for number in left[topic] if number not in new]
-    return {topic: numbers for topic, numbers in left.items() if numbers}

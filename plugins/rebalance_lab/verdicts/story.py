@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from coordinator_core.protocol.events import PartitionMap
+from coordinator_core.protocol.partition_maps import difference, intersection
 from coordinator_core.reading.partitions import listed
 from rebalance_lab.simulation.world.exchange import Exchange
 from rebalance_lab.traces.entries import Entry, InitialGroup, MemberRound, Occurrence, Round
@@ -334,8 +335,8 @@ _UNCHANGED = {"back": "got back all", "kept": "kept all"}
 
 
 def _changes(member: MemberRound) -> _Changes:
-    back = _common(member.revoked, member.assigned)
-    revoked, assigned = _minus(member.revoked, back), _minus(member.assigned, back)
+    back = intersection(member.revoked, member.assigned)
+    revoked, assigned = difference(member.revoked, back), difference(member.assigned, back)
     return _Changes(revoked, member.lost, back, assigned, member.kept, member.held)
 
 
@@ -381,16 +382,6 @@ def _summed(several: Sequence[_Changes]) -> str:
         "; ".join(f"{_WORDS[kind][0]} {counted(n, 'partition')}" for kind, n in sums.items() if n)
         or "nothing"
     )
-
-
-def _common(some: PartitionMap, other: PartitionMap) -> PartitionMap:
-    both = {t: sorted({*numbers} & {*other.get(t, ())}) for t, numbers in some.items()}
-    return {t: numbers for t, numbers in both.items() if numbers}
-
-
-def _minus(some: PartitionMap, other: PartitionMap) -> PartitionMap:
-    left = {t: [n for n in numbers if n not in other.get(t, ())] for t, numbers in some.items()}
-    return {t: numbers for t, numbers in left.items() if numbers}
 
 
 def _size(partitions: PartitionMap) -> int:
