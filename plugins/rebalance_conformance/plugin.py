@@ -13,6 +13,7 @@ def commands() -> Iterable[CommandSpec]:
             "check",
             "rebalance_conformance.commands.check:check",
             "Run the conformance suite against an assignor.",
+            "rebalance_conformance.commands.check:ReportDocument",
         ),
         CommandSpec(
             "new-assignor",

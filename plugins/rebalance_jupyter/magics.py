@@ -63,8 +63,8 @@ class RebalanceMagics(Magics):
         """List what plugins contribute."""
         rows = [
             [Cell(kind), Cell(name, "bold"), Cell(doc)]
-            for plugin in listed(default_registry())["plugins"]
-            for kind, records in plugin["contributes"].items()
+            for plugin in listed(default_registry()).plugins
+            for kind, records in plugin.contributes.items()
             for name, doc in records.items()
         ]
         display(HTML(html_table((), rows)))

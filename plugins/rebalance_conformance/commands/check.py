@@ -85,25 +85,41 @@ def check(
         raise typer.Exit(int(ExitStatus.SOME_INPUTS_FAILED))
 
 
-def as_document(report: Report, examples: int) -> dict[str, Any]:
-    """Return the report as plain values. A group is a document for ``rebalance-lab assign``."""
-    return {
-        "assignor": report.assignor,
-        "suite_version": report.suite_version,
-        "examples": examples,
-        "passed": report.passed,
-        "checks": [
-            {
-                "check": result.check,
-                "demands": result.doc,
-                "outcome": result.outcome,
-                "reason": result.reason or None,
-                "group": msgspec.json.decode(result.line) if result.line else None,
-                "scenario": msgspec.json.decode(result.scenario) if result.scenario else None,
-            }
-            for result in report.results
-        ],
-    }
+class CheckDocument(msgspec.Struct, frozen=True):
+    """A check in `ReportDocument`. ``group`` is a document for ``rebalance-lab assign``."""
+
+    check: str
+    demands: str
+    outcome: str
+    reason: str | None
+    group: dict[str, Any] | None
+    scenario: dict[str, Any] | None
+
+
+class ReportDocument(msgspec.Struct, frozen=True):
+    """What ``check --format json`` prints."""
+
+    assignor: str
+    suite_version: str
+    examples: int
+    passed: bool
+    checks: Sequence[CheckDocument]
+
+
+def as_document(report: Report, examples: int) -> ReportDocument:
+    """Return the report as a document."""
+    checks = [
+        CheckDocument(
+            result.check,
+            result.doc,
+            result.outcome,
+            result.reason or None,
+            msgspec.json.decode(result.line) if result.line else None,
+            msgspec.json.decode(result.scenario) if result.scenario else None,
+        )
+        for result in report.results
+    ]
+    return ReportDocument(report.assignor, report.suite_version, examples, report.passed, checks)
 
 
 def _expected(listed: Sequence[str]) -> dict[str, str]:

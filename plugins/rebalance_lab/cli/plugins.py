@@ -1,7 +1,9 @@
 """``rebalance-lab plugins``: the installed plugins, their contributions, and failures."""
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Literal
 
+import msgspec
 import typer
 from rich.table import Table
 from rich.text import Text
@@ -27,28 +29,46 @@ def plugins(
         raise typer.Exit(int(ExitStatus.SOME_INPUTS_FAILED))
 
 
-def listed(registry: Registry) -> dict[str, Any]:
-    """Return plugins, their contributions, and failures as plain values."""
-    return {
-        "plugins": [
-            {
-                "name": p.name,
-                "distribution": p.distribution,
-                "version": p.version,
-                "module": p.module,
-                "contributes": {
-                    kind: {name: _doc(registry, kind, name, p) for name in names}
-                    for kind, names in p.contributes.items()
-                },
-            }
-            for p in registry.plugins
-        ],
-        "failures": [
-            {"name": f.name, "distribution": f.distribution, "version": f.version, "problem": f.reason}
-            for f in registry.failures
-        ],
-        "switched_off": list(registry.switched_off),
-    }
+class PluginDocument(msgspec.Struct, frozen=True):
+    """A plugin in `PluginsDocument`: for each kind of contribution, names with descriptions."""
+
+    name: str
+    distribution: str
+    version: str
+    module: str
+    contributes: Mapping[str, Mapping[str, str]]
+
+
+class FailureDocument(msgspec.Struct, frozen=True):
+    """A plugin that failed to load."""
+
+    name: str
+    distribution: str
+    version: str
+    problem: str
+
+
+class PluginsDocument(msgspec.Struct, frozen=True):
+    """What ``plugins --format json`` prints."""
+
+    plugins: Sequence[PluginDocument]
+    failures: Sequence[FailureDocument]
+    switched_off: Sequence[str]
+
+
+def listed(registry: Registry) -> PluginsDocument:
+    """Return plugins, their contributions, and failures."""
+    plugins = [
+        PluginDocument(p.name, p.distribution, p.version, p.module, _contributions(registry, p))
+        for p in registry.plugins
+    ]
+    failures = [FailureDocument(f.name, f.distribution, f.version, f.reason) for f in registry.failures]
+    return PluginsDocument(plugins, failures, registry.switched_off)
+
+
+def _contributions(registry: Registry, plugin: LoadedPlugin) -> dict[str, dict[str, str]]:
+    kinds = plugin.contributes.items()
+    return {kind: {name: _doc(registry, kind, name, plugin) for name in names} for kind, names in kinds}
 
 
 def _doc(registry: Registry, kind: str, name: str, plugin: LoadedPlugin) -> str:

@@ -11,6 +11,7 @@ from coordinator_core.errors import InputError
 from coordinator_core.reading.suggestions import one_of
 from coordinator_core.registry.registry import default_registry
 from rebalance_lab.cli.output import print_document
+from rebalance_lab.cli.plugins import PluginsDocument
 from rebalance_lab.scenarios.schema import scenario_schema
 from rebalance_lab.traces.entries import Round
 from rebalance_lab.verdicts.explaining import ExplanationDocument
@@ -20,6 +21,7 @@ DOCUMENTS: dict[str, Any] = {
     "advise": ScreenDocument,
     "compare": ScreenDocument,
     "explain": ExplanationDocument,
+    "plugins": PluginsDocument,
     "simulate": list[Round],
 }
 """What the commands of this package print with ``--format json``."""

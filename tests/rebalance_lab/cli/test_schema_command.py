@@ -18,6 +18,8 @@ LOG = ROOT / "tests" / "data" / "logs"
         ("explain", (LEAVE, "-s", "range", "-s", "sticky")),
         ("simulate", (LEAVE, "-s", "range")),
         ("diagnose", (LOG,)),
+        ("check", ("range", "-n", "1")),
+        ("plugins", ()),
     ],
 )
 def test_the_document_of_a_command_is_valid_by_its_schema(lab, command, arguments):
