@@ -2,10 +2,13 @@
 
 from inspect import cleandoc
 
+import pyarrow.parquet as pq
 import pytest
+from pyarrow.csv import read_csv
 
 from coordinator_core.errors import InputError
 from rebalance_spark.decisions import decide, decision_schema, decisions
+from tests.places import ROOT
 from tests.rebalance_spark.score_files import as_scores, by_hour, hourly, row
 
 
@@ -362,3 +365,22 @@ def test_the_columns_of_decisions_are_described():
     text = cleandoc(decision_schema.__doc__)
     for name in decision_schema(columns, ["group"], columns[:1]).names:
         assert f"``{name}``" in text or name in ("group", "low", "high") or name.startswith("moved")
+
+
+# --- recorded runs
+
+RECORDED = ROOT / "tests" / "data" / "decisions"
+ASKED = {"5": ["stopped_partition_seconds", "weighted_optimality_gap"]}
+"""The metrics that decide, where they are not those by default."""
+
+
+@pytest.mark.parametrize("run", [str(number) for number in range(1, 8)])
+def test_the_choices_of_recorded_runs_stay(run):
+    """Seven runs of 20 to 120 groups, at both fidelities, with and without overload."""
+    scores = pq.read_table(RECORDED / "scores.parquet", filters=[("run", "==", run)])
+    known = [name for name in scores.column_names if scores[name].null_count < len(scores)]
+    rows = [row for row in read_csv(RECORDED / "choices.csv").to_pylist() if str(row["run"]) == run]
+    found = decisions(scores.select(known), rows[0]["today"], metrics=ASKED.get(run, ()))
+    assert dict(zip(found["group"].to_pylist(), found["advised"].to_pylist(), strict=True)) == {
+        row["group"]: row["advised"] for row in rows
+    }
