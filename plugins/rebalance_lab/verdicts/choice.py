@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from rebalance_lab.verdicts.aims import BALANCE, CARRYING, FRONT, LAG, REQUESTS, STOPS, TWICE
+from rebalance_lab.verdicts.aims import BALANCE, CARRYING, FRONT, LAG, MOVES, REQUESTS, STOPS, TWICE
 from rebalance_lab.verdicts.grid import Aim, Grid
 from rebalance_lab.verdicts.rule import Order, fewest_pairs
 
@@ -106,12 +106,19 @@ def _carrying_better(grid: Grid, others: Sequence[int]) -> list[int]:
 
 
 def _chosen(grid: Grid, decision: Decision, better: Sequence[int]) -> Choice:
-    """Choose that one of some candidates than which none stops less, on the front, with the least change."""
+    """Choose that one of some candidates than which none stops less, on the front, with the least change.
+
+    Of several, it is the one that moves the fewest partitions.
+    """
     beaten = {i for i in better for j in better if grid.is_better(STOPS, j, i)}
     unbeaten = [i for i in better if i not in beaten] or list(better)
     front = set(grid.front(FRONT))
     unbeaten = [i for i in unbeaten if i in front] or unbeaten
-    chosen, *alike = sorted(unbeaten, key=lambda i: (_distance(grid, i), grid.median(STOPS.key, i)))
+
+    def rank(i: int) -> tuple[float, ...]:
+        return _distance(grid, i), grid.median(MOVES.key, i), grid.median(STOPS.key, i)
+
+    chosen, *alike = sorted(unbeaten, key=rank)
     gains = [aim for aim in _PRICES if grid.is_better(aim, chosen, grid.now)]
     price = [aim for aim in _PRICES if grid.is_better(aim, grid.now, chosen)]
     return Choice(decision, chosen, alike, gains, price)

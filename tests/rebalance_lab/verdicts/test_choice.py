@@ -90,6 +90,18 @@ def test_of_candidates_that_do_alike_the_one_is_chosen_that_changes_least():
     assert (found.chosen, found.alike) == (2, [1])
 
 
+def test_of_those_that_stop_alike_the_one_that_moves_the_fewest_partitions_is_chosen():
+    """Neither dominates the other one: it has more rounds."""
+    found = choose(
+        grid_of(
+            a=figures(100.0, moved_partitions=4, rounds=2),
+            b=figures(50.0, moved_partitions=9, rounds=2),
+            c=figures(50.2, moved_partitions=6, rounds=3),
+        )
+    )
+    assert (found.chosen, found.alike) == (2, [1])
+
+
 def test_gains_and_price_are_what_is_known_to_be_better_and_worse():
     more = {"moved_partitions": 4.0, "rounds": 3.0, "messages": 100.0, "weighted_imbalance": 1.2}
     now = figures(UP) | more | load(100, 0, 0.5)
