@@ -141,10 +141,12 @@ def comparisons():
 def test_a_comparison_and_its_further_figures_are_those_of_its_command(command, lab, monkeypatch):
     monkeypatch.chdir(ROOT)
     compared = []
-    monkeypatch.setattr(compare, "print_comparison", noting(compared, compare.print_comparison))
+    monkeypatch.setattr(compare, "print_screen", noting(compared, compare.print_screen))
     assert_prints(command, lab(*shlex.split(command.line)[1:]))
-    (comparison,) = compared
-    figures = {each.strategy: each.figures for each in comparison.candidates}
+    (screen,) = compared
+    grid = screen.grid
+    names = [setup.strategy for setup in grid.setups]
+    figures = {name: partial(grid.median, candidate=number) for number, name in enumerate(names)}
     before, rest = COMPARISON.read_text().split(f"\n{command.line}\n")
     section, *others = rest.split("\n## ")
     if os.environ.get(APPROVE):
@@ -153,14 +155,14 @@ def test_a_comparison_and_its_further_figures_are_those_of_its_command(command, 
     shown = cells_of(section)
     assert {*figures} == {*shown["messages"]}
     for metric, cells in shown.items():
-        assert cells == {name: as_text(figures[name][metric].median) for name in cells}
+        assert cells == {name: as_text(figures[name](metric)) for name in cells}
 
 
 def with_figures(section, figures):
     """The section with other figures in its table of further figures."""
     for metric, cells in cells_of(section).items():
         (row,) = re.findall(rf"^\| `{metric}` \|.*$", section, re.MULTILINE)
-        texts = [as_text(figures[name][metric].median) for name in cells]
+        texts = [as_text(figures[name](metric)) for name in cells]
         section = section.replace(row, f"| `{metric}` | {' | '.join(texts)} |")
     return section
 
