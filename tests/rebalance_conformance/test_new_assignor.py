@@ -171,7 +171,9 @@ def test_the_assignor_of_the_project_is_listed_passes_and_compares(author):
     assert "✗" not in author("-c", RUN, "check", "fewest-first", "-n", "10")
     scenario = SCENARIOS / "scale-out.yaml"
     table = author("-c", RUN, "compare", scenario, "--seeds", "2", "-s", "fewest-first", "-s", "sticky")
-    assert ["fewest-first", "sticky"] in [line.split() for line in table.splitlines()]
+    rows = [line.split()[:1] for line in table.splitlines()]
+    assert ["fewest-first"] in rows
+    assert ["sticky"] in rows
 
 
 @pytest.mark.slow
