@@ -197,7 +197,7 @@ def grid_of(
     row = pc.index_in(scores["scenario_id"], ids).to_numpy().astype(np.int64)
     column = pc.index_in(scores["strategy"], pa.array(known)).to_numpy().astype(np.int64)
     last = np.full((len(ids), len(known)), -1, dtype=np.int64)
-    last[row, column] = np.arange(len(scores))  # the last of equal places is kept
+    last[row, column] = np.arange(len(scores))
     scored = last >= 0
     ok = scored & (scores["status"].to_numpy(zero_copy_only=False)[last] == "ok")
     if not ok[:, known.index(today)].any():

@@ -68,7 +68,7 @@ _PROVENANCE = (
     Column("fidelity", "string", "", False, "protocol or plan."),
     Column("start_assignor", "string", "", True, _START),
     Column("scenario_hash", "string", "", False, "The hash of the scenario's text."),
-    Column("job_hash", "string", "", False, "The hash of what was computed: see below."),
+    Column("job_hash", "string", "", False, "The hash of what was computed. Stored scores are found by it."),
     Column("run_id", "string", "", False, "The run that wrote the row. A later run has a greater id."),
     Column("program_version", "string", "", False, "The version of rebalance-lab."),
     Column("plugin_versions", "string", "", False, "Other distributions with plugins, and their versions."),

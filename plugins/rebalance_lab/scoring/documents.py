@@ -1,4 +1,4 @@
-"""The documents of a workload: scenarios, groups in the format of ``assign``, and lines with either."""
+"""The documents of a workload: scenarios, and groups in the format of ``assign``."""
 
 from dataclasses import replace
 from typing import Any

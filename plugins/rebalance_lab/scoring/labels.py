@@ -1,4 +1,4 @@
-"""Strategies with settings and parameters, which are in their names.
+"""Strategies with settings, which are in their names.
 
 ``sticky session.timeout.ms=6s`` is the strategy ``sticky`` with a setting in place of the scenario's.
 """
