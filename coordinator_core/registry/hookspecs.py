@@ -228,7 +228,8 @@ class MetricSpec:
     ``group`` is one of `METRIC_GROUPS`, or a name of the plugin's own. ``headline``: short tables show the
     figure. ``planned``: a trace without messages (`planning.plan`) has the figure, too. ``rests``: it is
     computed from `History.rests`, ``moved`` and ``rounds`` alone, which plans of many groups have without a
-    trace. ``optional``: tables leave the figure out if no run has it.
+    trace. ``optional``: tables leave the figure out if no run has it. ``part_of``: the metric of which this
+    one is a part; tables show it below that one, and leave it out where it is 0.
     """
 
     name: str
@@ -240,6 +241,7 @@ class MetricSpec:
     planned: bool = field(default=False, kw_only=True)
     rests: bool = field(default=False, kw_only=True)
     optional: bool = field(default=False, kw_only=True)
+    part_of: str = field(default="", kw_only=True)
     doc: str = ""
 
 

@@ -11,7 +11,7 @@ from rebalance_lab.verdicts.aims import FRONT
 from rebalance_lab.verdicts.grid import Aim, Grid
 from rebalance_lab.verdicts.of_traces import screen_of_traces
 from rebalance_lab.verdicts.rule import is_tie
-from rebalance_lab.verdicts.screen import by_group, head, rest
+from rebalance_lab.verdicts.screen import by_group, head, is_shown, rest
 from rebalance_lab.verdicts.tables import as_text
 
 
@@ -48,13 +48,13 @@ def _differs(medians: Sequence[float]) -> bool:
 
 
 def _row(grid: Grid, metric: MetricSpec) -> dict[str, Any] | None:
-    """Return the row of a metric, None for an optional one that no run has."""
+    """Return the row of a metric, None for one that is not shown."""
     aim = Aim(metric.name, better=metric.better)
     best = grid.best(aim)
     medians = [grid.median(metric.name, i) for i in range(len(grid.setups))]
-    known = [median for median in medians if not isnan(median)]
-    if metric.optional and not known:
+    if not is_shown(metric, medians):
         return None
+    known = [median for median in medians if not isnan(median)]
     most = max(map(abs, known), default=0.0)
     compared = [medians[i] for i in grid.working if not isnan(medians[i])]
     least = (max if metric.better == "higher" else min)(compared, default=float("nan"))

@@ -36,7 +36,7 @@ from rebalance_lab.verdicts.measuring import history_of, measure, metrics_of
 HASH_LENGTH = 32
 """The hexadecimal digits of a hash that identifies a scenario, or a strategy with all that decides."""
 
-SIZES = ("missing_members", "members_to_ease", "hot_partitions", "load_in_members")
+SIZES = ("missing_members", "members_to_ease")
 """The metrics of other numbers of members. Plans have them of groups that run at the start: of a group that
 is drawn at random, they would cost ten times as much as the plan."""
 

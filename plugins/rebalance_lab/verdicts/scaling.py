@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from functools import cached_property, lru_cache
 from math import ceil, nan
-from statistics import fmean, median
+from statistics import median
 
 import numpy as np
 
@@ -44,25 +44,6 @@ def missing_members(history: History | Ledger) -> float:
 def members_to_ease(history: History | Ledger) -> float:
     """The fewest members more with which (and two besides) none gets more than 70 % of it, at the end."""
     return _sizes(history).enough(COMFORTABLE_LOAD)
-
-
-@metric("balance", "partitions", planned=True, optional=True)
-def hot_partitions(history: History | Ledger) -> float:
-    """The number of partitions with more records/s than any member can handle, at the end."""
-    rest, rates = rest_at_end(history), history.rests.process_rates
-    if rest is None or not rates:
-        return nan
-    return float(np.count_nonzero(rates_at_end(history, rest) > max(rates.values())))
-
-
-@metric("balance", "members", planned=True, optional=True)
-def load_in_members(history: History | Ledger) -> float:
-    """The records/s of all partitions over what a member can handle, in the mean, at the end."""
-    rest = rest_at_end(history)
-    limits = [] if rest is None else _limits(history, rest)
-    if rest is None or not limits:
-        return nan
-    return float(rates_at_end(history, rest).sum()) / fmean(limits)
 
 
 def _limits(history: History | Ledger, rest: Rest) -> list[float]:

@@ -295,12 +295,19 @@ def all_tables(screen: Screen, *, spread: bool = True) -> list[Table]:
         for metric in metrics:
             aim = Aim(metric.name, better=metric.better)
             count = len(grid.setups)
-            cells = [_cell(grid, aim, i, max(1, count - 1), spread=spread) for i in range(count)]
-            if not metric.optional or any(cell.text.strip() != "-" for cell in cells):
-                rows.append([Cell(metric.name, hint=metric.doc), Cell(metric.unit, left=True), *cells])
+            if is_shown(metric, [grid.median(metric.name, i) for i in range(count)]):
+                cells = [_cell(grid, aim, i, max(1, count - 1), spread=spread) for i in range(count)]
+                name = f"  {metric.name}" if metric.part_of else metric.name
+                rows.append([Cell(name, hint=metric.doc), Cell(metric.unit, left=True), *cells])
         names = [grid.label(i) for i in range(len(grid.setups))]
         tables.append(Table(["", "", *names], rows, 2, title=group))
     return tables
+
+
+def is_shown(metric: MetricSpec, medians: Sequence[float]) -> bool:
+    """Return whether a table of all metrics has one: an optional one if known, a part if it is not 0."""
+    known = [median for median in medians if not isnan(median)]
+    return any(known) if metric.part_of else bool(known) or not metric.optional
 
 
 def by_group(metrics: Sequence[MetricSpec]) -> dict[str, list[MetricSpec]]:

@@ -8,6 +8,7 @@ from coordinator_core.registry.hookspecs import MetricSpec
 from rebalance_lab.traces.causes import CAUSES, PARTS, WHOLE
 from rebalance_lab.traces.history import History
 from rebalance_lab.verdicts.measuring import DEFINED, STOPS, metric
+from rebalance_lab.verdicts.reasons import metric_of
 
 
 @metric("stops", "partition seconds", headline=True)
@@ -18,14 +19,15 @@ def stopped_partition_seconds(history: History) -> float:
     return history.stops.stopped_ms / 1_000
 
 
-def _define_part(name: str, causes: Collection[str], doc: str) -> None:
+def _define_part(name: str, causes: Collection[str], whole: str, while_: str) -> None:
     DEFINED.append(
         MetricSpec(
-            f"stopped_{name}_partition_seconds",
+            metric_of(name),
             "partition seconds",
             lambda history: sum(history.stops.causes_ms[cause] for cause in causes) / 1_000,
             group=STOPS,
-            doc=doc,
+            part_of=whole,
+            doc=f"The part of {whole} in which {while_}.",
         )
     )
 
@@ -35,11 +37,10 @@ def _define_parts() -> None:
     for part, causes in PARTS.items():
         docs = [CAUSES[cause].doc for cause in causes]
         sentences = WHOLE[part].doc if part in WHOLE else "; or ".join(docs)
-        _define_part(part, causes, f"The part of stopped_partition_seconds in which {sentences}.")
+        _define_part(part, causes, stopped_partition_seconds.__name__, sentences)
         for cause in causes if len(causes) > 1 else ():
             if cause != part:
-                doc = f"The part of stopped_{part}_partition_seconds in which {CAUSES[cause].doc}."
-                _define_part(cause, (cause,), doc)
+                _define_part(cause, (cause,), metric_of(part), CAUSES[cause].doc)
 
 
 _define_parts()
@@ -61,12 +62,6 @@ def capacity_lost(history: History) -> float:
     if stops.records > 0:
         return stops.stopped_records / stops.records
     return stops.stopped_ms / stops.partition_ms if stops.partition_ms else nan
-
-
-@metric("stops", "records")
-def delayed_records(history: History) -> float:
-    """The records that were produced while their partition was stopped. Unknown without records."""
-    return history.stops.stopped_records if history.stops.records > 0 else nan
 
 
 @metric("stops", "partition seconds")
@@ -92,12 +87,6 @@ def time_to_stable_seconds(history: History) -> float:
 def time_to_stable_seconds_max(history: History) -> float:
     """The longest time from a change to the last rest of the group before the next change."""
     return max(_times_to_stable(history), default=nan) / 1_000
-
-
-@metric("stops", "s")
-def start_up_seconds(history: History) -> float:
-    """The time until the group first rested with all consumers that ran."""
-    return nan if history.start_up_ms is None else history.start_up_ms / 1_000
 
 
 def _times_to_stable(history: History) -> list[int]:

@@ -1,7 +1,5 @@
 """Metrics of load, on traces written by hand with the figures worked out beside them."""
 
-from math import nan
-
 import pytest
 
 from rebalance_lab.verdicts import lag
@@ -54,29 +52,6 @@ def test_records_that_wait_at_time_0_count():
         (0, measured(900.0)), SHARED, (2_500, measured(890.0)), (20_000, measured(200.0, max_lag=890.0))
     )
     assert lag.max_lag(history) == 890
-
-
-CAUGHT_UP = [
-    # 10 records before and one of slack: from 51 at 40 s to 0 at 50 s the lag is 11 after 40 / 51 of it
-    ([(20, 10.0), (30, 51.0), (40, 51.0), (50, 0.0)], [20], 20 + 10 * 40 / 51),
-    # no lag, no time
-    ([(20, 10.0), (30, 10.0)], [20], 0.0),
-    # never again what it was
-    ([(20, 10.0), (30, 51.0), (40, 12.0)], [20], nan),
-    # the second change belongs to the first: 21 to 41
-    ([(20, 0.0), (30, 41.0), (40, 41.0), (50, 0.0)], [20, 35], 40 + 10 * 40 / 41 - 20),
-    # the longer one of two
-    ([(20, 0.0), (30, 11.0), (40, 1.0), (50, 0.0), (60, 1.0), (70, 101.0), (90, 1.0)], [20, 50], 40.0),
-    # nothing has changed
-    ([(20, 0.0), (30, 11.0), (40, 1.0)], [], nan),
-]
-
-
-@pytest.mark.parametrize(("lags", "changes", "seconds"), CAUGHT_UP)
-def test_catching_up_lasts_until_the_lag_is_what_it_was_before_the_change(lags, changes, seconds):
-    timed = [(at * 1_000, measured(lag)) for at, lag in lags] + [(at * 1_000, changed()) for at in changes]
-    history = two_members(sorted(timed, key=lambda pair: pair[0]), from_ms=0)
-    assert lag.catch_up_seconds(history) == pytest.approx(seconds, nan_ok=True)
 
 
 def test_the_lag_that_the_window_begins_with_counts():

@@ -13,8 +13,6 @@ from rebalance_lab.verdicts.balance import utilization
 from rebalance_lab.verdicts.scaling import (
     COMFORTABLE_LOAD,
     EXTRA_MEMBERS,
-    hot_partitions,
-    load_in_members,
     members_to_ease,
     missing_members,
 )
@@ -77,14 +75,11 @@ def test_a_number_after_which_a_member_has_too_much_again_is_not_enough():
 
 def test_members_that_can_handle_their_load_lack_none():
     history = run("range", {"a": [300, 300]}, 2)
-    assert (missing_members(history), members_to_ease(history), hot_partitions(history)) == (0, 0, 0)
-    assert load_in_members(history) == pytest.approx(0.6, rel=0.02)
+    assert (missing_members(history), members_to_ease(history)) == (0, 0)
 
 
 def test_no_number_of_members_is_enough_for_a_partition_that_is_too_much():
-    history = run("roundrobin", {"a": [1_300, 100, 1_100]}, 2)
-    assert isnan(missing_members(history))
-    assert (hot_partitions(history), load_in_members(history)) == (2, pytest.approx(2.5, rel=0.02))
+    assert isnan(missing_members(run("roundrobin", {"a": [1_300, 100, 1_100]}, 2)))
 
 
 def test_under_range_partitions_of_two_topics_stay_together_whatever_the_number_of_members():
@@ -101,7 +96,7 @@ def test_members_that_left_are_missing_as_well():
 
 def test_members_without_a_limit_leave_it_open():
     history = run("range", {"a": [5_000] * 4}, 2, process_rate=None)
-    assert all(isnan(measure(history)) for measure in (missing_members, hot_partitions, load_in_members))
+    assert all(isnan(measure(history)) for measure in (missing_members, members_to_ease))
 
 
 @pytest.mark.slow

@@ -1,7 +1,5 @@
 """Metrics of times, on traces written by hand with the figures worked out beside them."""
 
-from math import isnan
-
 import pytest
 
 from coordinator_core.protocol import events as ev
@@ -35,16 +33,14 @@ def test_stopped_time_is_in_seconds():
     assert stops.longest_stop_seconds(history) == pytest.approx(2.5)
 
 
-def test_start_up_is_a_figure_of_its_own_and_in_no_other():
+def test_the_start_counts_in_no_figure():
     history = two_members(SHARED)
-    assert stops.start_up_seconds(history) == pytest.approx(2.5)
     assert stops.stopped_partition_seconds(history) == 0
     assert metrics.rounds(history) == 0
 
 
-def test_a_group_that_never_rests_has_no_start_up_and_is_measured_from_the_beginning():
+def test_a_group_that_never_rests_is_measured_from_the_beginning():
     history = two_members((1_000, state("PreparingRebalance")))
-    assert isnan(stops.start_up_seconds(history))
     assert stops.stopped_partition_seconds(history) == pytest.approx(4 * 100)
 
 
