@@ -46,6 +46,7 @@ LONG = (
     "mentions-night",
     "mentions-day",
     "killed-pods",
+    "compare deploy.yaml",
     "rolling-deploy",
     "check ",
     "advise",
@@ -90,6 +91,7 @@ def folder(tmp_path, monkeypatch):
     """The working directory of the commands: the data of the tests, a scenario, and an assignor in a file."""
     (tmp_path / "tests").symlink_to(ROOT / "tests")
     (tmp_path / "scenario.yaml").write_text(blocks(SCENARIOS, "yaml")[0].text)
+    (tmp_path / "deploy.yaml").write_text(blocks(README, "yaml")[0].text)
     (tmp_path / "idea.py").write_text(blocks(ASSIGNORS, "python")[0].text)
     monkeypatch.chdir(tmp_path)
 
