@@ -9,7 +9,6 @@ from asyncio import events
 from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
-from zlib import crc32
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -66,15 +65,6 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--tenth",
-        type=int,
-        choices=range(1, 11),
-        help="run only this tenth of the tests, and those with a real Kafka",
-    )
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Hide the event loop of Playwright, which counts as running in this thread even while it sleeps."""
@@ -90,10 +80,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the tests that use a browser, a real Kafka or the Spark session, and put the longest files first.
-
-    The tenth of a test depends on its name alone, so that it stays in it when others come and go.
-    """
+    """Mark the tests that use a browser, a real Kafka or the Spark session, and put the longest files first."""
     if config.getoption("benchmark_skip") and not config.getoption("benchmark_only"):
         measured = {item for item in items if "benchmark" in getattr(item, "fixturenames", ())}
         config.hook.pytest_deselected(items=list(measured))  # skipped are tests that lack a tool
@@ -104,21 +91,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(name)
         if item.get_closest_marker("kafka"):
             item.add_marker("slow")
-    tenth = config.getoption("--tenth")
-    if tenth is not None:
-        others = [item for item in items if not _is_in_tenth(item, tenth)]
-        config.hook.pytest_deselected(items=others)
-        items[:] = [item for item in items if _is_in_tenth(item, tenth)]
     items.sort(key=_place)
-
-
-def _is_in_tenth(item: pytest.Item, tenth: int) -> bool:
-    """Return whether a test is in a tenth.
-
-    Those with a real Kafka are in all of them, as Kafka is the judge, unless they wait for other clients.
-    """
-    judged = item.get_closest_marker("kafka") is not None and item.get_closest_marker("peer") is None
-    return judged or crc32(item.nodeid.encode()) % 10 + 1 == tenth
 
 
 def _place(item: pytest.Item) -> int:
