@@ -80,7 +80,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the tests that use a browser, a real Kafka or the Spark session, and put the longest files first."""
+    """Mark the tests that use a browser, a real Kafka or the Spark session; the longest files come first."""
     if config.getoption("benchmark_skip") and not config.getoption("benchmark_only"):
         measured = {item for item in items if "benchmark" in getattr(item, "fixturenames", ())}
         config.hook.pytest_deselected(items=list(measured))  # skipped are tests that lack a tool
