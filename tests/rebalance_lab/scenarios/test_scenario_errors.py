@@ -1,24 +1,14 @@
 """What is wrong with a scenario: one error that names its place, what was found and what was expected."""
 
-import copy
 import pickle
 
 import pytest
-import yaml
 
 from coordinator_core.errors import InputError
 from rebalance_lab.scenarios import scenario as scenario_module
 from rebalance_lab.scenarios.scenario import parse_scenario
 from tests.approved import approved
-from tests.places import DATA
-
-RIGHT = {
-    "name": "deploy",
-    "duration": "10m",
-    "topics": {"orders": {"partitions": 12, "rate": 6_000}, "payments": {"partitions": 3}},
-    "members": [{"id": "c", "count": 3, "topics": ["orders"]}, {"id": "s", "topics_pattern": ".*"}],
-    "events": [{"at": "30s", "leave": "c-1"}],
-}
+from tests.rebalance_lab.scenarios.wrong import RIGHT, changed, wrong_scenarios
 
 
 def error_of(document):
@@ -27,18 +17,14 @@ def error_of(document):
     return caught.value
 
 
-def changed(fields):
-    return copy.deepcopy(RIGHT) | fields if isinstance(fields, dict) else fields
-
-
 def test_the_document_that_the_others_are_made_of_is_right():
     assert parse_scenario(RIGHT, where="deploy.yaml").name == "deploy"
 
 
 def test_each_wrong_scenario_has_an_error_that_names_the_place_what_was_found_and_what_was_expected():
-    wrong = yaml.safe_load((DATA / "wrong_scenarios.yaml").read_text(encoding="utf-8"))
+    wrong = wrong_scenarios()
     assert len(wrong) > 100
-    approved("scenario_errors", {what: str(error_of(changed(fields))) for what, fields in wrong.items()})
+    approved("scenario_errors", {what: str(error_of(document)) for what, document in wrong.items()})
 
 
 @pytest.mark.parametrize("field", ["name", "duration", "topics", "members"])
