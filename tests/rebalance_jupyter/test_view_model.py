@@ -15,6 +15,7 @@ from rebalance_jupyter import run
 from rebalance_jupyter.view_model import _first_in, machine_of, view_model
 from rebalance_lab.traces.history import History
 from rebalance_lab.verdicts import stops
+from tests.examples import rest_slow
 from tests.rebalance_jupyter.samples import (
     ALONE,
     BACK,
@@ -63,16 +64,21 @@ def model_of(*timed, clients="m", **options):
 
 # --- laws
 
-RUNS = [*range(3), *(pytest.param(number, marks=pytest.mark.slow) for number in range(3, 20))]
 
-
-@pytest.mark.parametrize("number", RUNS)
+@pytest.mark.parametrize("number", rest_slow(range(20)))
 def test_spans_and_members_of_random_runs_are_what_their_callbacks_say(number):
     trace = random_run(number)
     document, spans = view_model(trace).document, spans_of(trace)
     lanes = [(topic["name"], n) for topic in document["topics"] for n in range(topic["partitions"])]
     assert [(p, since) for p, _, since, _ in spans] == sorted((p, since) for p, _, since, _ in spans)
     changes = [at_ms for at_ms, _ in events_of(trace, ev.Assigned, ev.Revoked, ev.Lost, ev.MemberStopped)]
+    joins = {
+        member["name"]: [
+            [at_ms, getattr(event, "generation", 0)]
+            for at_ms, event in events_of(trace, ev.MemberStarted, ev.Joined, client=member["name"])
+        ]
+        for member in document["members"]
+    }
     random = Random(number)
     for at_ms in [*random.choices(changes, k=20), *random.choices(range(document["duration"]), k=20)]:
         for member in document["members"]:
@@ -81,9 +87,7 @@ def test_spans_and_members_of_random_runs_are_what_their_callbacks_say(number):
             if at(member["states"], at_ms) != "crashed":
                 assert drawn == owned_at(trace, name, at_ms)
             assert len(drawn) == (at(member["owned"], at_ms) or 0)
-            joins = events_of(trace, ev.MemberStarted, ev.Joined, client=name)
-            generations = [[when, getattr(event, "generation", 0)] for when, event in joins]
-            assert (at(member["generations"], at_ms) or 0) == (at(generations, at_ms) or 0)
+            assert (at(member["generations"], at_ms) or 0) == (at(joins[name], at_ms) or 0)
     for member in document["members"]:
         calls = events_of(trace, ev.Assigned, ev.Revoked, ev.Lost, client=member["name"])
         assert member["calls"] == [
