@@ -281,6 +281,12 @@ def test_a_member_has_its_states_generations_and_callbacks(timed, expected):
             id="partitions that are restored or whose owner is paused are not worked on",
         ),
         pytest.param(
+            "m",
+            [(5_000, ev.MemberStopped(client="m", how="closed"))],
+            [[0, 3], [5_000, 0]],
+            id="those of topics that nobody wants any more do not count",
+        ),
+        pytest.param(
             "ab",
             [
                 *round_at(1_000, 1, {"a": {"t": [0, 1, 2]}, "b": {}}),
