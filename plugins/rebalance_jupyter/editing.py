@@ -24,17 +24,6 @@ OF_MEMBERS = (
     "lag_view",
 )
 """Kinds of events that name a member."""
-KINDS = (
-    "join",
-    *OF_MEMBERS,
-    "add_partitions",
-    "create_topic",
-    "delete_topic",
-    "rolling_restart",
-    "coordinator_failover",
-    "log_fault",
-    "calm",
-)
 _OWN = ("count", "id", "instance_id", "owned")
 """The fields that a copy of a member does not take over."""
 _MOST_VERSIONS = 200

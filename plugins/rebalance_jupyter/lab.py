@@ -18,7 +18,6 @@ from coordinator_core.registry.hookspecs import Strategy
 from coordinator_core.registry.registry import Registry, default_registry
 from rebalance_jupyter.display import alert
 from rebalance_jupyter.editing import (
-    KINDS,
     ListedEvent,
     Versions,
     as_text,
@@ -127,7 +126,8 @@ class Lab(widgets.VBox):
         self.document_error = widgets.HTML()
         self.undo_button = widgets.Button(description="Undo", icon="undo", disabled=True, layout=_SMALL)
         self.redo_button = widgets.Button(description="Redo", icon="repeat", disabled=True, layout=_SMALL)
-        self.kind = widgets.Dropdown(options=KINDS, description="event", layout={"width": "19em"})
+        kinds = tuple(self._registry.scenario_events())
+        self.kind = widgets.Dropdown(options=kinds, description="event", layout={"width": "19em"})
         self.target = widgets.Combobox(
             description="member", style={"description_width": "initial"}, layout={"width": "13em"}
         )

@@ -7,7 +7,7 @@ import pytest
 from coordinator_core.protocol import events as ev
 from rebalance_jupyter import compare_view, show
 from rebalance_jupyter.page import as_page
-from rebalance_jupyter.view_model import ViewModel, view_model
+from rebalance_jupyter.view_model import view_model
 from rebalance_lab.verdicts.looks import PALETTE
 from tests.benchmarks.jupyter import large
 from tests.rebalance_jupyter.browser import (
@@ -70,7 +70,7 @@ def test_a_small_run_has_its_end_and_its_sentence_whatever_is_pressed(opened, sc
 
 @pytest.mark.slow
 def test_an_error_while_drawing_is_drawn(opened):
-    page = opened(as_page([ViewModel({"scenario": "x"}, b"")]))
+    page = opened(as_page([{"document": {"scenario": "x"}, "spans": b""}]))
     (said,) = all_texts(page, "[role=alert]")
     assert said.startswith("This view failed: TypeError")
 
