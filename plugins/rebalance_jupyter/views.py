@@ -291,11 +291,6 @@ def opened(scenario: Scenario | str | Path, registry: Registry) -> Scenario:
     return load_scenario(scenario, registry=registry)
 
 
-def to_html(view: RebalanceView | Trace) -> str:
-    """Return a page that needs no kernel and no network."""
-    return (show(view) if isinstance(view, Trace) else view).to_html()
-
-
 def _round_at(documents: Sequence[Mapping[str, Any]], at_ms: int) -> int:
     """Return the number of the last round of the first document that has begun at a time, or -1."""
     began: list[int] = [entry["began"] for document in documents[:1] for entry in document["rounds"]]

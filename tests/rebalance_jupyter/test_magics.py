@@ -176,15 +176,6 @@ def test_a_bench_follows_the_class_of_a_cell(shell):
 # --- what else the extension brings
 
 
-def test_plugins_are_listed_with_what_they_contribute(shell):
-    (bundle,) = run_cell(shell, "%rebalance_plugins")
-    registry = default_registry()
-    kinds = (registry.assignors(), registry.metrics(), registry.scenario_events(), registry.modifiers())
-    for records in kinds:
-        for name in records:
-            assert f"<b>{name}</b>" in bundle["text/html"]
-
-
 REGISTRY = default_registry()
 NAMES = {*REGISTRY.assignors(), *REGISTRY.aliases()}
 AFTER_OPTIMAL = {*REGISTRY.assignors()["optimal"].options, *REGISTRY.modifiers(), *REGISTRY.protocols()}
@@ -203,7 +194,6 @@ AFTER_OPTIMAL = {*REGISTRY.assignors()["optimal"].options, *REGISTRY.modifiers()
         ("%%rebalance -s Busiest+static+wei", {"weights"}),
         ("%%rebalance -", {"-s", "-l", "-o"}),
         ("%%rebalance -s range -", {"-s", "-l", "-o"}),
-        ("%rebalance_pl", {"%rebalance_plugins"}),
         ("%%rebal", {"%%rebalance"}),
         ("%%rebalance -s ", {*NAMES, "Busiest", "first_come", "fails"}),
         ("%%rebalance -s range -s ", {*NAMES, "Busiest", "first_come", "fails"}),

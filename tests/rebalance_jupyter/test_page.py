@@ -134,40 +134,6 @@ def test_nothing_is_announced_while_it_plays_and_the_round_when_it_rests(still):
     assert still.locator(".rbl-live").text_content() == said
 
 
-@pytest.mark.slow
-def test_reduced_motion_goes_from_round_to_round(opened):
-    page = opened(show(ran()), frozen=True, reduced_motion="reduce")
-    go_to(page, 0)
-    page.focus(".rbl")
-    page.keyboard.press("Space")
-    seen = [time_of(page)]
-    for _ in range(20):
-        page.clock.run_for(500)
-        seen.append(time_of(page))
-    assert list(dict.fromkeys(seen)) == [clock(at_ms) for at_ms in (0, *STEPS, DURATION)]
-
-
-QUIET_HOURS = """\
-name: quiet-hours
-duration: 24h
-topics: {t: {partitions: 2, rate: 0}}
-members: [{id: c, count: 2, topics: [t]}]
-events: [{at: 12h, leave: c-1}]
-"""
-
-
-@pytest.mark.slow
-def test_playing_skips_what_is_quiet_and_says_so(opened):
-    page = opened(show(ran(QUIET_HOURS)), frozen=True)
-    go_to(page, 60_000)
-    page.focus(".rbl")
-    page.keyboard.press("Space")
-    page.clock.run_for(700)
-    assert page.inner_text(".rbl-note") == "skipping 12 h"
-    page.clock.run_for(3_000)
-    assert 12 * 3_600_000 - 5_000 <= shown_ms(page) < 12.1 * 3_600_000
-
-
 # --- keys
 
 

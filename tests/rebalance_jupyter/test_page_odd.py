@@ -30,7 +30,6 @@ from tests.rebalance_jupyter.browser import (
 from tests.rebalance_jupyter.samples import (
     ALONE,
     BACK,
-    CROWD,
     LATE_VIEW,
     MULTITUDE,
     NOBODY,
@@ -198,13 +197,6 @@ def test_the_gap_and_the_move_of_one_partition_among_ten_thousand_are_drawn(open
 
 
 @pytest.mark.slow
-def test_members_that_share_a_colour_are_told_apart_by_letters(opened):
-    page = opened(show(ran(CROWD)))
-    letters = [text for text in svg_texts(page, ".rbl-stack >> nth=0 >> text") if len(text) == 1]
-    assert set("ABCDEFGHIJKLMN") == set(letters)
-
-
-@pytest.mark.slow
 def test_of_too_many_members_what_is_new_is_shown(opened):
     trace = ran(MULTITUDE)
     page = opened(show(trace))
@@ -253,16 +245,6 @@ def test_ten_thousand_partitions_are_mixed_into_the_height_of_a_screen(opened):
     assert abs(partition - 5_000) <= 20
     assert all_texts(page, ".rbl-past li") == history_of(trace, partition)
     assert shown_ms(page) == pytest.approx(trace.started.duration_ms / 2, rel=0.01)
-
-
-@pytest.mark.slow
-def test_owners_of_lanes_that_share_a_line_have_their_colours_mixed(opened):
-    members = {"a": {"t": list(range(0, 1_200, 2))}, "b": {"t": list(range(1, 1_200, 2))}}
-    begun = [(0, started(client, "t")) for client in "ab"]
-    page = opened(show(trace_of(begun, round_at(50_000, 1, members), topics={"t": 1_200})))
-    before, after = page.evaluate(PIXEL, [OWNERSHIP, [0.2, 0.8], 100])
-    assert before[3] == 0
-    assert after[:3] == pytest.approx([(x + y) // 2 for x, y in zip(FIRST, SECOND, strict=True)], abs=1)
 
 
 # --- load

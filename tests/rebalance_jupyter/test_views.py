@@ -17,7 +17,7 @@ from coordinator_core.errors import AssignmentError, InputError
 from coordinator_core.families import classic
 from coordinator_core.registry.hookspecs import MetricSpec, hookimpl
 from coordinator_core.registry.registry import Registry, default_registry
-from rebalance_jupyter import RebalanceView, compare_view, display, run, show, to_html
+from rebalance_jupyter import RebalanceView, compare_view, display, run, show
 from rebalance_jupyter.display import SEAM, picture, words
 from rebalance_jupyter.figures import figures_of
 from rebalance_jupyter.view_model import view_model
@@ -231,9 +231,8 @@ def test_the_findings_of_each_run_and_the_errors_are_shown():
 
 def test_a_page_holds_the_models_and_the_picture_and_nothing_from_elsewhere():
     view = compare_view([ran(strategy="range"), ran()], errors=["x: wrong"])
-    page = to_html(view)
+    page = view.to_html()
     state = state_in(page)
-    assert page == view.to_html()
     assert [each["document"] for each in state["views"]] == [view_model(t).document for t in view.traces]
     assert [b64decode(each["spans"]) for each in state["views"]] == [view_model(t).spans for t in view.traces]
     assert (state["figures"], state["errors"]) == (view.figures, ["x: wrong"])
@@ -241,12 +240,11 @@ def test_a_page_holds_the_models_and_the_picture_and_nothing_from_elsewhere():
     assert set(re.findall(r"https?://[^\"\s]*", page)) == elsewhere
     assert "default-src 'none'" in page
     assert f"<noscript>{view.to_svg()}</noscript>" in page
-    assert state_in(to_html(ran())) == state_in(show(ran()).to_html())
 
 
 def test_text_of_a_scenario_cannot_leave_its_place_in_the_page():
     wicked = ALONE.replace("alone", '"</script><script>alert(1)</script><!--"')
-    page = to_html(run(wicked, "range"))
+    page = show(run(wicked, "range")).to_html()
     assert "alert(1)</script>" not in page
     assert state_in(page)["views"][0]["document"]["scenario"] == "</script><script>alert(1)</script><!--"
 
