@@ -12,16 +12,8 @@ from coordinator_core.reading.durations import format_duration, parse_duration
 from rebalance_lab.scenarios.files import read_document
 
 OF_MEMBERS = (
-    "leave",
-    "crash",
-    "restart",
-    "pause",
-    "freeze",
-    "cut",
-    "slow",
-    "subscribe",
-    "remove_member",
-    "lag_view",
+    *("leave", "crash", "restart", "pause", "freeze", "cut"),
+    *("slow", "subscribe", "remove_member", "lag_view"),
 )
 """Kinds of events that name a member."""
 _OWN = ("count", "id", "instance_id", "owned")

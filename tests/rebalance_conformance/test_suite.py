@@ -138,7 +138,11 @@ def test_a_check_that_does_not_apply_says_so():
 
 
 @pytest.mark.parametrize(
-    ("is_found", "told"), [(False, "it cannot be made again in another process: "), (True, "AttributeError")]
+    ("is_found", "told"),
+    [
+        (False, "it cannot be made again in another process: "),
+        pytest.param(True, "AttributeError", marks=pytest.mark.slow),
+    ],
 )
 def test_an_assignor_that_no_other_process_can_make_is_not_run_there(monkeypatch, is_found, told):
     monkeypatch.setattr(wrong.dealt, "__module__", "__main__")
