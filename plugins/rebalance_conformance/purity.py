@@ -31,16 +31,8 @@ RANDOM = (
     *("randbytes", "randint", "random", "randrange", "sample", "seed", "shuffle", "triangular", "uniform"),
 )
 NUMPY_RANDOM = (
-    "choice",
-    "normal",
-    "permutation",
-    "rand",
-    "randint",
-    "randn",
-    "random",
-    "seed",
-    "shuffle",
-    "uniform",
+    *("choice", "normal", "permutation", "rand", "randint", "randn"),
+    *("random", "seed", "shuffle", "uniform"),
 )
 
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from typing import Any, BinaryIO
+from typing import Any
 
 from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.reading.raised import raised
@@ -52,20 +52,18 @@ class Process:
         Raises:
             FaultError: if the assignor or its process failed.
         """
-        response = self.response()
-        if "error" in response:
-            raise FaultError(response["error"], case)
-        given: Given = response["given"]
+        error, given = self.response()
+        if error:
+            raise FaultError(error, case)
         return given
 
-    def response(self) -> dict[str, Any]:
-        """Return the next response."""
+    def response(self) -> tuple[str, Given]:
+        """Return the next response: an error or "", and an assignment."""
         assert self._process.stdout is not None
         try:
-            response: dict[str, Any] = pickle.load(self._process.stdout)
+            return pickle.load(self._process.stdout)  # type: ignore[no-any-return]
         except (EOFError, pickle.UnpicklingError):
-            return {"error": f"it ended the process it ran in (status {self._process.wait()})"}
-        return response
+            return f"it ended the process it ran in (status {self._process.wait()})", {}
 
     def end(self) -> None:
         """Kill the process."""
@@ -92,7 +90,8 @@ def elsewhere(make: Callable[[], Assignor], hash_seeds: Sequence[int]) -> Iterat
         for process in processes:
             process.send(make)
         for process in processes:
-            if reason := process.response().get("error"):
+            reason, _ = process.response()
+            if reason:
                 raise CannotRemakeError(reason)
         yield processes
 
@@ -102,23 +101,21 @@ def serve() -> None:
     responses = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     groups = sys.stdin.buffer
+
+    def respond(error: str, given: Given) -> None:
+        pickle.dump((error, given), responses)
+        responses.flush()
+
     try:
         make = pickle.load(groups)
         make()
     except Exception as error:
-        _send(responses, {"error": raised(error)})
+        respond(raised(error), {})
         return
-    _send(responses, {})
+    respond("", {})
     with suppress(EOFError):
         while True:
             try:
-                given = answer(make(), pickle.load(groups))
+                respond("", answer(make(), pickle.load(groups)))
             except NoAnswerError as error:
-                _send(responses, {"error": str(error)})
-            else:
-                _send(responses, {"given": given})
-
-
-def _send(responses: BinaryIO, message: dict[str, Any]) -> None:
-    pickle.dump(message, responses)
-    responses.flush()
+                respond(str(error), {})

@@ -1,8 +1,11 @@
 """Checks of a single assignment of an ordinary group."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from rebalance_conformance.answers import (
+    Given,
     NoAnswerError,
     RaisedError,
     answer,
@@ -15,7 +18,7 @@ from rebalance_conformance.answers import (
 )
 from rebalance_conformance.cases import Case, copy_of
 from rebalance_conformance.groups import ordinary_groups
-from rebalance_conformance.search import Bench, FaultError, check
+from rebalance_conformance.search import Bench, Check, FaultError, check
 from rebalance_conformance.subject import COOPERATIVE
 
 
@@ -37,28 +40,22 @@ def malformed_result(bench: Bench, case: Case) -> None:
     bench.given(case)
 
 
-@check("No partition is given twice.", ordinary_groups())
-def assigned_twice(bench: Bench, case: Case) -> None:
-    """Fail on a partition with two owners, or twice in one list."""
-    bench.reject(case, given_twice)
+def _rejecting(name: str, doc: str, fault_in: Callable[[Case, Given], str], only: str = "") -> Check:
+    """Return a check that fails on a fault in the assignment of an ordinary group."""
+    made = check(doc, ordinary_groups(), only=only)(lambda bench, case: bench.reject(case, fault_in))
+    return replace(made, name=name)
 
 
-@check("Partitions go to who subscribes to them.", ordinary_groups())
-def assigned_to_non_subscriber(bench: Bench, case: Case) -> None:
-    """Fail on a partition whose owner does not subscribe to its topic."""
-    bench.reject(case, non_subscribers)
-
-
-@check("Partitions go to members of the group.", ordinary_groups())
-def assigned_to_unknown_member(bench: Bench, case: Case) -> None:
-    """Fail on a member that is not in the group."""
-    bench.reject(case, unknown_members)
-
-
-@check("Only partitions that exist are given.", ordinary_groups())
-def unknown_partition(bench: Bench, case: Case) -> None:
-    """Fail on a partition that does not exist."""
-    bench.reject(case, unknown_partitions)
+assigned_twice = _rejecting("assigned-twice", "No partition is given twice.", given_twice)
+assigned_to_non_subscriber = _rejecting(
+    "assigned-to-non-subscriber", "Partitions go to who subscribes to them.", non_subscribers
+)
+assigned_to_unknown_member = _rejecting(
+    "assigned-to-unknown-member", "Partitions go to members of the group.", unknown_members
+)
+unknown_partition = _rejecting(
+    "unknown-partition", "Only partitions that exist are given.", unknown_partitions
+)
 
 
 @check("Every subscribed partition has an owner.", ordinary_groups())
@@ -67,7 +64,6 @@ def partition_left_out(bench: Bench, case: Case) -> None:
     bench.reject(case, partial(left_out, cooperative=bench.subject.cooperative))
 
 
-@check("Nothing moves before its owner gave it up.", ordinary_groups(), only=COOPERATIVE)
-def takes_from_owner(bench: Bench, case: Case) -> None:
-    """Fail on a partition that moves before its owner has revoked it."""
-    bench.reject(case, taken_too_early)
+takes_from_owner = _rejecting(
+    "takes-from-owner", "Nothing moves before its owner gave it up.", taken_too_early, COOPERATIVE
+)

@@ -9,7 +9,7 @@
     Lab(strategies=[MyAssignor, "sticky"])
 
 In IPython, the import registers the display of traces, comparisons, explanations, advice, assignments
-and groups. ``%load_ext rebalance_jupyter`` adds ``%%rebalance`` and ``%rebalance_plugins``.
+and groups. ``%load_ext rebalance_jupyter`` adds ``%%rebalance``.
 """
 
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ from IPython.core.getipython import get_ipython
 from rebalance_jupyter.display import register_formatters, words
 from rebalance_jupyter.examples import examples
 from rebalance_jupyter.lab import Lab
-from rebalance_jupyter.views import RebalanceView, advise, compare_view, run, show, to_html
+from rebalance_jupyter.views import RebalanceView, advise, compare_view, run, show
 from rebalance_lab.verdicts.differences import differences
 from rebalance_lab.verdicts.explaining import explain
 
@@ -36,13 +36,12 @@ __all__ = [
     "explain",
     "run",
     "show",
-    "to_html",
     "words",
 ]
 
 
 def load_ipython_extension(ipython: "InteractiveShell") -> None:
-    """Register the magics. IPython calls this for ``%load_ext rebalance_jupyter``."""
+    """Register the magic. IPython calls this for ``%load_ext rebalance_jupyter``."""
     from rebalance_jupyter.magics import RebalanceMagics, strategy_matcher
 
     register_formatters(ipython)

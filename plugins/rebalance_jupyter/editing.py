@@ -12,29 +12,10 @@ from coordinator_core.reading.durations import format_duration, parse_duration
 from rebalance_lab.scenarios.files import read_document
 
 OF_MEMBERS = (
-    "leave",
-    "crash",
-    "restart",
-    "pause",
-    "freeze",
-    "cut",
-    "slow",
-    "subscribe",
-    "remove_member",
-    "lag_view",
+    *("leave", "crash", "restart", "pause", "freeze", "cut"),
+    *("slow", "subscribe", "remove_member", "lag_view"),
 )
 """Kinds of events that name a member."""
-KINDS = (
-    "join",
-    *OF_MEMBERS,
-    "add_partitions",
-    "create_topic",
-    "delete_topic",
-    "rolling_restart",
-    "coordinator_failover",
-    "log_fault",
-    "calm",
-)
 _OWN = ("count", "id", "instance_id", "owned")
 """The fields that a copy of a member does not take over."""
 _MOST_VERSIONS = 200

@@ -30,7 +30,6 @@ def figures_of(traces: Sequence[Trace], registry: Registry) -> dict[str, Any]:
         "title": title,
         "workload": title.partition(" · ")[2],
         "answer": " ".join(verdict),
-        "choice": "",
         "reasons": [f"{name}: {text}" for name, text in rest(screen)],
         "strategies": [grid.label(i) for i in range(len(grid.setups))],
         "groups": groups,

@@ -18,7 +18,6 @@ from coordinator_core.registry.hookspecs import Strategy
 from coordinator_core.registry.registry import Registry, default_registry
 from rebalance_jupyter.display import alert
 from rebalance_jupyter.editing import (
-    KINDS,
     ListedEvent,
     Versions,
     as_text,
@@ -105,7 +104,7 @@ class Lab(widgets.VBox):
         self._make_controls(text, "\n".join(map(self._named, strategies)))
         self._follow_document()
         self._connect()
-        super().__init__([self._laid_out(), self._buttons(), self.view, self.differences])
+        super().__init__(self._laid_out())
 
     def _make_controls(self, text: str, names: str) -> None:
         self.strategies = widgets.Textarea(
@@ -127,7 +126,8 @@ class Lab(widgets.VBox):
         self.document_error = widgets.HTML()
         self.undo_button = widgets.Button(description="Undo", icon="undo", disabled=True, layout=_SMALL)
         self.redo_button = widgets.Button(description="Redo", icon="repeat", disabled=True, layout=_SMALL)
-        self.kind = widgets.Dropdown(options=KINDS, description="event", layout={"width": "19em"})
+        kinds = tuple(self._registry.scenario_events())
+        self.kind = widgets.Dropdown(options=kinds, description="event", layout={"width": "19em"})
         self.target = widgets.Combobox(
             description="member", style={"description_width": "initial"}, layout={"width": "13em"}
         )
@@ -147,26 +147,24 @@ class Lab(widgets.VBox):
             [widgets.HTML()], titles=("different owners at the cursor",), selected_index=None
         )
 
-    def _laid_out(self) -> widgets.Widget:
-        """Return the controls in two columns, or in one if there is room for one only."""
-        sizes = [self.members, self.partitions, self.rate]
-        event = widgets.HBox([self.kind, self.target, self.add_event], layout=_ROWS)
-        left = [self.strategies, self.assignor, self.strategies_error, *sizes]
-        text = [self.document, self.document_error, widgets.HBox([self.undo_button, self.redo_button])]
-        save = widgets.HBox([self.path, self.save_button, self.saved], layout=_ROWS)
-        columns = [
-            widgets.VBox(left, layout={"flex": "2 1 20em", "min_width": "0"}),
-            widgets.VBox(
-                [*text, event, self.event_error, self.events, save],
-                layout={"flex": "3 1 30em", "min_width": "0"},
-            ),
-        ]
-        return widgets.HBox(columns, layout=_ROWS)
+    def _laid_out(self) -> list[widgets.Widget]:
+        """Return the controls in two columns, or in one if there is room for one only, and what is below."""
 
-    def _buttons(self) -> widgets.Widget:
-        return widgets.HBox(
-            [self.run_button, self.cancel_button, self.live, self.progress, self.status], layout=_ROWS
+        def row(*parts: widgets.Widget) -> widgets.Widget:
+            return widgets.HBox(parts, layout=_ROWS)
+
+        def column(flex: str, *parts: widgets.Widget) -> widgets.Widget:
+            return widgets.VBox(parts, layout={"flex": flex, "min_width": "0"})
+
+        sizes = [self.members, self.partitions, self.rate]
+        text = [self.document, self.document_error, widgets.HBox([self.undo_button, self.redo_button])]
+        event = [row(self.kind, self.target, self.add_event), self.event_error, self.events]
+        columns = row(
+            column("2 1 20em", self.strategies, self.assignor, self.strategies_error, *sizes),
+            column("3 1 30em", *text, *event, row(self.path, self.save_button, self.saved)),
         )
+        running = row(self.run_button, self.cancel_button, self.live, self.progress, self.status)
+        return [columns, running, self.view, self.differences]
 
     @property
     def traces(self) -> tuple[Trace, ...]:

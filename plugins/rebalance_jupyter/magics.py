@@ -1,11 +1,11 @@
-"""``%%rebalance`` runs the scenario in a cell; ``%rebalance_plugins`` lists what is installed."""
+"""``%%rebalance`` runs the scenario in a cell."""
 
 from argparse import SUPPRESS
 from collections.abc import Sequence
 from typing import Any
 
 from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
-from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
+from IPython.core.magic import Magics, cell_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 from IPython.display import HTML, display
 
@@ -16,16 +16,14 @@ from rebalance_jupyter.display import alert
 from rebalance_jupyter.progress import shown_progress
 from rebalance_jupyter.running import LIMIT_S, run_each
 from rebalance_jupyter.views import compare_view, opened, show
-from rebalance_lab.cli.plugins import listed
 from rebalance_lab.traces.trace import Trace
-from rebalance_lab.verdicts.tables import Cell, html_table
 
 DEFAULT_STRATEGIES = ("range", "cooperative-sticky")
 
 
 @magics_class
 class RebalanceMagics(Magics):
-    """The magics of the extension."""
+    """The magic of the extension."""
 
     @magic_arguments()
     @argument("-s", "--strategy", action="append", help="A strategy, or a class or function of the notebook.")
@@ -57,17 +55,6 @@ class RebalanceMagics(Magics):
     def _names(self) -> dict[str, Any]:
         """Return the names that the notebook has defined."""
         return self.shell.user_ns if self.shell is not None else {}
-
-    @line_magic
-    def rebalance_plugins(self, line: str) -> None:  # noqa: ARG002
-        """List what plugins contribute."""
-        rows = [
-            [Cell(kind), Cell(name, "bold"), Cell(doc)]
-            for plugin in listed(default_registry()).plugins
-            for kind, records in plugin.contributes.items()
-            for name, doc in records.items()
-        ]
-        display(HTML(html_table((), rows)))
 
 
 @context_matcher()

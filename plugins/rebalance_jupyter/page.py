@@ -9,8 +9,6 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from rebalance_jupyter.view_model import ViewModel
-
 STATIC = Path(__file__).parent / "static"
 MODULE = STATIC / "view.js"
 STYLE = STATIC / "view.css"
@@ -60,7 +58,7 @@ const model = {
 
 
 def as_page(
-    views: Sequence[ViewModel],
+    views: Sequence[Mapping[str, Any]],
     figures: Mapping[str, Any] | None = None,
     errors: Sequence[str] = (),
     *,
@@ -68,14 +66,14 @@ def as_page(
     picture: str = "",
     at_ms: int = 0,
 ) -> str:
-    """Return a complete page of one trace or several.
+    """Return a complete page of one trace or several. ``views`` have a document and spans (`ViewModel`) each.
 
     Its address has the time of the cursor, the stretch of time that is shown, and the selected partition.
     ``notes`` are lists of a time in milliseconds and a text. ``picture`` is an SVG
     element for readers that run no scripts. ``at_ms`` is the time of the cursor.
     """
     state = {
-        "views": [{"document": v.document, "spans": base64.b64encode(v.spans).decode()} for v in views],
+        "views": [{**view, "spans": base64.b64encode(view["spans"]).decode()} for view in views],
         "figures": figures or {},
         "errors": list(errors),
         "at": at_ms,
@@ -84,7 +82,7 @@ def as_page(
         "notes": list(notes),
         "address": True,
     }
-    title = escape(views[0].document["scenario"] if views else "nothing to show")
+    title = escape(views[0]["document"]["scenario"] if views else "nothing to show")
     module = _EXPORT.sub(r"const { render } = \1;" + "\n", MODULE.read_text()) + _MODEL + _RUN
     data = _packed(json.dumps(state, separators=(",", ":")).encode())
     return (

@@ -22,32 +22,26 @@ def shown_progress(names: Sequence[str], duration_ms: int) -> Iterator[Callable[
 
     A thread writes the line, because a single step of a run may take long. Without a kernel nothing is shown.
     """
-    line, done = _Line(names, duration_ms), Event()
+    reached, began, done = [0, 0], monotonic(), Event()
+
+    def move(number: int, at_ms: int) -> None:
+        reached[:] = number, at_ms
+
+    def line() -> dict[str, str]:
+        number, at_ms = reached
+        text = progress_text(names, number, at_ms / duration_ms, monotonic() - began)
+        return {"text/plain": text, "text/html": f'<div role="status">{escape(text)}</div>'}
+
     if not hasattr(get_ipython(), "kernel"):
-        yield line.move
+        yield move
         return
     thread = Thread(target=copy_context().run, args=(_write, line, done), daemon=True)
     thread.start()
     try:
-        yield line.move
+        yield move
     finally:
         done.set()
         thread.join()
-
-
-class _Line:
-    def __init__(self, names: Sequence[str], duration_ms: int) -> None:
-        self._names, self._duration_ms = names, duration_ms
-        self._number = self._at_ms = 0
-        self._began = monotonic()
-
-    def move(self, number: int, at_ms: int) -> None:
-        self._number, self._at_ms = number, at_ms
-
-    def __str__(self) -> str:
-        return progress_text(
-            self._names, self._number, self._at_ms / self._duration_ms, monotonic() - self._began
-        )
 
 
 def progress_text(names: Sequence[str], number: int, part: float, seconds: float) -> str:
@@ -56,15 +50,10 @@ def progress_text(names: Sequence[str], number: int, part: float, seconds: float
     return f"{names[number]}{which}: {100 * part:.0f} %, {seconds:.0f} s"
 
 
-def _write(line: _Line, done: Event) -> None:
+def _write(line: Callable[[], dict[str, str]], done: Event) -> None:
     if done.wait(AFTER_SECONDS):
         return
-    handle: Any = display(_bundle(line), raw=True, display_id=True)
+    handle: Any = display(line(), raw=True, display_id=True)
     while not done.wait(EVERY_SECONDS):
-        handle.update(_bundle(line), raw=True)
+        handle.update(line(), raw=True)
     handle.update({"text/plain": "", "text/html": ""}, raw=True)
-
-
-def _bundle(line: _Line) -> dict[str, str]:
-    text = str(line)
-    return {"text/plain": text, "text/html": f'<div role="status">{escape(text)}</div>'}

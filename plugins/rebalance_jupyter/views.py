@@ -20,7 +20,7 @@ from rebalance_jupyter.page import STYLE, as_page, packed_module
 from rebalance_jupyter.png import png_of
 from rebalance_jupyter.progress import shown_progress
 from rebalance_jupyter.running import LIMIT_S, run_one
-from rebalance_jupyter.view_model import ViewModel, opening_ms, view_model
+from rebalance_jupyter.view_model import opening_ms, view_model
 from rebalance_lab.cli.advise import DEFAULT_STRATEGY, advice_on
 from rebalance_lab.cli.files import write_whole
 from rebalance_lab.scenarios.files import load_scenario, load_scenario_text
@@ -212,9 +212,9 @@ class RebalanceView(anywidget.AnyWidget):
 
     def to_html(self) -> str:
         """Return the view as a page that needs no kernel and no network."""
-        models = [_model_of(view) for view in self.views]
+        picture = self.to_svg()
         return as_page(
-            models, self.figures, self.errors, notes=self.notes, picture=self.to_svg(), at_ms=self.at
+            self.views, self.figures, self.errors, notes=self.notes, picture=picture, at_ms=self.at
         )
 
 
@@ -291,16 +291,7 @@ def opened(scenario: Scenario | str | Path, registry: Registry) -> Scenario:
     return load_scenario(scenario, registry=registry)
 
 
-def to_html(view: RebalanceView | Trace) -> str:
-    """Return a page that needs no kernel and no network."""
-    return (show(view) if isinstance(view, Trace) else view).to_html()
-
-
 def _round_at(documents: Sequence[Mapping[str, Any]], at_ms: int) -> int:
     """Return the number of the last round of the first document that has begun at a time, or -1."""
     began: list[int] = [entry["began"] for document in documents[:1] for entry in document["rounds"]]
     return sum(each <= at_ms for each in began) - 1
-
-
-def _model_of(view: Mapping[str, Any]) -> ViewModel:
-    return ViewModel(view["document"], bytes(view["spans"]))

@@ -18,20 +18,11 @@ def rows(out):
     return {check: (sign, beside) for sign, check, beside in (line.split(maxsplit=2) for line in table)}
 
 
-@pytest.fixture(scope="module")
-def passing():
-    return in_a_process("check", "range", "-n", "2")
-
-
-@pytest.fixture(scope="module")
-def failing():
-    return in_a_process("check", TWICE, "-n", "15", "--expect", "more-members=it is shared")
-
-
 @pytest.mark.slow
-def test_a_table_of_all_checks_and_status_0_where_all_pass(passing):
-    assert (passing.returncode, passing.stderr) == (0, b"")
-    out = passing.stdout.decode()
+def test_a_table_of_all_checks_and_status_0_where_all_pass():
+    done = in_a_process("check", "range", "-n", "2")
+    assert (done.returncode, done.stderr) == (0, b"")
+    out = done.stdout.decode()
     assert out.startswith("range, suite 1.2, 2 groups a check\n")
     assert list(rows(out)) == [check.name for check in CHECKS]
     assert rows(out)["raises"] == ("✓", "An ordinary group is no reason to raise.")
@@ -40,49 +31,32 @@ def test_a_table_of_all_checks_and_status_0_where_all_pass(passing):
 
 
 @pytest.mark.slow
-def test_failures_have_a_cross_and_what_went_wrong_and_status_1(failing):
-    assert failing.returncode == 1
-    out = failing.stdout.decode()
+def test_a_fault_is_told_once_with_its_checks_and_a_line_for_assign_and_status_1():
+    done = in_a_process("check", TWICE, "-n", "15", "--expect", "more-members=it is shared")
+    assert done.returncode == 1
+    assert done.stderr.decode().startswith(f"error: {TWICE} fails ")
+    out = done.stdout.decode()
     assert rows(out)["assigned-twice"] == ("✗", "No partition is given twice.")
     assert rows(out)["more-members"][0] == "x"
     assert rows(out)["more-members"][1].startswith("expected failure: it is shared (orders-0 went to")
-    assert "assigned-twice, unknown-topics" in out
-    assert failing.stderr.decode().startswith(f"error: {TWICE} fails ")
-
-
-@pytest.mark.slow
-def test_the_line_of_a_failure_goes_into_assign(failing):
-    after = failing.stdout.decode().split("\n\n")[1].splitlines()
-    assert after[1] == "the group, for rebalance-lab assign:"
-    answer = in_a_process("assign", stdin=after[2].encode())
+    assert out.count(": orders-0 went to 'c1' and to 'c2'\n") == 1
+    said, title, line = out.split("\n\n")[1].splitlines()[:3]
+    assert said.startswith("assigned-twice, unknown-topics")
+    assert title == "the group, for rebalance-lab assign:"
+    answer = in_a_process("assign", stdin=line.encode())
     assert answer.returncode == 1
     assert "orders-0 went to both 'c1' and 'c2'" in json.loads(answer.stdout)["error"]
 
 
 @pytest.mark.slow
-def test_a_fault_that_several_checks_find_is_told_once(failing):
-    assert failing.stdout.count(b"\nassigned-twice") == 1
-    assert failing.stdout.count(b": orders-0 went to 'c1' and to 'c2'\n") == 1
-
-
-@pytest.mark.slow
-def test_json_has_every_check_with_its_outcome_and_its_group():
-    done = in_a_process("check", f"{WRONG}:Talks", "-n", "2", "--format", "json")
-    assert done.returncode == 0
-    document = json.loads(done.stdout)
-    assert document["passed"] is True
-    assert document["suite_version"] == "1.2"
+def test_json_has_every_check_with_its_outcome_and_its_group_and_nothing_that_the_assignor_prints():
+    document = json.loads(in_a_process("check", f"{WRONG}:Talks", "-n", "2", "--format", "json").stdout)
+    assert (document["passed"], document["suite_version"]) == (True, "1.2")
     assert [each["check"] for each in document["checks"]] == [check.name for check in CHECKS]
     assert {each["outcome"] for each in document["checks"]} == {"passed", "not applicable"}
-
-
-@pytest.mark.slow
-def test_json_has_the_groups_of_failures_as_documents():
     done = in_a_process("check", f"{WRONG}:drops_the_last", "-n", "2", "--format", "json")
-    assert done.returncode == 1
     (failure,) = [e for e in json.loads(done.stdout)["checks"] if e["check"] == "partition-left-out"]
-    assert failure["outcome"] == "failed"
-    assert failure["reason"] == "nobody got orders-0"
+    assert (done.returncode, failure["outcome"], failure["reason"]) == (1, "failed", "nobody got orders-0")
     assert failure["group"]["topics"] == {"orders": {"partitions": 1}}
 
 

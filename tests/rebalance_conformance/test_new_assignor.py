@@ -27,37 +27,22 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_a_project_is_written_into_a_folder_of_its_name(lab, here):
+def test_a_project_with_one_place_for_the_idea_is_written_and_what_to_do_next_printed(lab, here):
     answer = lab("new-assignor", "fewest-first")
     assert (answer.status, answer.err) == (0, "")
-    assert written(here) == [f"fewest-first/{path}" for path in WRITTEN]
     project = tomllib.loads((here / "fewest-first/pyproject.toml").read_text())
     assert project["project"]["entry-points"]["rebalance_lab"] == {"fewest-first": "fewest_first"}
     assert "rebalance-lab[conformance]" in project["project"]["optional-dependencies"]["test"]
-
-
-def test_what_to_do_next_is_printed(lab, here):
-    out = lab("new-assignor", "fewest-first", "--dir", "somewhere/else").out
-    assert [line.strip() for line in out.splitlines()[2:]] == [
-        "cd somewhere/else",
+    texts = {path: (here / "fewest-first" / path).read_text() for path in written(here / "fewest-first")}
+    assert list(texts) == WRITTEN
+    assert [path for path in WRITTEN if "TODO" in texts[path]] == ["src/fewest_first/__init__.py"]
+    assert [line.strip() for line in answer.out.splitlines()[2:]] == [
+        "cd fewest-first",
         'pip install -e ".[test]"',
         "pytest",
         "rebalance-lab check fewest-first",
         "rebalance-lab compare SCENARIO.yaml -s fewest-first -s sticky",
     ]
-    assert written(here / "somewhere/else") == WRITTEN
-
-
-def test_there_is_one_place_for_the_idea(lab, here):
-    lab("new-assignor", "fewest-first")
-    marked = {path: (here / "fewest-first" / path).read_text().count("TODO") for path in WRITTEN}
-    assert {path: count for path, count in marked.items() if count} == {"src/fewest_first/__init__.py": 1}
-
-
-def test_an_empty_folder_will_do(lab, here):
-    (here / "mine").mkdir()
-    assert lab("new-assignor", "fewest-first", "--dir", "mine").status == 0
-    assert written(here / "mine") == WRITTEN
 
 
 def test_a_link_to_an_empty_folder_stays(lab, here):
@@ -87,27 +72,20 @@ def test_a_name_that_cannot_be_one_is_refused(lab, here, name, said):
     assert list(here.iterdir()) == []
 
 
-def test_a_folder_with_something_in_it_is_left_alone(lab, here):
-    (here / "fewest-first").mkdir()
-    (here / "fewest-first" / "mine.txt").write_text("mine")
-    assert "which already exists, expected a new folder" in the_error(lab("new-assignor", "fewest-first"))
-    assert written(here) == ["fewest-first/mine.txt"]
-
-
-def test_a_file_in_the_way_is_left_alone(lab, here):
-    (here / "fewest-first").write_text("mine")
-    assert "which already exists" in the_error(lab("new-assignor", "fewest-first"))
-
-
-def test_the_folder_one_is_in_is_not_taken_away(lab, here):
-    assert "which already exists" in the_error(lab("new-assignor", "fewest-first", "--dir", "."))
-
-
-def test_a_place_that_cannot_be_written_is_one_line(lab, here):
-    (here / "file").write_text("")
-    error = the_error(lab("new-assignor", "fewest-first", "--dir", "file/mine"))
-    assert "which cannot be written (" in error
-    assert written(here) == ["file"]
+@pytest.mark.parametrize(
+    ("place", "found"),
+    [
+        ("full", "which already exists, expected a new folder"),
+        ("full/file", "which already exists"),
+        (".", "which already exists"),
+        ("full/file/mine", "which cannot be written ("),
+    ],
+)
+def test_what_is_in_the_way_is_left_alone(lab, here, place, found):
+    (here / "full").mkdir()
+    (here / "full" / "file").write_text("mine")
+    assert found in the_error(lab("new-assignor", "fewest-first", "--dir", place))
+    assert written(here) == ["full/file"]
 
 
 def test_nothing_stays_behind_when_writing_fails(lab, here, monkeypatch):
@@ -158,25 +136,14 @@ def author(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_the_tests_of_the_project_pass(author):
+def test_the_project_passes_its_tests_and_its_assignor_is_listed_checked_and_compared(author):
     project = author("-c", "import fewest_first; print(fewest_first.__file__)").strip()
     out = author("-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=project.rsplit("src", 1)[0])
     assert "passed" in out
-    assert "failed" not in out
-
-
-@pytest.mark.slow
-def test_the_assignor_of_the_project_is_listed_passes_and_compares(author):
     assert "  fewest-first  " in author("-c", RUN, "plugins")
     assert "✗" not in author("-c", RUN, "check", "fewest-first", "-n", "10")
     scenario = SCENARIOS / "scale-out.yaml"
     table = author("-c", RUN, "compare", scenario, "--seeds", "2", "-s", "fewest-first", "-s", "sticky")
-    rows = [line.split()[:1] for line in table.splitlines()]
-    assert ["fewest-first"] in rows
-    assert ["sticky"] in rows
-
-
-@pytest.mark.slow
-def test_what_the_project_names_is_taken_from_then_on(author):
+    assert {"fewest-first", "sticky"} <= {word for line in table.splitlines() for word in line.split()[:1]}
     with pytest.raises(AssertionError, match="'fewest-first', which is an installed assignor"):
         author("-c", RUN, "new-assignor", "fewest-first", "--dir", "again")

@@ -55,18 +55,34 @@ def run(folder, *arguments):
 
 
 SHOWN = "raises or assigned-twice or unbalanced or no-partitions or more-members or takes-from or not-sticky"
+MISSING = "Failed: TestNothing.assignor is not set: name the assignor to check"
 
 
-@pytest.fixture(scope="module")
-def outcomes(tmp_path_factory):
-    """Test -> its outcome and what pytest says of it."""
-    folder = tmp_path_factory.mktemp("author")
-    (folder / "test_mine.py").write_text(THREE_WAYS)
-    out = run(folder, "-rA", "--tb=short", "-k", f"fixture or {SHOWN}").stdout
-    said = {}
-    for outcome, test, reason in re.findall(r"^([A-Z]+) test_mine.py::(\S+)(?: - (.*))?$", out, re.MULTILINE):
-        said[test] = (outcome, reason)
-    return said, out
+def test_tests_pass_fail_and_are_skipped_as_their_checks_and_say_why(tmp_path):
+    (tmp_path / "test_mine.py").write_text(THREE_WAYS)
+    out = run(tmp_path, "-rA", "--tb=short", "-k", f"fixture or {SHOWN}").stdout
+    found = re.findall(r"^([A-Z]+) test_mine.py::(\S+)(?: - (.*))?$", out, re.MULTILINE)
+    said = {test: (outcome, reason) for outcome, test, reason in found}
+    for test, outcome, reason in (
+        ("TestClass::test_conforms[raises]", "PASSED", ""),
+        ("TestClass::test_conforms[unbalanced]", "PASSED", ""),
+        ("test_decorated[range-raises]", "PASSED", ""),
+        ("test_decorated[Unbalanced-raises]", "PASSED", ""),
+        ("test_fixture", "PASSED", ""),
+        ("TestFunction::test_conforms[assigned-twice]", "XFAIL", "it is shared"),
+        ("test_decorated[Unbalanced-unbalanced]", "XFAIL", "on purpose"),
+        ("TestFunction::test_conforms[no-partitions]", "FAILED", "[XPASS(strict)] not so"),
+        (
+            *("TestFunction::test_conforms[more-members]", "FAILED"),
+            "Failed: more-members: orders-0 went to 'c1' and to 'c2'",
+        ),
+        ("TestNothing::test_conforms[raises]", "FAILED", MISSING),
+    ):
+        assert said[test] == (outcome, reason)
+    assert said["test_fixture_fails"][0] == "FAILED"
+    assert "not applicable: it is not cooperative" in out
+    assert "not applicable: it does not declare 'sticky'" in out
+    assert '"topics":{"orders":{"partitions":1}},"members":[{"id":"c1","topics":["orders"]}]}' in out
 
 
 def test_the_class_has_a_test_for_each_check(tmp_path):
@@ -75,51 +91,6 @@ def test_the_class_has_a_test_for_each_check(tmp_path):
     for check in CHECKS:
         assert f"test_mine.py::TestClass::test_conforms[{check.name}]" in out
         assert f"test_mine.py::test_decorated[range-{check.name}]" in out
-
-
-def test_a_check_that_holds_passes(outcomes):
-    said, _ = outcomes
-    assert said["TestClass::test_conforms[raises]"][0] == "PASSED"
-    assert said["TestClass::test_conforms[unbalanced]"][0] == "PASSED"
-    assert said["test_decorated[range-raises]"][0] == "PASSED"
-    assert said["test_decorated[Unbalanced-raises]"][0] == "PASSED"
-    assert said["test_fixture"][0] == "PASSED"
-
-
-def test_a_check_that_does_not_apply_is_skipped_with_the_reason(outcomes):
-    _, out = outcomes
-    assert "not applicable: it is not cooperative" in out
-    assert "not applicable: it does not declare 'sticky'" in out
-
-
-def test_an_expected_failure_is_one(outcomes):
-    said, _ = outcomes
-    assert said["TestFunction::test_conforms[assigned-twice]"] == ("XFAIL", "it is shared")
-    assert said["test_decorated[Unbalanced-unbalanced]"] == ("XFAIL", "on purpose")
-
-
-def test_what_passes_against_expectation_fails(outcomes):
-    said, out = outcomes
-    assert said["TestFunction::test_conforms[no-partitions]"][0] == "FAILED"
-    assert "[XPASS(strict)] not so" in out
-
-
-def test_a_failure_tells_what_went_wrong_and_the_group(outcomes):
-    said, out = outcomes
-    assert said["TestFunction::test_conforms[more-members]"] == (
-        "FAILED",
-        "Failed: more-members: orders-0 went to 'c1' and to 'c2'",
-    )
-    assert said["test_fixture_fails"][0] == "FAILED"
-    assert '"topics":{"orders":{"partitions":1}},"members":[{"id":"c1","topics":["orders"]}]}' in out
-
-
-def test_a_class_without_an_assignor_says_what_is_missing(outcomes):
-    said, _ = outcomes
-    assert said["TestNothing::test_conforms[raises]"] == (
-        "FAILED",
-        "Failed: TestNothing.assignor is not set: name the assignor to check",
-    )
 
 
 @pytest.mark.parametrize("way", ["class", "decorator"])

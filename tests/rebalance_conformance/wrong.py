@@ -2,13 +2,9 @@
 
 import os
 import random
-import socket
-import subprocess
 import sys
-import time
 from contextlib import suppress
 from functools import wraps
-from time import monotonic
 
 import numpy as np
 
@@ -239,53 +235,12 @@ def writes_into_what_is_owned(cluster, group):
 # --- what it touches
 
 
-@then_deals
-def looks_at_the_clock(cluster, group):
-    time.time()
+def touches(touch):
+    """Deals after a call without arguments."""
+    return then_deals(lambda cluster, group: touch())
 
 
-@then_deals
-def imported_the_clock(cluster, group):
-    monotonic()
-
-
-@then_deals
-def sleeps(cluster, group):
-    time.sleep(0)
-
-
-@then_deals
-def throws_dice(cluster, group):
-    random.choice([1, 2])
-
-
-@then_deals
-def throws_dice_of_numpy(cluster, group):
-    np.random.default_rng().integers(3)
-
-
-@then_deals
-def asks_the_system_for_chance(cluster, group):
-    os.urandom(1)
-
-
-@then_deals
-def opens_a_file(cluster, group):
-    open(os.devnull).close()
-
-
-@then_deals
-def opens_a_socket(cluster, group):
-    socket.socket().close()
-
-
-@then_deals
-def starts_a_process(cluster, group):
-    subprocess.run([sys.executable, "-c", ""], check=True)
-
-
-@then_deals
-def bears_a_refusal(cluster, group):
+def bears_a_refusal():
     with suppress(Exception):
         random.random()
 

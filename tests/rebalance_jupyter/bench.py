@@ -13,7 +13,6 @@ topics:
 members:
   - {id: c, count: 2, topics: [t], process_rate: 100}
 """
-RATED = SMALL.replace("{partitions: 4, rate: 40}", "{partitions: 2, rates: [1, 2]}")
 
 
 def said(widget):

@@ -31,18 +31,6 @@ PIXEL = """([canvas, times, y]) => {
 }"""
 
 
-ARROWS_IN_BOXES = """() => {
-  const boxes = [...document.querySelectorAll(".rbl-state rect")].map((each) => each.getBBox());
-  const lines = [...document.querySelectorAll(".rbl-edge")];
-  return lines.filter((line) => [0.05, 0.25, 0.5, 0.75, 0.95].some((part) => {
-    const x = line.x1.baseVal.value * (1 - part) + line.x2.baseVal.value * part;
-    const y = line.y1.baseVal.value * (1 - part) + line.y2.baseVal.value * part;
-    return boxes.some((b) => b.x < x && x < b.x + b.width && b.y < y && y < b.y + b.height);
-  })).length;
-}"""
-"""How many arrows of the state machine cross a box."""
-
-
 def rgb(colour):
     return tuple(int(colour[i : i + 2], 16) for i in (1, 3, 5))
 
@@ -54,10 +42,11 @@ def pixels(page, partition, times, *, canvas=OWNERSHIP, lane=18, duration=DURATI
     return [tuple(colour[:3]) if colour[3] else None for colour in found]
 
 
-def pixels_within(page, partition, times, window, *, lane=18):
-    """Colours of a lane at times of a view that shows the time from ``window[0]`` to ``window[1]``."""
-    from_ms, to_ms = window
-    return pixels(page, partition, [at_ms - from_ms for at_ms in times], lane=lane, duration=to_ms - from_ms)
+def tip(page):
+    """The lines of the tooltip, without the time."""
+    drawn(page)
+    wait_until(page, "!document.querySelector('.rbl-tip').hidden")
+    return all_texts(page, ".rbl-tip div")[1:]
 
 
 def comes_to(found, expected, seconds=60):

@@ -16,20 +16,14 @@ from urllib.request import urlopen
 import pytest
 
 from rebalance_jupyter.view_model import view_model
-from tests.rebalance_jupyter.samples import SCALE_OUT, clock, ran, spans_of, told_at
+from tests.rebalance_jupyter.bench import SMALL
+from tests.rebalance_jupyter.browser import history_of
+from tests.rebalance_jupyter.samples import SCALE_OUT, clock, ran, told_at
 
-BENCH = """\
-name: bench
-duration: 40s
-topics:
-  t: {partitions: 4, rate: 40}
-members:
-  - {id: c, count: 2, topics: [t], process_rate: 100}
-"""
 CELLS = [
     "from rebalance_jupyter import Lab, run, show\n"
     f"view = show(run({SCALE_OUT!r}, 'cooperative-sticky'))\nview",
-    f"Lab({BENCH!r}, ['range', 'sticky'])",
+    f"Lab({SMALL!r}, ['range', 'sticky'])",
     "print('the cursor is at', view.at, 'in round', view.round, 'on', view.selected)",
 ]
 QUIET = {"fetchNews": "false", "checkForUpdates": False, "doNotDisturbMode": True}
@@ -180,8 +174,7 @@ def play_scrub_and_click_show_in_the_page_and_in_the_kernel(lab, view):
     view.focus()
     lab.keyboard.press("0")  # the whole time; it opened with what happens first
     click_lane(view, 4, 0.5)
-    spans = [f"{clock(since)} to {clock(until)}: {o}" for p, o, since, until in spans_of(ran()) if p == 4]
-    assert view.locator(".rbl-past li").all_inner_texts() == spans
+    assert view.locator(".rbl-past li").all_inner_texts() == history_of(ran(), 4)
     the_kernel_comes_to_say(lab, "clicks-4", 89_000, 91_000)
 
 

@@ -1,10 +1,16 @@
 """Scenarios that the tests of the notebook share, and what a trace says of itself, read in another way."""
 
+import json
 from functools import cache
 
 from coordinator_core.protocol import events as ev
+from coordinator_core.registry.registry import default_registry
 from rebalance_jupyter import run
 from rebalance_jupyter.view_model import view_model
+from rebalance_lab.fuzzing.campaign import Campaign
+
+STRATEGIES = ("range", "cooperative-sticky", "sticky+static")
+"""Those of random runs."""
 
 SCALE_OUT = """\
 name: scale-out
@@ -118,12 +124,24 @@ def lag_of(member):
     return found
 
 
+def at(series, at_ms):
+    """The last value of [[at, value], ...] up to a time, None before the first one."""
+    return next((value for when, value in reversed(series) if when <= at_ms), None)
+
+
 def spans_of(trace):
     """[partition, owner's name, from, to] of the bytes, in their order."""
     model = view_model(trace)
     names = [member["name"] for member in model.document["members"]]
     words = memoryview(model.spans).cast("i")
     return [[words[i], names[words[i + 1]], words[i + 2], words[i + 3]] for i in range(0, len(words), 4)]
+
+
+def random_run(number):
+    """The trace of a random run with faults."""
+    campaign, registry = Campaign(STRATEGIES, seed=7), default_registry()
+    document = campaign.document_of(number, registry, aimed=False)
+    return run(json.dumps(document) + "\n", campaign.strategy_of(number))
 
 
 def owned_at(trace, client, at_ms):

@@ -31,20 +31,6 @@ def test_what_each_view_carries_is_small():
     assert len(packed_module()) + len(STYLE.read_bytes()) < 60_000
 
 
-@pytest.mark.slow
-def test_what_each_view_carries_is_the_module(browser):
-    page = browser.new_page()
-    found = page.evaluate(
-        """async (source) => {
-          const address = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
-          return Object.entries((await import(address)).default).map(([name, made]) => [name, typeof made]);
-        }""",
-        packed_module(),
-    )
-    page.close()
-    assert found == [["render", "function"]]
-
-
 def numbers(version):
     return [int(part) for part in version.strip().removeprefix("v").split(".")]
 

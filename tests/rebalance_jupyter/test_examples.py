@@ -8,14 +8,10 @@ from rebalance_lab.scenarios.files import load_scenario
 from tests.places import SCENARIOS
 
 
-def test_they_are_the_scenarios_of_the_checkout_in_the_order_of_their_names():
+def test_they_are_the_scenarios_of_the_checkout_which_are_valid_and_say_what_they_are_about():
     assert list(examples()) == sorted(path.stem for path in SCENARIOS.glob("*.yaml"))
-    assert examples()["bounce"] == SCENARIOS / "bounce.yaml"
-
-
-def test_every_one_is_valid_and_says_what_it_is_about():
     for name, path in examples().items():
-        assert load_scenario(path).name == name
+        assert (path, load_scenario(path).name) == (SCENARIOS / f"{name}.yaml", name)
         assert len(examples().about(name)) > 10
 
 

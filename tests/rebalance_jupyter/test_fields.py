@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 
 from coordinator_core.errors import InputError
-from coordinator_core.reading.checks import number, whole
+from coordinator_core.reading.checks import whole
 from rebalance_jupyter.fields import NumberField
 
 
@@ -52,16 +52,3 @@ def test_a_value_that_is_set_is_shown_and_checked(field):
     with pytest.raises(InputError, match="expected a whole number from 1 to 10,000"):
         field.value = 2.5
     assert field.value == 10_000
-
-
-def test_a_field_that_is_off_is_off_in_the_browser(field):
-    field.disabled = True
-    assert field.text.disabled
-
-
-def test_a_rate_may_have_a_fraction():
-    field = NumberField("records/s", number)
-    field.text.value = "72.5"
-    assert field.value == 72.5
-    field.value = 1e9
-    assert field.text.value == "1000000000"

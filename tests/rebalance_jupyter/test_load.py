@@ -24,31 +24,23 @@ def of_two(*more):
     )
 
 
-def test_the_load_of_a_member_is_the_sum_of_the_rates_of_its_partitions():
-    trace = of_two(round_at(5_000, 2, {"a": {"t": [0]}, "b": {"t": [1, 2]}}))
-    assert [member["load"] for member in members(trace).values()] == [
-        [[1_000, 20.0], [5_000, 10.0]],
-        [[1_000, 200.0], [5_000, 210.0]],
-    ]
-
-
-def test_the_load_follows_the_rates_and_ends_with_the_member():
+def test_the_load_of_a_member_is_the_sum_of_the_rates_of_its_partitions_and_ends_with_it():
     trace = of_two(
         (4_000, ev.RatesChanged(topic="t", rates=[1.0, 2.0, 4.0])),
+        round_at(5_000, 2, {"a": {"t": [0]}, "b": {"t": [1, 2]}}),
         (9_000, ev.MemberStopped(client="a", how="crashed")),
     )
-    assert members(trace)["a"]["load"] == [[1_000, 20.0], [4_000, 3.0], [9_000, 0]]
-    assert members(trace)["b"]["load"] == [[1_000, 200.0], [4_000, 4.0]]
+    assert [member["load"] for member in members(trace).values()] == [
+        [[1_000, 20.0], [4_000, 3.0], [5_000, 1.0], [9_000, 0]],
+        [[1_000, 200.0], [4_000, 4.0], [5_000, 6.0]],
+    ]
+    trace = trace_of((0, started("a", "t")), round_at(1_000, 1, {"a": {"t": [0]}}), topics={"t": 1})
+    assert (view_model(trace).document["rates"], members(trace)["a"]["load"]) == ({}, [])
 
 
 def test_rates_are_sent_once_for_partitions_that_have_the_same():
     assert view_model(of_two()).document["rates"] == {"t": [[0, HOT]]}
     assert view_model(ran()).document["rates"] == {"clicks": [[0, 100.0]]}
-
-
-def test_without_rates_in_a_trace_no_load_is_made_up():
-    trace = trace_of((0, started("a", "t")), round_at(1_000, 1, {"a": {"t": [0]}}), topics={"t": 1})
-    assert (view_model(trace).document["rates"], members(trace)["a"]["load"]) == ({}, [])
 
 
 def test_what_a_member_can_handle_is_that_of_its_last_start():
@@ -68,14 +60,3 @@ def test_of_many_rates_those_of_the_largest_sums_are_sent():
     sent = view_model(trace_of(*changed, topics={"t": count})).document["rates"]["t"]
     assert len(sent) == 10
     assert [6, [6.0] * (count - 1) + [1.0]] in sent
-
-
-def test_the_lag_is_a_line_through_its_measures():
-    trace = ran()
-    measured = [(e.at_ms, e.event.lag) for e in trace.events if isinstance(e.event, ev.LagMeasured)]
-    sent = view_model(trace).document["lag"]
-    assert sent[0] == [measured[0][0], round(measured[0][1], 1)]
-    assert sent[-1][0] == measured[-1][0]
-    for at_ms, lag in measured:
-        before, after = [p for p in sent if p[0] <= at_ms][-1], next(p for p in sent if p[0] >= at_ms)
-        assert min(before[1], after[1]) - 0.1 <= lag <= max(before[1], after[1]) + 0.1

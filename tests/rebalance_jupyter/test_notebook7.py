@@ -47,20 +47,3 @@ def test_the_widget_in_notebook_7_whose_module_loads_late(server, browser):
     assert asked
     assert list(filter(is_elsewhere, asked)) == []
     page.close()
-
-
-def test_a_view_is_as_wide_as_its_cell_and_in_no_box_that_scrolls(server, browser):
-    page = browser.new_page(viewport={"width": 900, "height": 1000})
-    page.set_default_timeout(60_000)
-    page.goto(f"{server}/notebooks/view.ipynb")
-    run_all(page)
-    page.evaluate("jupyterapp.shell.currentWidget.content.activeCellIndex = 0")
-    page.evaluate(
-        "jupyterapp.commands.execute('notebook:enable-output-scrolling')"
-    )  # as it does with long ones
-    page.locator(".jp-mod-outputsScrolled .rbl").first.wait_for()
-    view = page.locator(".jp-mod-outputsScrolled .rbl").first.bounding_box()
-    area = page.locator(".jp-mod-outputsScrolled .jp-Cell-outputArea:has(.rbl)").first.bounding_box()
-    assert view["x"] + view["width"] <= area["x"] + area["width"]
-    assert 0 < view["y"] + view["height"] <= area["y"] + area["height"]
-    page.close()

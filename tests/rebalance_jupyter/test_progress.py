@@ -64,20 +64,15 @@ def test_the_line_disappears_after_an_exception_too(output):
     assert output.lines[-1] == EMPTY
 
 
-def test_a_short_run_shows_nothing(output, monkeypatch):
-    monkeypatch.setattr(progress, "AFTER_SECONDS", 3_600)
-    with shown_progress(["range"], 60_000) as move:
-        move(0, 30_000)
-    assert output.lines == []
-
-
-def test_without_a_kernel_nothing_is_shown(output, monkeypatch):
-    monkeypatch.setattr(progress, "get_ipython", lambda: None)
-    with shown_progress(["range"], 60_000) as move:
-        move(0, 60_000)
-    assert output.lines == []
-
-
 def test_a_single_run_has_no_number():
     assert progress_text(["sticky"], 0, 0.4, 12.4) == "sticky: 40 %, 12 s"
     assert progress_text(["range", "sticky"], 1, 1, 133) == "sticky (2 of 2): 100 %, 133 s"
+
+
+@pytest.mark.parametrize(("seconds", "kernel"), [(3_600, SimpleNamespace(kernel=True)), (0, None)])
+def test_a_short_run_and_one_without_a_kernel_show_nothing(output, monkeypatch, seconds, kernel):
+    monkeypatch.setattr(progress, "AFTER_SECONDS", seconds)
+    monkeypatch.setattr(progress, "get_ipython", lambda: kernel)
+    with shown_progress(["range"], 60_000) as move:
+        move(0, 30_000)
+    assert output.lines == []

@@ -15,7 +15,7 @@ from rebalance_lab.scenarios.files import load_scenario_text
 from rebalance_lab.simulation.run import simulate
 from tests.rebalance_jupyter.samples import ALONE, SCALE_OUT
 
-NEVER = 2
+NEVER = 0.5
 """Seconds; what is ended after them would not end."""
 
 
@@ -47,11 +47,6 @@ def scenario(text=SCALE_OUT):
     return load_scenario_text(text, "scenario", registry=default_registry())
 
 
-def test_any_form_of_an_assignor_gives_the_trace_of_a_simulation(registry):
-    expected = simulate(scenario(), registry.strategy(deals), registry)
-    assert run(SCALE_OUT, deals) == run(SCALE_OUT, f"{__name__}:deals") == expected
-
-
 def test_code_of_authors_runs_in_another_process_and_other_code_in_this_one(registry, monkeypatch):
     where = get_context("fork").SimpleQueue()
 
@@ -72,33 +67,11 @@ def test_an_assignor_of_a_single_member_is_code_of_an_author_too(monkeypatch):
         run(own, "range")
 
 
-def test_a_run_that_stands_still_ends_with_its_strategy_its_time_and_its_line():
-    with pytest.raises(AssignmentError) as caught:
-        run(SCALE_OUT, Endless, limit_s=NEVER)
-    line = Endless.assign.__code__.co_firstlineno
-    text = str(caught.value)
-    assert text.startswith(f"assignor '{__name__}:Endless': did not get further than 3")
-    assert f"s of the scenario within {NEVER} s (tests/rebalance_jupyter/test_running.py:" in text
-    assert int(text.removesuffix(")").rpartition(":")[2]) in (line + 1, line + 2)
-
-
 def test_a_run_that_goes_on_is_not_ended_by_the_limit(registry):
     reached = []
     run_one(scenario(), registry.strategy(deals), registry, reached.append, limit_s=30)
     assert reached == sorted(reached)
     assert reached[-1] == 180_000
-
-
-def test_an_exception_of_the_progress_ends_the_process(registry):
-    class EnoughError(Exception):
-        pass
-
-    def progress(at_ms):
-        if at_ms > 20_000:
-            raise EnoughError
-
-    with pytest.raises(EnoughError):
-        run_one(scenario(), registry.strategy(Endless), registry, progress)
 
 
 def test_output_of_an_assignor_is_printed_until_it_is_too_much(capsys, monkeypatch):
@@ -116,58 +89,51 @@ def test_output_of_an_assignor_is_printed_until_it_is_too_much(capsys, monkeypat
     assert len(out) < 200
 
 
-@pytest.mark.parametrize(
-    ("leave", "told"),
-    [
-        (lambda: os._exit(3), "its process ended with status 3"),
-        (lambda: sys.exit("enough"), "raised SystemExit: enough (tests/rebalance_jupyter/test_running.py:"),
-        (lambda: [][0], "raised IndexError: list index out of range"),
-    ],
-)
-def test_an_assignor_that_ends_its_process_or_raises_is_an_error(leave, told):
-    def leaves(cluster, group):
-        leave()
-
-    with pytest.raises(AssignmentError) as caught:
-        run(ALONE, leaves)
-    assert told in str(caught.value)
-
-
 def test_errors_are_listed_beside_the_traces_of_the_others(registry):
-    strategies = [registry.strategy(each) for each in (Endless, "range")]
-    traces, errors = run_each(scenario(), strategies, registry, limit_s=NEVER)
+    def fails(cluster, group):
+        return [][0]
+
+    strategies = [registry.strategy(each) for each in (fails, "range")]
+    traces, errors = run_each(scenario(), strategies, registry)
     assert [trace.strategy for trace in traces] == ["range"]
-    assert len(errors) == 1
-    assert errors[0].startswith(f"{__name__}:Endless: assignor ")
+    (error,) = errors
+    assert error.startswith("fails: assignor ")
+    assert "raised IndexError: list index out of range" in error
 
 
-@pytest.fixture
-def no_copies(monkeypatch):
-    """A platform on which processes cannot be copied: runs of authors are in threads."""
-    monkeypatch.setattr("rebalance_jupyter.running.CAN_COPY", False)
+# --- in a process, and in a thread where processes cannot be copied
+
+
+@pytest.fixture(params=["process", "thread"])
+def place(request, monkeypatch):
+    """Where authors' code runs; no thread stays behind."""
+    monkeypatch.setattr("rebalance_jupyter.running.CAN_COPY", request.param == "process")
     before = set(threading.enumerate())
-    yield
+    yield request.param
     for thread in set(threading.enumerate()) - before:
         thread.join(60)
         assert not thread.is_alive()
 
 
-@pytest.mark.usefixtures("no_copies")
-def test_where_processes_cannot_be_copied_a_thread_gives_the_same_trace(registry):
+@pytest.mark.usefixtures("place")
+def test_any_form_of_an_assignor_gives_the_trace_of_a_simulation(registry):
     expected = simulate(scenario(), registry.strategy(deals), registry)
-    assert run(SCALE_OUT, deals) == expected
+    assert run(SCALE_OUT, deals) == run(SCALE_OUT, f"{__name__}:deals") == expected
 
 
-@pytest.mark.usefixtures("no_copies")
-def test_a_thread_that_stands_still_is_ended_with_its_line():
-    with pytest.raises(
-        AssignmentError, match=r"did not get further .* \(tests/rebalance_jupyter/test_running"
-    ):
+@pytest.mark.usefixtures("place")
+def test_a_run_that_stands_still_ends_with_its_strategy_its_time_and_its_line():
+    with pytest.raises(AssignmentError) as caught:
         run(SCALE_OUT, Endless, limit_s=NEVER)
+    line = Endless.assign.__code__.co_firstlineno
+    text = str(caught.value)
+    assert text.startswith(f"assignor '{__name__}:Endless': did not get further than 3")
+    assert f"s of the scenario within {NEVER} s (tests/rebalance_jupyter/test_running.py:" in text
+    assert int(text.removesuffix(")").rpartition(":")[2]) in (line + 1, line + 2)
 
 
-@pytest.mark.usefixtures("no_copies")
-def test_an_exception_of_the_progress_ends_the_thread(registry):
+@pytest.mark.usefixtures("place")
+def test_an_exception_of_the_progress_ends_the_run(registry):
     def progress(at_ms):
         if at_ms > 20_000:
             raise KeyboardInterrupt
@@ -176,10 +142,15 @@ def test_an_exception_of_the_progress_ends_the_thread(registry):
         run_one(scenario(), registry.strategy(Endless), registry, progress)
 
 
-@pytest.mark.usefixtures("no_copies")
-def test_an_exception_in_a_thread_is_an_error():
-    def fails(cluster, group):
-        raise SystemExit("enough")
+def test_an_assignor_that_leaves_or_ends_its_process_is_an_error(place):
+    def leaves(cluster, group):
+        sys.exit("enough")
 
-    with pytest.raises(AssignmentError, match="raised SystemExit: enough"):
-        run(ALONE, fails)
+    def ends(cluster, group):
+        os._exit(3)
+
+    with pytest.raises(AssignmentError, match=r"raised SystemExit: enough \(tests/rebalance_jupyter/test_ru"):
+        run(ALONE, leaves)
+    if place == "process":
+        with pytest.raises(AssignmentError, match="its process ended with status 3"):
+            run(ALONE, ends)

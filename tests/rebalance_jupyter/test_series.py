@@ -11,17 +11,14 @@ from hypothesis import strategies as st
 from coordinator_core.protocol import events as ev
 from rebalance_jupyter import run
 from rebalance_jupyter.series import (
-    FEWEST_COLUMNS,
-    MOST_FIGURES,
     add,
-    columns_for,
     largest_of,
     line,
     packed,
     thinned,
 )
 from rebalance_jupyter.view_model import view_model
-from tests.examples import rest_slow, scaled
+from tests.examples import scaled
 from tests.rebalance_jupyter.samples import lag_of
 
 THOUSAND = """\
@@ -104,13 +101,8 @@ def test_a_series_that_is_short_enough_is_sent_as_it_is():
     assert thinned(series, 10, 40) is series
 
 
-def test_the_members_of_a_run_share_the_figures():
-    assert 4 * 100 * columns_for(100) == MOST_FIGURES
-    assert columns_for(0) == columns_for(1)
-    assert columns_for(10**6) == FEWEST_COLUMNS
-
-
-@pytest.mark.parametrize("strategy", rest_slow(["range", "cooperative-sticky"]))
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
 def test_the_lag_of_a_large_group_is_drawn_as_it_was_measured(strategy):
     """That of the group at each measure, and that of each member at the end."""
     trace = run(THOUSAND, strategy)

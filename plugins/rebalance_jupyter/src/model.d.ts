@@ -131,7 +131,6 @@ export interface Figures {
   title: string;
   workload: string;
   answer: string;
-  choice: string;
   reasons: string[];
   strategies: string[];
   groups: { name: string; metrics: Metric[] }[];

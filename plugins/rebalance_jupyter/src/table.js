@@ -47,7 +47,6 @@ export class Verdict {
     this.element = html("section", { class: "rbl-verdict", "aria-label": "Comparison" },
       html("div", { class: "rbl-told-first" },
         ...(figures.answer ? [html("p", { class: "rbl-answer" }, figures.answer)] : []),
-        ...(figures.choice ? [html("p", { class: "rbl-answer rbl-choices" }, figures.choice)] : []),
         ...reasons,
         this.same,
         html("details", {}, html("summary", {}, "Definitions"), html("p", { class: "rbl-counts" }, notes), this.definitions)),
