@@ -31,7 +31,6 @@ from rebalance_lab.cli.trials import Trials
 from rebalance_lab.scenarios.scenario import Scenario
 from rebalance_lab.scenarios.settings import setting_in
 from rebalance_lab.scenarios.variants import Variant, expanded, variants
-from rebalance_lab.simulation.planning.starting import started
 from rebalance_lab.traces.trace import Trace, read_trace
 from rebalance_lab.verdicts.as_seen import Seen, held_against
 from rebalance_lab.verdicts.calibrated import worth
@@ -140,13 +139,6 @@ def compare(
         int | None, options.jobs_option("none for little work, else as many as there are cores")
     ] = None,
     every_message: options.EveryMessageOption = False,
-    start: Annotated[
-        str,
-        typer.Option(
-            metavar="ASSIGNOR",
-            help="A running group starts with the assignment of ASSIGNOR, in place of that of its owners.",
-        ),
-    ] = "",
     seed: options.SeedOption = None,
     timeout: options.TimeoutOption = options.DEFAULT_TIMEOUT,
     explain: Annotated[  # noqa: ARG001
@@ -164,8 +156,6 @@ def compare(
     strategies = expanded(strategy or options.own_strategy(opened, DEFAULT_STRATEGIES))
     if real is not None:  # what the others are compared with
         strategies = list(dict.fromkeys([real.strategy, *strategies]))
-    if start:
-        opened = _started(opened, start)
     if real is not None:
         _check_members(opened, real)
     found = variants(
@@ -243,20 +233,6 @@ def _screen(
         errors=errors,
         seen=seen,
     )
-
-
-def _started(scenario: Scenario, assignor: str) -> Scenario:
-    """Return a scenario whose running group starts with the assignment of an assignor.
-
-    Raises:
-        InputError: if there is no such assignor, or no running group.
-    """
-    registry = default_registry()
-    made = registry.build(registry.strategy(assignor, what="assignor"))
-    if not scenario.running:
-        expected = "a running group, whose members have `owned`: another one starts without an assignment"
-        raise InputError("--start", f"none in {scenario.name}", expected)
-    return started(scenario, made)
 
 
 def _check_members(scenario: Scenario, real: Trace) -> None:

@@ -38,7 +38,6 @@ from tests.examples import scaled
 from tests.rebalance_lab.verdicts.grids import DOWN, LESS, UP, figures, grid_of, load
 from tests.rebalance_lab.verdicts.test_choice import grids
 
-HIGH = replace_ = lambda rate, **more: Load(12, 60, rate, 3_000.0, 250.0, 500, 2_000, **more)
 REGISTRY = default_registry()
 
 
@@ -83,6 +82,8 @@ CASES = {
     "a calm load": said(TWO, CALM),
     "little headroom": said(TWO, loaded(2_600.0), Enough(18, 0.4)),
     "little headroom, nothing tried": said(TWO, loaded(2_600.0)),
+    "just enough while one is away": said(TWO, loaded(2_750.0)),
+    "just enough, and too much while one is away": said(TWO, loaded(3_000.0)),
     "too much while one is away": said(TWO, loaded(2_850.0), Enough(18, 0.36)),
     "too much at any time, and nothing tried": said(replace(TWO, now=1), loaded(3_150.0)),
     "a high load, and the present one does not work": said(
