@@ -49,6 +49,7 @@ COMMANDS = (
         f"compare small.yaml -s range --set {setting}"
         for setting in ("session.timeout=6s", "session.timeout.ms=6x", "session.timeout.ms")
     ),
+    *(f"simulate small.yaml --trace {name}" for name in ("no/folder/x", "folder", "small.yaml/x")),
     "compare small.yaml --trace small.yaml/below-a-file",
     "compare small.yaml --trace no/folder",
     "compare nothing.yaml --trace t",

@@ -1,5 +1,6 @@
 """The picture of a run: well-formed, cut to its window, readable without colour."""
 
+import os
 import re
 from itertools import pairwise
 from xml.etree import ElementTree as ET
@@ -9,10 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_core.model import TopicPartition
+from coordinator_core.registry.registry import default_registry
+from rebalance_lab.scenarios.files import load_scenario
+from rebalance_lab.simulation.run import simulate
 from rebalance_lab.traces.history import Mark
 from rebalance_lab.traces.ledger import Span
 from rebalance_lab.verdicts.looks import PALETTE, looks_of
 from rebalance_lab.verdicts.picture import Panel, Shown, comparison_svg, ownership_svg, trace_svg
+from tests.approved import APPROVE
+from tests.places import ROOT, SCENARIOS
 from tests.rebalance_lab.traces.traces import round_at, started, trace_of
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -87,6 +93,16 @@ def test_members_have_letters_in_the_order_in_which_they_started():
     shown = texts(ET.fromstring(trace_svg(trace, most_lanes=12)))
     wanted = [f"{letter} {name}" for letter, name in zip("ABCDEFGHIJKL", names, strict=True)]
     assert [text for text in shown if " c-" in text] == [text for text in wanted if text != "D c-3"]
+
+
+def test_the_picture_of_the_main_page_is_that_of_its_scenario():
+    """With `APPROVE` in the environment, the file is written."""
+    registry, path = default_registry(), ROOT / "notebooks" / "pictures" / "scale-out.svg"
+    run = simulate(load_scenario(SCENARIOS / "scale-out.yaml"), "cooperative-sticky", registry)
+    svg = trace_svg(run, most_lanes=9)
+    if os.environ.get(APPROVE):
+        path.write_text(svg)
+    assert svg == path.read_text()
 
 
 def test_a_gap_between_spans_is_a_lane_of_nobody_and_touching_spans_have_no_gap():

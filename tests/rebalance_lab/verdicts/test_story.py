@@ -15,6 +15,7 @@ from rebalance_lab.verdicts.words import waits
 from tests.approved import approved
 from tests.rebalance_lab.traces.traces import (
     assigned,
+    changed,
     generation,
     joined,
     lost,
@@ -126,11 +127,29 @@ def big(revoked_by=(), lost_by=(), kept=True):
     return trace_of(started_all, round_at(1_000, 1, owned), second, topics={"t": 60})
 
 
-def test_partitions_that_wait_for_their_member_are_listed_by_topic():
-    report = {"delay_ms": 60_000, "delay_left_ms": 41_978, "lost": ["t 1", "t 2", "u 0", "u 4"]}
-    assert reported(report) == "delay 60 s, 41.978 s left for t 1-2, u 0 4"
-    report["lost"] += ["u 5", "u 6"]
-    assert reported(report) == "delay 60 s, 41.978 s left for t 1-2, u 0 4 and 2 more"
+DELAYED = {"delay_ms": 60_000, "delay_left_ms": 41_978, "lost": ["t 1", "t 2", "u 0", "u 4"]}
+
+
+@pytest.mark.parametrize(
+    ("report", "text"),
+    [
+        ({}, ""),
+        ({"method": "flow"}, "found by flow"),
+        (
+            {"method": "solver", "optimality_gap": 0.0123, "weights": "reported-rates", "bound": 4.0},
+            "found by solver, gap 1.2 %, weights: reported-rates",
+        ),
+        ({"optimality_gap": "small", "method": ["a", 1]}, "found by ['a', 1]"),
+        ({"optimality_gap": None}, ""),
+        (DELAYED, "delay 60 s, 41.978 s left for t 1-2, u 0 4"),
+        (
+            {**DELAYED, "lost": [*DELAYED["lost"], "u 5", "u 6"]},
+            "delay 60 s, 41.978 s left for t 1-2, u 0 4 and 2 more",
+        ),
+    ],
+)
+def test_what_an_author_reports_is_a_line(report, text):
+    assert reported(report) == text
 
 
 # --- lines
@@ -173,6 +192,19 @@ def first(*timed):
 
 
 STORIES = {
+    "given up in good order, lost, assigned and kept": trace_of(
+        (1_000, preparing("x[0] joined")),
+        (1_500, generation(7, "a", "b", leader="b", protocol="sticky")),
+        (2_000, state("Stable")),
+        (2_000, revoked("a", {"t": [9], "u": [1]})),
+        (2_000, lost("b", {"t": [3]})),
+        (2_000, assigned("a", 7, {"t": [0, 1, 2, 4, 5, 7]}, added={"t": [7]})),
+        (2_000, assigned("b", 7, {})),
+        (3_661_001, changed("crash", "a")),
+        (3_661_500, preparing("session of a expired")),
+        topics={"t": 10, "u": 2},
+        duration_ms=4_000_000,
+    ),
     "the last of two to join": two(A_ARRIVES, B_ARRIVES, (8_000, BOTH)),
     "the last two join at once": two(A_ARRIVES, (7_000, arrives("b")), (7_005, BOTH)),
     "a member whose session expired, and stops meanwhile": two(
