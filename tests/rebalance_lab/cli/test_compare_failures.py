@@ -191,6 +191,12 @@ def test_code_that_ends_this_process_without_a_word_is_an_error_like_others(lab,
     assert "raised SystemExit: 9" in line
 
 
+def test_of_an_assignor_that_goes_wrong_nothing_is_explained_and_the_others_are(lab, small, authors):
+    answer = lab("explain", small, "-s", f"{authors}:Raises", "-s", "range")
+    assert (answer.status, "ZeroDivisionError" in answer.err) == (1, True)
+    assert "\nrange: " in answer.out
+
+
 @pytest.mark.parametrize("timeout", rest_slow(["0", "inf", "1e300"]))
 def test_without_a_timeout_or_with_an_endless_one_a_run_is_as_always(lab, small, timeout):
     options = ["-j", "1", "-s", "range", "--seed", "4", "--format", "json"]
@@ -297,13 +303,10 @@ def impossible(tmp_path):
     return path
 
 
-def test_a_run_that_ends_badly_is_told_below_the_table_and_in_all_documents(lab, impossible):
-    options = ["compare", impossible, "-j", "1", "-s", "range", "-s", "sticky"]
-    answer = lab(*options)
-    assert answer.status == 1
-    assert f"range and sticky: {FOUND}" in " ".join(answer.out.split())
+def test_a_run_that_ends_badly_is_told_in_all_documents(lab, impossible):
+    options = ["-j", "1", "-s", "range", "-s", "sticky"]
     for written in ("json", "csv", "html"):
-        answer = lab(*options, "--format", written)
+        answer = lab("compare", impossible, *options, "--format", written)
         assert answer.status == 1
         assert answer.out.count(FOUND) == 2
 
