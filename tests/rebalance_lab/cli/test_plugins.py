@@ -10,7 +10,6 @@ from coordinator_core.registry.registry import Registry, default_registry
 from rebalance_lab.cli import app
 from rebalance_lab.cli import plugins as plugins_module
 from tests.approved import approved
-from tests.places import placeless
 
 
 class Mine:
@@ -51,4 +50,4 @@ def test_everything_built_in_is_listed_with_where_it_is_from(lab):
 def test_a_plugin_that_failed_is_named_once_with_status_1_and_the_words_of_another_stay(lab, registry):
     answers = {" ".join(words): lab(*words) for words in (("plugins",), ("plugins", "--format", "json"))}
     assert {answer.status for answer in answers.values()} == {1}
-    approved("plugins", {title: f"{answer.out}{placeless(answer.err)}" for title, answer in answers.items()})
+    approved("plugins", {title: f"{answer.out}{answer.err}" for title, answer in answers.items()})
