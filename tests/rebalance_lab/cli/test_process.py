@@ -63,9 +63,7 @@ def test_an_unknown_plugin_cannot_be_switched_off(lab, monkeypatch):
 MINE = "def mine(cluster, group):\n    return group['x']\n"
 
 
-@pytest.mark.parametrize(
-    "command", [("simulate", LEAVE), ("compare", LEAVE, "-j", "1"), ("assign",)], ids=str
-)
+@pytest.mark.parametrize("command", [f"simulate {LEAVE}", f"compare {LEAVE} -j 1", "assign"])
 def test_the_traceback_of_an_author_is_printed_on_demand(lab, tmp_path, monkeypatch, command):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.py").write_text(MINE)

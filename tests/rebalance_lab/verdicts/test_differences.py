@@ -6,11 +6,10 @@ from functools import cache
 import pytest
 
 from coordinator_core.model import TopicPartition
-from coordinator_core.protocol.events import Revoked
 from coordinator_core.registry.registry import default_registry
 from rebalance_lab.scenarios.files import load_scenario
 from rebalance_lab.simulation.run import simulate
-from rebalance_lab.verdicts.differences import MOST_ROWS, NOBODY, Difference, Differences, differences
+from rebalance_lab.verdicts.differences import MOST_ROWS, Difference, Differences, differences
 from tests.approved import approved
 from tests.places import SCENARIOS
 
@@ -48,10 +47,3 @@ def test_a_long_table_is_cut_and_counts_the_rest(count):
     assert lines[:3] == [found.title, "<t>-0 under x: a, kept", "<t>-0 under y: b, moved"]
     assert len(lines) == 1 + 2 * shown + (count > MOST_ROWS)
     assert ("and 3 more" in found.as_html()) == (lines[-1] == "and 3 more") == (count > MOST_ROWS)
-
-
-def test_at_the_moment_at_which_an_owner_gives_a_partition_up_it_has_none():
-    _, trace = traces()
-    at_ms = next(e.at_ms for e in trace.events if isinstance(e.event, Revoked) and e.at_ms > 30_000)
-    (row,) = [row for row in differences(traces(), at_ms).rows if row.owners[1] == NOBODY]
-    assert f" had it until {at_ms / 1_000:g} s" in row.reasons[1]
