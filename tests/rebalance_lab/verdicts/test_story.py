@@ -57,18 +57,8 @@ def added(client):
     return ev.MemberAdded(group="g", member_id=client)
 
 
-@pytest.mark.parametrize(
-    ("application", "why"),
-    [
-        ({}, ": until the next heartbeat, while partitions"),
-        ({"process_rate": 100, "batch_overhead": "20s"}, " s in a batch, while partitions"),
-        (
-            {"process_rate": 100, "on_revoked": "4s"},
-            " s until the next heartbeat, 4 s in a callback, while partitions",
-        ),
-    ],
-)
-def test_a_round_says_why_the_last_member_was_late(application, why):
+def late(**application):
+    """Why a round waited for the last member, in a simulated group."""
     document = {
         "name": "late",
         "duration": "3m",
@@ -79,13 +69,8 @@ def test_a_round_says_why_the_last_member_was_late(application, why):
         "events": [{"at": "60s", "leave": "m-0"}],
         "config": {"heartbeat.interval.ms": "3s"},
     }
-    trace = simulate(parse_scenario(document, where="late"), "range", default_registry())
-    (waited,) = [
-        line.body.plain
-        for line in story(trace)
-        if line.body.plain.startswith("waited") and "was empty" not in line.body.plain
-    ]
-    assert why in waited
+    lines = told(simulate(parse_scenario(document, where="late"), "range", default_registry()))
+    return "\n".join(line for line in lines if line.strip().startswith("waited") and "was empty" not in line)
 
 
 @pytest.mark.parametrize(
@@ -152,29 +137,13 @@ def test_what_an_author_reports_is_a_line(report, text):
     assert reported(report) == text
 
 
-# --- lines
-
-
-def test_on_a_narrow_terminal_a_line_goes_on_below_itself():
-    console = Console(width=60, record=True, highlight=False, file=StringIO())
-    trace = trace_of(TWO, (5_000, preparing("a " + "very " * 15 + "long cause")), topics={"t": 4})
-    print_lines(story(trace), console)
-    lines = console.export_text().splitlines()
-    assert all(len(line.rstrip()) <= 60 for line in lines)
-    begins = next(i for i, line in enumerate(lines) if "because a very" in line)
-    assert lines[begins + 1].startswith(" " * 14 + "very")
-
-
-def test_a_line_for_a_round_is_cut_to_a_narrow_terminal():
-    console = Console(width=70, record=True, highlight=False, file=StringIO())
-    trace = trace_of(TWO, (5_000, preparing("a " + "very " * 15 + "long cause")), topics={"t": 4})
-    print_lines(in_lines(trace), console)
-    lines = [line.rstrip() for line in console.export_text().splitlines()]
-    assert len(lines) == 8
-    assert lines[5].endswith("…")
-
-
 # --- approved stories
+
+
+def on_a_terminal(lines, width):
+    console = Console(width=width, record=True, highlight=False, file=StringIO())
+    print_lines(lines, console)
+    return "\n".join(line.rstrip() for line in console.export_text().splitlines())
 
 
 CHANGED = (5_000, preparing("a changed"))
@@ -251,6 +220,7 @@ STORIES = {
     "members that get back all they had share a line of their own": big(revoked_by=NAMES[:20]),
     "of many members with changes the rest is summed": big(lost_by=NAMES),
 }
+LONG = two((5_000, preparing("a " + "very " * 15 + "long cause")))
 IN_LINES = {
     "stops that no round ends are summed below the lines": trace_of(
         TWO,
@@ -271,4 +241,9 @@ def test_the_stories_are_those_that_were_approved():
         begins = [i for i, line in enumerate(lines) if line.startswith(" 0:00:05.000")]
         stories[title] = "\n".join(lines[begins[0] if begins else 2 : -2])
     briefs = {title: "\n".join(told(trace, in_lines)) for title, trace in IN_LINES.items()}
+    for of, width in ((story, 60), (in_lines, 70)):
+        stories[f"{of.__name__} on {width} columns"] = on_a_terminal(of(LONG), width)
+    stories["late: heartbeats"] = late()
+    stories["late: batches"] = late(process_rate=100, batch_overhead="20s")
+    stories["late: callbacks"] = late(process_rate=100, on_revoked="4s")
     approved("stories", stories | briefs)
