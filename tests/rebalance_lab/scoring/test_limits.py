@@ -78,30 +78,23 @@ def test_a_loop_that_swallows_even_the_first_alarm_is_stopped_by_the_next(monkey
     assert len(swallowed) == 1
 
 
-def test_a_call_that_may_take_for_ever_has_no_alarm():
-    before = signal.getsignal(signal.SIGALRM)
-    assert run_within(0, lambda: signal.getitimer(signal.ITIMER_REAL)) == NO_TIMER
-    assert run_within(0, lambda: signal.getsignal(signal.SIGALRM)) is before
-    assert run_within(60, lambda: signal.getsignal(signal.SIGALRM)) is not before
-
-
-def test_the_alarm_is_set_while_it_lasts():
-    left, again = run_within(60, lambda: signal.getitimer(signal.ITIMER_REAL))
-    assert 0 < left <= 60
-    assert again > 0
-
-
-def test_an_alarm_handler_of_somebody_else_is_put_back():
+def test_an_alarm_is_set_while_a_call_lasts_and_the_handler_of_somebody_else_put_back():
     def mine(number, frame):
         raise AssertionError("rung by nobody")
 
+    def now():
+        return signal.getitimer(signal.ITIMER_REAL), signal.getsignal(signal.SIGALRM)
+
     before = signal.signal(signal.SIGALRM, mine)
     try:
-        assert run_within(60, lambda: signal.getsignal(signal.SIGALRM)) is not mine
-        assert signal.getsignal(signal.SIGALRM) is mine
+        (left, again), handler = run_within(60, now)
+        assert 0 < left <= 60
+        assert again > 0
+        assert handler is not mine
+        assert run_within(0, now) == now() == (NO_TIMER, mine)
         with pytest.raises(TimeoutError):
             run_within(0.05, for_ever)
-        assert signal.getsignal(signal.SIGALRM) is mine
+        assert now() == (NO_TIMER, mine)
     finally:
         signal.signal(signal.SIGALRM, before)
 
