@@ -20,7 +20,7 @@ COMMANDS = (
     "compare idle.yaml --seed 4 -s range",
     "compare invalid.yaml --seeds 1 -s range -s sticky",
     "explain bounce.yaml -s range -s cooperative-sticky",
-    "advise small.yaml --seeds 1",
+    "advise small.yaml --seeds 1 --all",
 )
 CHANGES = {
     "idle": ("events:", f"config: {{{POLICY}: upgrade}}\nevents:"),
