@@ -1,7 +1,7 @@
 """``rebalance-lab compare``: several strategies on one scenario, in one table."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
@@ -290,10 +290,6 @@ def _named(variant: Variant) -> str:
     return f"strategy {variant.strategy!r}" + (f" with {settings}" if settings else "")
 
 
-def _scenarios(scenario: Scenario, variant: Variant, seeds: Iterable[int]) -> list[Scenario]:
-    return [replace(scenario, config=variant.config, seed=seed) for seed in seeds]
-
-
 def _affordable_seeds(runs: Sequence[Run]) -> int:
     """Return how many seeds there are by default, from the runs of the first one.
 
@@ -319,13 +315,14 @@ def _tasks(
         _make_folder(folder)
     for variant in found:
         tasks = []
-        for each in _scenarios(scenario, variant, seeds):
+        for seed in seeds:
             path = None
             if folder is not None:
-                number = [f"seed={each.seed}"] if numbered else []
+                number = [f"seed={seed}"] if numbered else []
                 parts = [scenario.name, variant.strategy, *(f"{n}={v}" for n, v in variant.settings.items())]
                 path = folder / f"{'.'.join(map(_file_name, [*parts, *number]))}.jsonl"
                 check_path(path)
+            each = replace(scenario, config=variant.config, seed=seed)
             tasks.append(Task(each, variant.strategy, path, every_message))
         yield tasks
 
