@@ -88,6 +88,8 @@ TRIED = {
     "and a session of 20 s": CALLS + config(**{SESSION: "20s"}),
     "and a session of 23 s": CALLS + config(**{SESSION: "23s"}),
     "and polls of 20 s, too": CALLS + config(**{SESSION: "20s", POLLS: "20s"}),
+    "calls of 20 s without batches and polls of 20 s": CALLS.replace("process_rate: 100, ", "")
+    + config(**{POLLS: "20s"}),
     "calls of a member that joins": GROUP
     + events("{at: 60s, join: {id: d, topics: [t], on_assigned: 30s}}")
     + config(**{SESSION: "20s"}),
