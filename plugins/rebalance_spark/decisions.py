@@ -13,8 +13,17 @@ from coordinator_core.reading.suggestions import one_of
 from coordinator_core.registry.registry import default_registry
 from rebalance_lab.scoring.labels import parted
 from rebalance_lab.verdicts.aims import BALANCE, LOADED, MOVES, STOPS
-from rebalance_lab.verdicts.choices import COUNTED_BALANCE, FALSE_SWITCHES, MARGIN, MISSING, choose_each
-from rebalance_lab.verdicts.deciding import aims_of, changes, deciding, default_aims, greatest, reason_of
+from rebalance_lab.verdicts.changes_per_group import changes, greatest, reason_of
+from rebalance_lab.verdicts.choices_per_group import (
+    COUNTED_BALANCE,
+    FALSE_SWITCHES,
+    MARGIN,
+    MISSING,
+    aims_of,
+    choose_each,
+    deciding,
+    default_aims,
+)
 from rebalance_lab.verdicts.grid import Grid, Setup
 from rebalance_lab.verdicts.switching import keeps_owners
 
@@ -54,7 +63,8 @@ def decide(
     that name a group; by default ``group``, or ``scenario_id`` where there is no such column. `metrics`:
     those that decide, the most important one first; by default stopped time (moves, where it is not measured)
     and balance by rates. `false_switches`: the greatest expected share of switches that are due to chance.
-    `margin`: the share by which a strategy may be worse in the rest. `verdicts.choices` has the rule.
+    `margin`: the share by which a strategy may be worse in the rest. The rule is in
+    `verdicts.choices_per_group`.
 
     Raises:
         InputError: if a column does not exist. As an error of the task: as `decisions`.

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from rebalance_lab.scoring.rows import printable
 from rebalance_lab.verdicts.aims import BALANCE, COLUMNS, STOPS
-from rebalance_lab.verdicts.choices import COUNTED_BALANCE
+from rebalance_lab.verdicts.choices_per_group import COUNTED_BALANCE
 from rebalance_lab.verdicts.grid import Aim
 from rebalance_lab.verdicts.tables import Cell, Table, as_text, brief, html_table, page, percent
 from rebalance_lab.verdicts.words import agreeing, counted, listed_names

@@ -41,8 +41,8 @@ LONG: Mapping[str, Sequence[str]] = {
     for words in (
         ("compare", "mentions-day.yaml"),
         ("compare", "killed-pods.yaml"),
-        ("simulate", "rolling-deploy.yaml", "--brief", "-s", "range"),
-        ("simulate", "killed-pods.yaml", "--brief", "-s", "range"),
+        ("simulate", "rolling-deploy.yaml", "-s", "range"),
+        ("simulate", "killed-pods.yaml", "-s", "range"),
     )
 }
 """Commands whose simulation takes longer than their start. They are measured at most `LONG_TIMES` times."""

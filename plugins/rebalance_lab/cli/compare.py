@@ -1,7 +1,7 @@
 """``rebalance-lab compare``: several strategies on one scenario, in one table."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
@@ -31,7 +31,6 @@ from rebalance_lab.cli.trials import Trials
 from rebalance_lab.scenarios.scenario import Scenario
 from rebalance_lab.scenarios.settings import setting_in
 from rebalance_lab.scenarios.variants import Variant, expanded, variants
-from rebalance_lab.simulation.planning.starting import started
 from rebalance_lab.traces.trace import Trace, read_trace
 from rebalance_lab.verdicts.as_seen import Seen, held_against
 from rebalance_lab.verdicts.calibrated import worth
@@ -140,13 +139,6 @@ def compare(
         int | None, options.jobs_option("none for little work, else as many as there are cores")
     ] = None,
     every_message: options.EveryMessageOption = False,
-    start: Annotated[
-        str,
-        typer.Option(
-            metavar="ASSIGNOR",
-            help="A running group starts with the assignment of ASSIGNOR, in place of that of its owners.",
-        ),
-    ] = "",
     seed: options.SeedOption = None,
     timeout: options.TimeoutOption = options.DEFAULT_TIMEOUT,
     explain: Annotated[  # noqa: ARG001
@@ -164,8 +156,6 @@ def compare(
     strategies = expanded(strategy or options.own_strategy(opened, DEFAULT_STRATEGIES))
     if real is not None:  # what the others are compared with
         strategies = list(dict.fromkeys([real.strategy, *strategies]))
-    if start:
-        opened = _started(opened, start)
     if real is not None:
         _check_members(opened, real)
     found = variants(
@@ -245,20 +235,6 @@ def _screen(
     )
 
 
-def _started(scenario: Scenario, assignor: str) -> Scenario:
-    """Return a scenario whose running group starts with the assignment of an assignor.
-
-    Raises:
-        InputError: if there is no such assignor, or no running group.
-    """
-    registry = default_registry()
-    made = registry.build(registry.strategy(assignor, what="assignor"))
-    if not scenario.running:
-        expected = "a running group, whose members have `owned`: another one starts without an assignment"
-        raise InputError("--start", f"none in {scenario.name}", expected)
-    return started(scenario, made)
-
-
 def _check_members(scenario: Scenario, real: Trace) -> None:
     """Check that a scenario has members of the real group that it is held against.
 
@@ -314,10 +290,6 @@ def _named(variant: Variant) -> str:
     return f"strategy {variant.strategy!r}" + (f" with {settings}" if settings else "")
 
 
-def _scenarios(scenario: Scenario, variant: Variant, seeds: Iterable[int]) -> list[Scenario]:
-    return [replace(scenario, config=variant.config, seed=seed) for seed in seeds]
-
-
 def _affordable_seeds(runs: Sequence[Run]) -> int:
     """Return how many seeds there are by default, from the runs of the first one.
 
@@ -343,13 +315,14 @@ def _tasks(
         _make_folder(folder)
     for variant in found:
         tasks = []
-        for each in _scenarios(scenario, variant, seeds):
+        for seed in seeds:
             path = None
             if folder is not None:
-                number = [f"seed={each.seed}"] if numbered else []
+                number = [f"seed={seed}"] if numbered else []
                 parts = [scenario.name, variant.strategy, *(f"{n}={v}" for n, v in variant.settings.items())]
                 path = folder / f"{'.'.join(map(_file_name, [*parts, *number]))}.jsonl"
                 check_path(path)
+            each = replace(scenario, config=variant.config, seed=seed)
             tasks.append(Task(each, variant.strategy, path, every_message))
         yield tasks
 

@@ -5,7 +5,6 @@ import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from hashlib import sha256
 from itertools import chain, count
 from math import inf
 from pathlib import Path
@@ -74,17 +73,6 @@ def fuzz(
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the smallest scenario that fails here.")
     ] = None,
-    corpus: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="Draw around the scenarios in this folder, too, and keep those that reach something new.",
-        ),
-    ] = None,
-    matrix: Annotated[
-        bool,
-        typer.Option("--matrix", help="Print the requests, by the state of the group and their answers."),
-    ] = False,
     every_family: Annotated[
         bool, typer.Option("--every-family", help="Try each strategy under every protocol that takes it.")
     ] = False,
@@ -105,8 +93,6 @@ def fuzz(
     hash seed.
     """
     registry = default_registry()
-    if corpus is not None:
-        scenarios = [*(scenarios or []), *sorted(corpus.glob("*.yaml"))]
     around = _documents(scenarios or [], registry)
     if replay and not around:
         raise InputError("--replay", "no scenario", "the file of one")
@@ -121,9 +107,7 @@ def fuzz(
         _ranges(settings or [], registry),
         replay,
     )
-    tally = _run(campaign, minutes, runs, jobs, timeout, None if replay else corpus)
-    if matrix:
-        _print(tally.coverage.matrix())
+    tally = _run(campaign, minutes, runs, jobs, timeout)
     _print(_answers(tally, campaign) if replay else _summary(tally, campaign))
     if tally.found and not replay:
         _give(tally.found[0], campaign, out, registry)
@@ -205,12 +189,7 @@ def _number(text: str, setting: Setting, where: str) -> int:
 
 
 def _run(
-    campaign: Campaign,
-    minutes: float | None,
-    runs: int | None,
-    jobs: int | None,
-    timeout: float,
-    corpus: Path | None,
+    campaign: Campaign, minutes: float | None, runs: int | None, jobs: int | None, timeout: float
 ) -> Tally:
     """Run until the time is over, the runs are done, or something is found: all of it, as they are."""
     if minutes is None:
@@ -223,20 +202,7 @@ def _run(
             return monotonic() < ends and (runs is None or tally.begun < runs)
 
         most = inf if campaign.as_they_are else 1
-        return run_fuzz(campaign, goes_on=goes_on, most=most, jobs=jobs, timeout=timeout, new=_keeper(corpus))
-
-
-def _keeper(corpus: Path | None) -> Callable[[Document], None]:
-    """Return a function that keeps a document in the folder, under a name that follows from its content."""
-    if corpus is None:
-        return lambda document: None  # noqa: ARG005
-    corpus.mkdir(parents=True, exist_ok=True)
-
-    def keep(document: Document) -> None:
-        text = _yaml(document)
-        write_whole(corpus / f"{sha256(text.encode()).hexdigest()[:12]}.yaml", text.encode())
-
-    return keep
+        return run_fuzz(campaign, goes_on=goes_on, most=most, jobs=jobs, timeout=timeout)
 
 
 @contextmanager

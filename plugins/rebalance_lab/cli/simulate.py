@@ -1,6 +1,6 @@
 """``rebalance-lab simulate``: one run, round by round."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -8,7 +8,7 @@ import typer
 
 from coordinator_core.errors import InputError
 from rebalance_lab.cli import options
-from rebalance_lab.cli.files import check_path, is_written_through, write_whole
+from rebalance_lab.cli.files import check_path, write_whole
 from rebalance_lab.cli.output import ExitStatus, complain, give_up, print_document, stdout
 from rebalance_lab.cli.running import run_one
 from rebalance_lab.simulation.world.exchange import Exchange
@@ -16,12 +16,10 @@ from rebalance_lab.traces.invariants import Invariants
 from rebalance_lab.traces.rounds import rounds
 from rebalance_lab.traces.trace import Trace
 from rebalance_lab.verdicts.messages import message
-from rebalance_lab.verdicts.picture import trace_svg
-from rebalance_lab.verdicts.story import in_brief, in_lines, print_lines, story
+from rebalance_lab.verdicts.story import in_lines, print_lines, story
 from rebalance_lab.verdicts.tables import json_text
 
 DEFAULT_STRATEGY = "cooperative-sticky"
-MOST_LANES = 200
 
 
 def simulate(
@@ -38,15 +36,8 @@ def simulate(
         typer.Option("--format", help="Round by round in words, the rounds as JSON, or the whole trace."),
     ] = "text",
     trace: Annotated[Path | None, typer.Option(metavar="FILE", help="Keep the trace here.")] = None,
-    picture: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Draw the owners of partitions over time, as SVG."),
-    ] = None,
     every_round: Annotated[
         bool, typer.Option("--rounds", help="Every round in words: who gave up and who got what.")
-    ] = False,
-    brief: Annotated[
-        bool, typer.Option("--brief", help="One line for each round, as text is by default; JSON, too.")
     ] = False,
     messages: Annotated[
         bool, typer.Option("--messages", help="The requests of all members, with their responses, too.")
@@ -61,11 +52,10 @@ def simulate(
     that every member revoked, lost, got back, was assigned and kept. The run is checked against the rules
     that hold in every run.
     """
-    _check_format(output, brief, {"--rounds": every_round, "--messages": messages})
-    if picture is not None and not (picture.suffix.lower() == ".svg" or is_written_through(picture)):
-        raise InputError("--picture", repr(str(picture)), "a file whose name ends with .svg")
+    for option, wanted in (("--rounds", every_round), ("--messages", messages)):
+        if output == "jsonl" and wanted:
+            raise InputError(option, "--format jsonl", "text or json: a trace is always the same")
     check_path(trace)
-    check_path(picture)
     opened = options.opened_scenario(scenario, seed)
     default = opened.words.strategy or DEFAULT_STRATEGY
     strategy = options.only_strategy(strategies, default, "one: compare runs several")
@@ -81,12 +71,10 @@ def simulate(
         give_up(error, ExitStatus.SOME_INPUTS_FAILED, traceback=run.traceback)
     if trace is not None:
         write_whole(trace, run.trace.encode())
-    if picture is not None:
-        write_whole(picture, trace_svg(run.trace, most_lanes=MOST_LANES).encode())
     if output == "jsonl":
         print_document(run.trace.encode().decode())
     elif output == "json":
-        print_document(json_text(_document(run.trace, exchanges if messages else None, brief=brief)))
+        print_document(json_text(_document(run.trace, exchanges if messages else None)))
     else:
         told = story(run.trace, exchanges) if every_round or messages else in_lines(run.trace)
         print_lines(told, stdout())
@@ -98,19 +86,8 @@ def simulate(
         raise typer.Exit(int(ExitStatus.SOME_INPUTS_FAILED))
 
 
-def _check_format(output: str, brief: bool, longer: Mapping[str, bool]) -> None:
-    given = [*(["--brief"] if brief else []), *(name for name, wanted in longer.items() if wanted)]
-    if output == "jsonl" and given:
-        raise InputError(given[0], "--format jsonl", "text or json: a trace is always the same")
-    if brief and len(given) > 1 and output == "text":
-        raise InputError("--brief", given[1], "one of the two: a line for each round, or more of it")
-
-
-def _document(trace: Trace, exchanges: Sequence[Exchange] | None, *, brief: bool) -> Any:
+def _document(trace: Trace, exchanges: Sequence[Exchange] | None) -> Any:
     """Return the rounds, or a document with the rounds and the messages."""
-    told: Any = rounds(trace)
-    if brief:
-        told = [in_brief(entry) for entry in told]
     if exchanges is None:
-        return told
-    return {"rounds": told, "messages": [message(exchange)._asdict() for exchange in exchanges]}
+        return rounds(trace)
+    return {"rounds": rounds(trace), "messages": [message(each)._asdict() for each in exchanges]}

@@ -162,12 +162,11 @@ def fuzz(
     most: float = 1,
     jobs: int | None = None,
     timeout: float = 60.0,
-    new: Callable[[Document], None] = lambda document: None,  # noqa: ARG005
 ) -> Tally:
     """Run random scenarios as long as ``goes_on(tally)``, until ``most`` defects are found.
 
     ``jobs``: the processes, by default one for each core. ``timeout``: the seconds that one run may take; 0
-    waits for ever. ``new`` is called with each document whose run reached something that no run had reached.
+    waits for ever.
 
     Raises:
         InputError: if a document to draw around is none of a scenario that a strategy can run.
@@ -191,8 +190,8 @@ def fuzz(
                     tally.found.append(Found(defect, strategy, turn.document, turn.number))
                 if turn.first is None:
                     tally.runs += 1
-                    if isinstance(answer, Examined) and tally.add(answer):
-                        new(turn.document)
+                    if isinstance(answer, Examined):
+                        tally.add(answer)
     return tally
 
 

@@ -1,7 +1,7 @@
 """What runs have reached: requests of kinds of members in states of the group, and how they were answered."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -58,27 +58,6 @@ class Coverage:
         new = sum(cell not in self.counts for cell in other)
         self.counts.update(other)
         return new
-
-    def matrix(self) -> Iterator[str]:
-        """Yield the lines of a table: for each family and request, the answers by the state of the group."""
-        for family in sorted({cell.family for cell in self.counts}):
-            cells = [cell for cell in self.counts if cell.family == family]
-            states = sorted({cell.state for cell in cells})
-            yield f"{family}: {len(cells)} cells of state, request, kind of member and answer"
-            for request in sorted({cell.request for cell in cells}):
-                for state in states:
-                    answers = _answers(
-                        self.counts, (c for c in cells if (c.request, c.state) == (request, state))
-                    )
-                    if answers:
-                        yield f"  {request:24} {state:20} {answers}"
-
-
-def _answers(counts: Mapping[CoverageCell, int], cells: Iterable[CoverageCell]) -> str:
-    totals: Counter[str] = Counter()
-    for cell in cells:
-        totals[cell.answer] += counts[cell]
-    return ", ".join(f"{answer} {count:,}" for answer, count in sorted(totals.items()))
 
 
 def _kind(client: str, instance_id: str | None) -> str:

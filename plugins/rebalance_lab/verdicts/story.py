@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -123,11 +122,6 @@ def _costliest(told: Sequence[Round], rest_ms: int) -> Finding:
     stopped = (sum(entry.stopped_ms for entry in told) + rest_ms) / 1_000
     facts = {"generation": most.number, "cause": _cause(most)}
     return found("stopped", stopped=stopped, most=most.stopped_ms / 1_000, **facts)
-
-
-def in_brief(entry: Round) -> dict[str, Any]:
-    """Return the fields of a round without its members and the report of its assignor."""
-    return {f.name: getattr(entry, f.name) for f in fields(entry) if f.name not in ("members", "report")}
 
 
 def print_lines(lines: Iterable[Line], console: Console) -> None:

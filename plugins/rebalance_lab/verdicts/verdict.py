@@ -53,12 +53,12 @@ def of_load(load: Load, enough: Enough | None = None) -> Finding:
         return found("hot-partitions", partitions=names, rate=max(load.hot.values()), fastest=load.fastest)
     facts = {"members": load.members, "headroom": 1 - load.share, "without_one": 1 - load.share_without_one}
     more = {} if enough is None else {"enough": enough.members, "enough_headroom": enough.headroom}
-    if load.share_without_one < 1:
+    if load.share_without_one <= 1:
         return Finding("little-headroom" if more else "little-headroom-now", {**facts, **more})
     if enough is not None:
         return found("add-members", members=load.members, enough=enough.members, headroom=enough.headroom)
     return found(
-        "too-few-members", members=load.members, one_away="" if load.share >= 1 else " while one is away"
+        "too-few-members", members=load.members, one_away="" if load.share > 1 else " while one is away"
     )
 
 

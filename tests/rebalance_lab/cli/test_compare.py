@@ -14,8 +14,8 @@ import pytest
 import yaml
 from rich.console import Console
 
-from coordinator_core.registry.hookspecs import METRIC_GROUPS, ModifierSpec, hookimpl
-from coordinator_core.registry.registry import default_registry, installed_registry
+from coordinator_core.registry.hookspecs import METRIC_GROUPS
+from coordinator_core.registry.registry import default_registry
 from rebalance_lab.cli import compare as compare_module
 from rebalance_lab.cli.compare import DEFAULT_STRATEGIES
 from rebalance_lab.traces.trace import read_trace
@@ -23,7 +23,7 @@ from rebalance_lab.verdicts.aims import COLUMNS
 from rebalance_lab.verdicts.finding import Changed, Finding
 from rebalance_lab.verdicts.screen import screen_of
 from rebalance_lab.verdicts.screen_formats import ScreenDocument
-from tests.places import SCENARIOS
+from tests.examples import rest_slow
 from tests.rebalance_lab.cli.commands import (
     COMMAND,
     environment,
@@ -49,18 +49,6 @@ class Mine:
 # --- formats
 
 
-def test_the_table_has_a_row_a_strategy_and_a_column_a_figure(lab, small):
-    answer = lab("compare", small, "-s", "sticky", "-s", "range", "-j", "1", "--seed", "4")
-    assert (answer.status, answer.err) == (0, "")
-    assert answer.out.splitlines()[0] == "small · 2 members, 4 partitions, 40 records/s · seed 4"
-    *_, heading = [line for line in answer.out.split("\n\n")[2].splitlines() if line[0] == " "]
-    (now, *its), (other, *others) = rows_in(answer)
-    assert (now, other) == ("sticky (now)", "range")
-    for figures in (its, others):
-        found = dict(zip(re.split(" {2,}", heading.strip()), figures, strict=True))
-        assert (found["moved"], found["rounds"]) == ("2", "1")
-
-
 def test_all_metrics_are_shown_by_groups(lab, small):
     answer = lab("compare", small, "-s", "sticky", "-s", "range", "-j", "1", "--seeds", "2", "--all")
     lines = answer.out.splitlines()
@@ -72,10 +60,7 @@ def test_all_metrics_are_shown_by_groups(lab, small):
     assert all(set(row[3:]) != {"0"} for row in parts)
 
 
-SAYING = [
-    ("compare", SCENARIOS / "scale-out.yaml", "-s", "range", "-s", "sticky"),
-    ("advise", SCENARIOS / "third-joins.yaml"),
-]
+SAYING = [("compare", "-s", "range", "-s", "sticky"), ("advise",)]
 
 
 def written(said):
@@ -89,14 +74,15 @@ def written(said):
     return str(Finding(said.kind, facts))
 
 
-@pytest.mark.parametrize("command", SAYING, ids=lambda command: command[0])
-def test_json_has_the_facts_of_what_the_terminal_says(lab, command):
-    options = ["-j", "1", "--seeds", "7"]
-    answer = lab(*command, *options, "--format", "json")
+@pytest.mark.parametrize("command", rest_slow(SAYING))
+def test_json_has_the_facts_of_what_the_terminal_says(lab, small, command):
+    verb, *more = command
+    options = [verb, small, *more, "-j", "1", "--seeds", "7"]
+    answer = lab(*options, "--format", "json")
     document = msgspec.json.decode(answer.out, type=ScreenDocument)
     found = [*document.verdict, *document.why, *document.tries, *document.know]
     assert [said.text for said in found] == list(map(written, found))
-    lines = lab(*command, *options).out
+    lines = lab(*options).out
     assert lines.startswith(f"{document.title}\n\n")
     text = " ".join(lines.split())
     below = {"Why": document.why, "Try": document.tries, "Know": document.know}
@@ -104,45 +90,6 @@ def test_json_has_the_facts_of_what_the_terminal_says(lab, command):
     assert document.verdict
     assert first
     assert all(said in text for said in (*(said.text for said in document.verdict), *first))
-
-
-@pytest.mark.parametrize("options", [[], ["--all"], ["--set", "session.timeout.ms=6s,45s"]])
-def test_definitions_are_shown_only_if_they_are_asked_for(lab, small, options):
-    answer = lab("compare", small, "-s", "sticky", "-j", "1", "--seeds", "2", *options)
-    text = " ".join(answer.out.split())
-    assert not [metric.name for metric in SPECS if metric.doc in text]
-
-
-@pytest.mark.parametrize("values", ["1s,3s", "3s,1s"])
-def test_a_setting_is_compared_with_that_of_the_scenario(lab, small, values):
-    """Its default is 3 s, wherever it stands in the list."""
-    options = ["-j", "1", "-s", "range", "--seed", "4", "--set", f"heartbeat.interval.ms={values}"]
-    document = json.loads(lab("compare", small, *options, "--format", "json").out)
-    assert document["now"] == "range with heartbeat.interval.ms=3s"
-
-
-def test_a_migration_reads_the_settings_of_both_protocols(lab, tmp_path):
-    """Its policy may stand in the scenario or be compared. Without a migration, range has no such setting."""
-    policy = "group.consumer.migration.policy"
-    restart = {"every": "5s", "down": "1s", "protocol": "consumer"}
-    document = {
-        "name": "m",
-        "duration": "40s",
-        "topics": {"t": {"partitions": 2}},
-        "members": [{"id": "c", "count": 2, "topics": ["t"]}],
-        "events": [{"at": "10s", "rolling_restart": restart}],
-        "config": {policy: "upgrade"},
-    }
-    (tmp_path / "m.json").write_text(json.dumps(document))
-    options = ["-j", "1", "-s", "range", "--seeds", "1"]
-    assert lab("compare", tmp_path / "m.json", *options).status == 0
-    answer = lab("compare", tmp_path / "m.json", *options, "--set", f"{policy}=upgrade,bidirectional")
-    assert (answer.status, "bidirectional" in answer.out) == (0, True)
-    del restart["protocol"]
-    (tmp_path / "m.json").write_text(json.dumps(document))
-    answer = lab("compare", tmp_path / "m.json", *options)
-    assert answer.status == 0
-    assert answer.err == f"warning: scenario 'm': {policy} does nothing under range\n"
 
 
 def test_all_metrics_are_explained_without_a_scenario(lab):
@@ -153,16 +100,6 @@ def test_all_metrics_are_explained_without_a_scenario(lab):
     headings = [line for line in answer.out.splitlines() if line in METRIC_GROUPS]
     assert headings == list(METRIC_GROUPS)
     assert max(map(len, answer.out.splitlines())) <= 100
-
-
-def test_without_a_strategy_the_four_built_in_ones_are_compared(lab, small):
-    answer = lab("compare", small, "-j", "1", "--seed", "4", "--format", "json")
-    assert list(figures_of(answer)) == list(DEFAULT_STRATEGIES)
-
-
-def test_a_strategy_given_twice_is_run_once(lab, small):
-    answer = lab("compare", small, "--seed", "4", "-s", "range", "-s", "range", "--format", "json")
-    assert list(figures_of(answer)) == ["range"]
 
 
 def test_json_csv_and_html_say_the_same(lab, small):
@@ -180,33 +117,6 @@ def test_json_csv_and_html_say_the_same(lab, small):
     assert html.startswith("<!doctype html>")
     assert html.count("<th scope=row>sticky+classic</th>") == 1
     assert all(f">{name}</th>" in html for name in SHOWN)
-
-
-def test_racks_have_a_column_where_a_scenario_says_them(lab, small):
-    command = ("compare", small, "--seed", "4", "-s", "range")
-    assert "cross_rack_partitions" not in lab(*command, "--all").out
-    document = yaml.safe_load(small.read_text())
-    for topic in document["topics"].values():
-        topic["racks"] = [["east"]] * topic["partitions"]
-    for member in document["members"]:
-        member["rack"] = "west"
-    small.write_text(yaml.safe_dump(document))
-    figures = figures_of(lab(*command, "--format", "json"))
-    found = figures["range"]["cross_rack_partitions"]
-    assert found > 0
-    answer = lab(*command)
-    assert re.search(r"cross\n +.*rack\n +.*partitions\n", answer.out)
-    assert rows_in(answer)[0][-1] == f"{found:g}"
-
-
-def test_a_scenario_in_which_nothing_happens_has_figures(lab, small):
-    """No change from outside: there is no time to stable, which is no reason to stop."""
-    small.write_text(small.read_text().split("events:")[0])
-    answer = lab("compare", small, "-j", "1", "-s", "range", "--format", "json")
-    assert answer.status == 0
-    figures = figures_of(answer)["range"]
-    assert figures["time_to_stable_seconds"] is figures["time_to_stable_seconds_max"] is None
-    assert figures["imbalance"] == 1
 
 
 def test_a_scenario_may_come_from_standard_input(lab, small):
@@ -227,30 +137,6 @@ def test_the_seed_of_the_command_line_takes_the_place_of_the_scenarios(lab, smal
 
 
 # --- seeds and grids
-
-
-RUNNING = b"""
-name: running
-duration: 3m
-topics: {t: {partitions: 6}}
-members:
-  - {id: a, topics: [t], owned: {t: [0, 2, 4]}}
-  - {id: b, topics: [t], owned: {t: [1, 3, 5]}}
-  - {id: c, topics: [t], owned: {}}
-events: [{at: 1m, leave: c}]
-"""
-
-
-def test_a_running_group_starts_with_the_assignment_of_an_assignor(lab):
-    options = ("--strategy", "range", "--seeds", "1", "--format", "json")
-    assert figures_of(lab("compare", "-", *options, stdin=RUNNING))["range"]["moved_partitions"] == 2
-    found = figures_of(lab("compare", "-", "--start", "range", *options, stdin=RUNNING))
-    assert found["range"]["moved_partitions"] == 3
-
-
-def test_a_start_needs_an_assignor_and_a_running_group(lab, small):
-    assert "nearest" in the_error(lab("compare", small, "--start", "nearest"))
-    assert "--start: found none in" in the_error(lab("compare", small, "--start", "range"))
 
 
 def test_seeds_are_the_scenarios_and_those_that_follow_it(lab, small):
@@ -302,14 +188,6 @@ def test_after_an_error_there_is_one_seed(lab, small, tmp_path):
     assert answer.out.splitlines()[0].endswith(" · seed 4")
 
 
-def test_spreads_are_shown_if_they_are_asked_for(lab, small):
-    small.write_text(small.read_text() + "network: {latency: [1ms, 80ms]}\n")
-    options = ["compare", small, "-j", "1", "-s", "range", "--seeds", "3"]
-    ((_, stopped, *_),), ((_, with_spread, *_),) = rows_in(lab(*options)), rows_in(lab(*options, "--spread"))
-    assert re.fullmatch(r"[\d.]+", stopped)
-    assert re.fullmatch(rf"{stopped} \([\d.]+-[\d.]+\)", with_spread)
-
-
 @pytest.mark.slow
 def test_every_strategy_is_run_with_every_combination_of_settings(lab, small):
     """And each as in a scenario that has the settings."""
@@ -326,19 +204,7 @@ def test_every_strategy_is_run_with_every_combination_of_settings(lab, small):
         assert figures_of(alone)[entry["strategy"]] == entry["metrics"]
 
 
-def test_rows_are_named_by_the_settings_that_vary(lab, small):
-    options = ["-j", "1", "-s", "range", "--set", "session.timeout.ms=6s,30s", "--set", "retry.backoff.ms=50"]
-    rows = rows_in(lab("compare", small, *options, "--seed", "4"))
-    assert [row[0] for row in rows] == ["session.timeout.ms=6s (now)", "session.timeout.ms=30s"]
-
-
 SESSIONS = ["-s", "range", "-s", "watcher", "--set", "zookeeper.session.timeout.ms=10s,30s"]
-
-
-def test_a_strategy_that_does_not_read_a_varied_setting_is_run_once(lab, small):
-    rows = rows_in(lab("compare", small, "-j", "1", "--seed", "4", *SESSIONS))
-    watcher = [f"watcher with zookeeper.session.timeout.ms={timeout}" for timeout in ("10s", "30s")]
-    assert [row[0] for row in rows] == ["range (now)", *watcher]
 
 
 @pytest.mark.slow
@@ -355,53 +221,20 @@ def test_a_setting_that_a_strategy_does_not_read_is_null_or_empty(lab, small):
     assert [row["retry.backoff.ms"] for row in rows] == ["50", "60"] * 3
 
 
-@pytest.mark.parametrize("options", [["--all"], ["--spread"], SESSIONS, [*SESSIONS, "--all"]])
-def test_no_line_in_a_pipe_ends_with_spaces(lab, small, options):
-    lines = lab("compare", small, "-j", "1", "--seeds", "6", *options).out.splitlines()
-    assert [line for line in lines if line != line.rstrip()] == []
-
-
-def test_a_setting_that_a_strategy_sets_itself_cannot_be_varied(lab, small, monkeypatch):
-    class Plugin:
-        @hookimpl
-        def modifiers(self):
-            changed = {"session.timeout.ms": 9_000}
-            return [ModifierSpec("quick", lambda strategy, _: strategy.with_changes(settings=changed))]
-
-    registry = installed_registry()
-    registry.register(Plugin(), name="mine")
-    monkeypatch.setattr(compare_module, "default_registry", lambda: registry)
-    options = ["-s", "range+quick", "--set", "session.timeout.ms=6s,30s"]
-    assert the_error(lab("compare", small, *options)) == (
-        "--set: session.timeout.ms: found a setting of the strategy 'range+quick', "
-        "expected a setting that the strategy leaves to the scenario"
-    )
-
-
-def test_each_run_of_a_grid_over_seeds_has_a_trace(lab, small, tmp_path):
-    options = ["-j", "1", "-s", "range", "--set", "session.timeout.ms=6s,30s", "--seeds", "2"]
-    assert lab("compare", small, *options, "--trace", tmp_path / "t").status == 0
-    names = sorted(path.name for path in (tmp_path / "t").iterdir())
-    assert names == sorted(
-        f"small.range.session.timeout.ms={timeout}.seed={seed}.jsonl"
-        for timeout in ("6s", "30s")
-        for seed in (4, 5)
-    )
-    assert read_trace(tmp_path / "t" / names[-1]).started.seed == 5
-
-
 # --- traces
 
 
-def test_traces_are_kept_whole_under_the_scenarios_and_the_strategys_name(lab, small, tmp_path):
+def test_traces_are_kept_under_the_names_of_scenario_strategy_settings_and_seeds(lab, small, tmp_path):
     folder = tmp_path / "new"
     small.write_text(small.read_text().replace("name: small", "name: a/b c"))
-    options = ["-j", "1", "-s", "range+classic", "-s", "sticky", "--seed", "4", "--trace", folder]
-    assert lab("compare", small, *options).status == 0
-    assert sorted(p.name for p in folder.iterdir()) == ["a_b_c.range+classic.jsonl", "a_b_c.sticky.jsonl"]
-    trace = read_trace(folder / "a_b_c.range+classic.jsonl")
-    assert (trace.scenario, trace.strategy) == ("a/b c", "range+classic")
-    assert trace.ended.group_state == "Stable"
+    options = ["-j", "1", "-s", "range+classic", "--set", "session.timeout.ms=6s,30s", "--trace", folder]
+    assert lab("compare", small, *options, "--seed", "4").status == 0
+    assert lab("compare", small, *options, "--seeds", "2").status == 0
+    names = [f"a_b_c.range+classic.session.timeout.ms={timeout}" for timeout in ("6s", "30s")]
+    numbers = ["", ".seed=4", ".seed=5"]
+    assert {p.name for p in folder.iterdir()} == {f"{name}{n}.jsonl" for name in names for n in numbers}
+    trace = read_trace(folder / f"{names[0]}.seed=5.jsonl")
+    assert (trace.scenario, trace.strategy, trace.started.seed) == ("a/b c", "range+classic", 5)
 
 
 def test_a_trace_that_cannot_be_written_is_one_error_and_leaves_nothing_half_written(lab, small, tmp_path):

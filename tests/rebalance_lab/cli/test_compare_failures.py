@@ -1,7 +1,7 @@
 """`rebalance-lab compare`: a strategy, metric or provider that fails is told, and the others go on."""
 
 import json
-from dataclasses import replace
+import re
 from pathlib import Path
 
 import pytest
@@ -11,9 +11,10 @@ from coordinator_core.registry.registry import Registry
 from rebalance_lab.cli import compare as compare_module
 from rebalance_lab.cli import running, trials
 from rebalance_lab.verdicts.words import in_seeds
+from tests.approved import approved
 from tests.examples import rest_slow
 from tests.places import placeless
-from tests.rebalance_lab.cli.commands import figures_of, in_a_process, the_error
+from tests.rebalance_lab.cli.commands import figures_of, in_a_process
 
 
 def assignor_that_raises():
@@ -72,52 +73,15 @@ import threading
 from coordinator_core import Assignor
 from coordinator_core.model import GroupAssignment
 
-NEVER = threading.Event()
+
+def makes(name, assign, base=object, /, **more):
+    # A class of this name, whose assignors return what assign returns of a group.
+    own = {"assign": lambda self, cluster, group: assign(group), "__module__": __name__}
+    globals()[name] = type(name, (base,), own | more)
 
 
-class Right:
-    def assign(self, cluster, group):
-        return {min(group): [("orders", n) for n in range(4)]}
-
-
-class Raises:
-    def assign(self, cluster, group):
-        return {min(group): [("orders", 1 / 0)]}
-
-
-class Exits:
-    def assign(self, cluster, group):
-        sys.exit(3)
-
-
-class Hangs:
-    def assign(self, cluster, group):
-        NEVER.wait()
-
-
-class ReturnsNothing:
-    def assign(self, cluster, group):
-        pass
-
-
-class GivesTwice:
-    def assign(self, cluster, group):
-        return {member: [("orders", 0)] for member in group}
-
-
-class GivesToStrangers:
-    def assign(self, cluster, group):
-        return {"x": [("orders", 0)]}
-
-
-class Lists:
-    def assign(self, cluster, group):
-        return {min(group): 5}
-
-
-class FailsWhileListed:
-    def assign(self, cluster, group):
-        return {min(group): (1 / 0 for _ in range(4))}
+def right(group):
+    return {min(group): [("orders", n) for n in range(4)]}
 
 
 def said(**beside):
@@ -126,186 +90,96 @@ def said(**beside):
     return assignment
 
 
-class SaysText:
-    def assign(self, cluster, group):
-        return said(user_data={min(group): "text"})
+def raises(error):
+    raise error
 
 
-class ReportsAList:
-    def assign(self, cluster, group):
-        return said(report=["x"])
-
-
-class ReportsAnObject:
-    def assign(self, cluster, group):
-        return said(report={"x": object()})
-
-
-class SendsText(Right):
-    def subscription_user_data(self, topics):
-        return "text"
-
-
-class SendsTextByItself(Assignor):
-    name = "sends-text-by-itself"
-
-    def assign(self, cluster, group):
-        return {}
-
-    def subscription_user_data(self, topics):
-        return "text"
-
-
-class SendsNothing(Right):
-    def subscription_user_data(self, topics):
-        raise ValueError("no data")
-
-
-class Deaf(Right):
-    def on_assignment(self, partitions, generation):
-        raise ValueError("will not hear")
-
-
-class Boasts(Right):
-    capabilities = ("fastest",)
-
-
-class BoastsOfANumber(Right):
-    capabilities = 5
-
-
-class SpeaksText(Right):
-    supported_protocols = ("eager",)
-
-
-class NeedsMore(Right):
-    def __init__(self, needed):
-        pass
-
-
-class HasANumberForAName(Right):
-    name = 5
-
-
-class Quits(Right):
-    def __init__(self):
-        sys.exit(4)
-
-
-class DiesWithItsProcess:
-    def assign(self, cluster, group):
-        os._exit(9)
+makes("Right", right)
+makes("Raises", lambda group: {min(group): [("orders", 1 / 0)]})
+makes("Exits", lambda group: sys.exit(3))
+makes("ReturnsNothing", lambda group: None)
+makes("GivesTwice", lambda group: {member: [("orders", 0)] for member in sorted(group)})
+makes("GivesToStrangers", lambda group: {"x": [("orders", 0)]})
+makes("Lists", lambda group: {min(group): 5})
+makes("FailsWhileListed", lambda group: {min(group): (1 / 0 for _ in range(4))})
+makes("SaysText", lambda group: said(user_data={min(group): "text"}))
+makes("ReportsAList", lambda group: said(report=["x"]))
+makes("ReportsAnObject", lambda group: said(report={"x": object}))
+makes("SendsText", right, subscription_user_data=lambda self, topics: "text")
+makes("SendsTextByItself", right, Assignor, name="i", subscription_user_data=lambda self, topics: "text")
+makes("SendsNothing", right, subscription_user_data=lambda self, topics: raises(ValueError("no data")))
+makes("Deaf", right, on_assignment=lambda self, partitions, generation: raises(ValueError("will not hear")))
+makes("Boasts", right, capabilities=("fastest",))
+makes("BoastsOfANumber", right, capabilities=5)
+makes("SpeaksText", right, supported_protocols=("eager",))
+makes("NeedsMore", right, __init__=lambda self, needed: None)
+makes("HasANumberForAName", right, name=5)
+makes("Quits", right, __init__=lambda self: sys.exit(4))
 """
 """Assignors that go wrong, each in its way."""
 
-OF_ITS_GROUP = {
-    "Raises": "raised ZeroDivisionError: division by zero",
-    "Exits": "raised SystemExit: 3",
-    "ReturnsNothing": "returned NoneType, not a mapping of members",
-    "GivesTwice": "orders-0 went to both ",
-    "GivesToStrangers": "there is no member 'x'",
-    "Lists": "gets is no list of (topic, partition) pairs",
-    "FailsWhileListed": "gets raised ZeroDivisionError: division by zero",
-    "SaysText": "returned user data that are no mapping of members to bytes",
-    "ReportsAList": "returned a report that is list, not a mapping",
-    "ReportsAnObject": "returned a report that is not plain values: ",
-}
-OF_ITSELF = {
-    "SendsText": "subscription_user_data returned 'text', expected bytes or None",
-    "SendsTextByItself": "subscription_user_data returned 'text', expected bytes or None",
-    "SendsNothing": "subscription_user_data raised ValueError: no data",
-    "Deaf": "on_assignment raised ValueError: will not hear",
-    "Boasts": "declares the unknown capability 'fastest'; there are sticky, ",
-    "BoastsOfANumber": "declares capabilities 5, not a list of them",
-    "SpeaksText": "declares supported_protocols ('eager',), not a list of RebalanceProtocol",
-    "NeedsMore": "TypeError: NeedsMore.__init__() missing 1 required positional argument: 'needed'",
-    "HasANumberForAName": "TypeError: the object that it returns has no name",
-    "Quits": "SystemExit: 4",
-}
-
-
-def kebab(name):
-    return "".join(f"-{c.lower()}" if c.isupper() else c for c in name).removeprefix("-")
+IN_A_PROCESS = """
+makes("Hangs", lambda group: threading.Event().wait())
+makes("DiesWithItsProcess", lambda group: os._exit(9))
+"""
 
 
 @pytest.fixture
 def authors(tmp_path):
     """A file of assignors, of which Right is the only one that works."""
     path = tmp_path / "authors.py"
-    path.write_text(AUTHORS)
+    path.write_text(AUTHORS + IN_A_PROCESS)
     return path
 
 
-def the_failure(answer, strategy):
-    """The one line about a strategy, while Right ran to its end."""
-    assert answer.status == 1
-    (right,) = figures_of(answer)
-    assert right.endswith(":Right")
-    (line,) = answer.err.splitlines()
-    assert line.startswith(f"error: strategy '{strategy}': ")
-    return line
-
-
-@pytest.mark.parametrize("name", OF_ITS_GROUP)
-def test_an_assignor_that_goes_wrong_is_one_line_with_its_group_and_the_others_go_on(
-    lab, small, authors, name
-):
-    options = ["-j", "1", "-s", f"{authors}:{name}", "-s", f"{authors}:Right", "--format", "json"]
-    line = the_failure(lab("compare", small, *options), f"{authors}:{name}")
-    group = "group 'small' in generation 1 (2 members, 4 partitions)"
-    assert f"assignor '{kebab(name)}' on {group}: " in line
-    assert OF_ITS_GROUP[name] in line
-
-
-@pytest.mark.parametrize("name", OF_ITSELF)
-def test_what_an_assignor_says_or_declares_wrongly_is_one_line_too(lab, small, authors, name):
-    options = ["-j", "1", "-s", f"{authors}:{name}", "-s", f"{authors}:Right", "--format", "json"]
-    line = the_failure(lab("compare", small, *options), f"{authors}:{name}")
-    assert f"assignor '{kebab(name)}': " in line or f"assignor '{authors}:{name}': " in line
-    assert OF_ITSELF[name] in line
+def test_of_each_assignor_that_goes_wrong_there_is_a_line_and_the_others_go_on(lab, small, authors):
+    names = re.findall(r'^makes\("(\w+)"', AUTHORS, re.MULTILINE)
+    options = [part for name in names for part in ("-s", f"{authors}:{name}")]
+    answer = lab("compare", small, "-j", "1", "--seed", "4", *options, "--format", "json")
+    assert (answer.status, list(figures_of(answer))) == (1, [f"{authors}:Right"])
+    lines = answer.err.replace(str(authors), "authors.py").splitlines()
+    members = re.compile(r"\b([ab])-[0-9a-f-]{36}")  # their ids are drawn
+    told = [members.sub(r"\1-ID", line.removeprefix("error: strategy ")) for line in lines]
+    approved("assignor_failures", {line.split("'")[1]: line for line in told})
 
 
 def test_an_assignor_that_hangs_has_failed_when_the_timeout_is_over(lab, small, authors):
     options = ["-j", "1", "-s", f"{authors}:Hangs", "-s", f"{authors}:Right", "--format", "json"]
-    line = the_failure(lab("compare", small, "--timeout", "0.05", *options), f"{authors}:Hangs")
-    assert line.endswith(
-        "assignor 'hangs' on group 'small' in generation 1 (2 members, 4 partitions): no answer within 0.05 s"
-    )
+    answer = lab("compare", small, "--timeout", "0.05", *options)
+    assert (answer.status, list(figures_of(answer))) == (1, [f"{authors}:Right"])
+    group = "on group 'small' in generation 1 (2 members, 4 partitions): no answer within 0.05 s"
+    assert answer.err == f"error: strategy '{authors}:Hangs': assignor 'hangs' {group}\n"
 
 
 @pytest.mark.slow
-def test_in_processes_of_their_own_failures_and_hangs_are_told_the_same_way(small, authors):
-    """And the processes end, the one that hangs included."""
-    strategies = [f"{authors}:{name}" for name in ("Hangs", "Right", "Exits", "ReportsAnObject")]
-    chosen = [part for each in strategies for part in ("-s", each)]
-    done = in_a_process("compare", small, "-j", "2", "--timeout", "2", *chosen, "--format", "json")
-    assert done.returncode == 1
-    assert [each["strategy"] for each in json.loads(done.stdout)["strategies"]] == strategies[1:2]
-    hangs, exits, reports = done.stderr.decode().splitlines()
-    assert hangs.startswith(f"error: strategy '{strategies[0]}': assignor 'hangs' on group 'small' ")
-    assert exits.startswith(f"error: strategy '{strategies[2]}': assignor 'exits' on group 'small' ")
-    assert reports.startswith(f"error: strategy '{strategies[3]}': assignor 'reports-an-object' on group ")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("jobs", [[], ["-j", "2"]])
-def test_a_process_that_dies_is_told_without_a_traceback(small, authors, jobs):
-    options = ["-s", f"{authors}:DiesWithItsProcess", "-s", f"{authors}:DiesWithItsProcess+static"]
-    done = in_a_process("compare", small, *jobs, *options)
+@pytest.mark.parametrize("added", [[""], ["", "+static"]])
+def test_a_process_that_dies_is_told_without_a_traceback(small, authors, added):
+    """Also in the only run."""
+    strategies = [part for each in added for part in ("-s", f"{authors}:DiesWithItsProcess{each}")]
+    done = in_a_process("compare", small, "--seed", "1", "--seeds", "1", *strategies)
     assert (done.returncode, done.stdout) == (1, b"")
     lines = done.stderr.decode().splitlines()
-    assert len(lines) == 2
+    assert len(lines) == len(added)
     assert all("its process ended with status 9" in line for line in lines)
 
 
 @pytest.mark.slow
-def test_a_process_that_dies_in_the_only_run_is_told_as_well(small, authors):
-    done = in_a_process(
-        "compare", small, "--seed", "1", "--seeds", "1", "-s", f"{authors}:DiesWithItsProcess"
-    )
-    assert (done.returncode, done.stdout) == (1, b"")
-    (line,) = done.stderr.decode().splitlines()
-    assert "its process ended with status 9" in line
+def test_a_process_that_dies_or_hangs_takes_no_other_run_with_it(small, authors):
+    """The run that ended its process is named. The runs of the others are done in other processes."""
+    own = ["DiesWithItsProcess", "Hangs", "Exits", "ReportsAnObject", "Right"]
+    chosen = ["range", *(f"{authors}:{name}" for name in own), "sticky"]
+    options = [part for strategy in chosen for part in ("-s", strategy)]
+    options += ["-j", "2", "--timeout", "2", "--seeds", "2", "--format", "json"]
+    done = in_a_process("compare", small, *options)
+    assert done.returncode == 1
+    answer = json.loads(done.stdout)
+    assert [entry["strategy"] for entry in answer["strategies"]] == [chosen[0], *chosen[5:]]
+    assert all(len(entry["values"]["rounds"]) == 2 for entry in answer["strategies"])
+    errors = [f"error: strategy '{name}': " for name in chosen[1:5]]
+    lines = done.stderr.decode().splitlines()
+    assert [line.startswith(error) for line, error in zip(lines, errors, strict=True)] == [True] * 4
+    assert ": its process ended with status 9 " in lines[0]
+    assert lines[1].endswith(": no answer within 2 s")
 
 
 @pytest.mark.parametrize("command", [("compare", "-j", 1), ("simulate",), ("explain",), ("advise",)], ids=str)
@@ -317,37 +191,16 @@ def test_code_that_ends_this_process_without_a_word_is_an_error_like_others(lab,
     assert "raised SystemExit: 9" in line
 
 
-@pytest.mark.parametrize("command", ["compare", "simulate", "explain", "advise"])
-def test_a_seed_has_the_limits_of_a_scenario(lab, small, command):
-    answer = lab(command, small, "-s", "range", "--seed", "9223372036854775808")
-    assert answer == (
-        2,
-        "",
-        "error: --seed: found 9223372036854775808, expected a whole number from 0 to"
-        " 9,223,372,036,854,775,807\n",
-    )
+def test_of_an_assignor_that_goes_wrong_nothing_is_explained_and_the_others_are(lab, small, authors):
+    answer = lab("explain", small, "-s", f"{authors}:Raises", "-s", "range")
+    assert (answer.status, "ZeroDivisionError" in answer.err) == (1, True)
+    assert "\nrange: " in answer.out
 
 
 @pytest.mark.parametrize("timeout", rest_slow(["0", "inf", "1e300"]))
 def test_without_a_timeout_or_with_an_endless_one_a_run_is_as_always(lab, small, timeout):
     options = ["-j", "1", "-s", "range", "--seed", "4", "--format", "json"]
     assert lab("compare", small, *options, "--timeout", timeout) == lab("compare", small, *options)
-
-
-@pytest.mark.parametrize("timeout", ["-1", "nan", "soon"])
-def test_a_timeout_that_is_none_is_wrong_use(lab, small, timeout):
-    answer = lab("compare", small, "-s", "range", "--timeout", timeout)
-    assert (answer.status, answer.out) == (2, "")
-    assert "--timeout" in answer.err
-
-
-@pytest.mark.parametrize(
-    "code", ["1 / 0", "def broken(:", "import sys; sys.exit(3)", "import no_such_module_here"]
-)
-def test_a_file_that_cannot_be_loaded_is_one_error_before_anything_runs(lab, small, tmp_path, code):
-    (tmp_path / "bad.py").write_text(code)
-    error = the_error(lab("compare", small, "-s", "range", "-s", f"{tmp_path}/bad.py:X"))
-    assert error.startswith(f"plugin '{tmp_path}/bad.py:X', import: ")
 
 
 def test_a_provider_that_fails_is_told_with_the_assignor_and_the_others_go_on(lab, small, monkeypatch):
@@ -406,21 +259,6 @@ def test_a_metric_that_fails_is_one_error_and_a_missing_figure_while_the_others_
     assert row.split() == ["broken", "-", "-"]
 
 
-@pytest.mark.slow
-def test_a_process_that_dies_takes_no_other_run_with_it(small, authors):
-    """The run that ended its process is named. The runs of the others are done in other processes."""
-    chosen = ["range", f"{authors}:DiesWithItsProcess", "sticky", f"{authors}:Exits", f"{authors}:Right"]
-    options = [part for strategy in chosen for part in ("-s", strategy)]
-    done = in_a_process("compare", small, "-j", "2", "--seeds", "2", *options, "--format", "json")
-    assert done.returncode == 1
-    answer = json.loads(done.stdout)
-    assert [entry["strategy"] for entry in answer["strategies"]] == [chosen[0], chosen[2], chosen[4]]
-    assert all(len(entry["values"]["rounds"]) == 2 for entry in answer["strategies"])
-    dies, exits = done.stderr.decode().splitlines()
-    assert dies.startswith(f"error: strategy '{chosen[1]}': its process ended with status 9 ")
-    assert exits.startswith(f"error: strategy '{chosen[3]}': assignor 'exits' on group 'small' ")
-
-
 def test_an_error_of_some_seeds_names_them_and_the_other_seeds_count(lab, small, tmp_path):
     """The assignor fails for half of the member ids, which depend on the seed."""
     (tmp_path / "moody.py").write_text(MOODY)
@@ -445,25 +283,6 @@ class Moody:
 """
 
 
-@pytest.mark.parametrize("output", ["table", "json", "csv", "html"])
-def test_findings_are_shown_in_every_format_with_status_1(lab, small, monkeypatch, output):
-    def run_all(tasks, **options):
-        runs = real_run_all(tasks, **options)
-        return [replace(run, findings=FINDINGS[: number + 1]) for number, run in enumerate(runs)]
-
-    real_run_all = running.run_all
-    monkeypatch.setattr(running, "run_all", run_all)
-    options = ["-j", "1", "-s", "range", "--seeds", "2", "--format", output]
-    answer = lab("compare", small, *options)
-    assert (answer.status, answer.err) == (1, "")
-    text = " ".join(answer.out.split())
-    assert all(finding in text for finding in (FINDINGS[0], f"{FINDINGS[1]} (seed 5)"))
-    assert f"{FINDINGS[0]} (seed" not in text
-
-
-FINDINGS = ("the group never rested", "orders-3 has no owner at the end")
-
-
 # --- runs that end badly
 
 
@@ -484,13 +303,10 @@ def impossible(tmp_path):
     return path
 
 
-def test_a_run_that_ends_badly_is_told_below_the_table_and_in_all_documents(lab, impossible):
-    options = ["compare", impossible, "-j", "1", "-s", "range", "-s", "sticky"]
-    answer = lab(*options)
-    assert answer.status == 1
-    assert f"range and sticky: {FOUND}" in " ".join(answer.out.split())
+def test_a_run_that_ends_badly_is_told_in_all_documents(lab, impossible):
+    options = ["-j", "1", "-s", "range", "-s", "sticky"]
     for written in ("json", "csv", "html"):
-        answer = lab(*options, "--format", written)
+        answer = lab("compare", impossible, *options, "--format", written)
         assert answer.status == 1
         assert answer.out.count(FOUND) == 2
 

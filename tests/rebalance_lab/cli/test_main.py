@@ -87,6 +87,7 @@ def test_each_command_has_help_of_its_own(lab, name):
         ["compare", "x.yaml", "--format", "xml"],
         ["compare", "x.yaml", "--jobs", "0"],
         ["compare", "x.yaml", "--seed", "-1"],
+        *(["compare", "x.yaml", "--timeout", text] for text in ("-1", "nan", "soon")),
         ["simulate", "x.yaml", "--seed", "x"],
         ["assign", "--assignor"],
         ["plugins", "surplus"],

@@ -60,31 +60,22 @@ def test_an_unknown_plugin_cannot_be_switched_off(lab, monkeypatch):
     assert error.endswith(" names (did you mean 'spark'?)")
 
 
-def test_the_traceback_of_an_author_is_printed_on_demand(lab, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.py").write_text("def mine(cluster, group):\n    return group['x']\n")
-    for arguments in (
-        ["simulate", LEAVE, "-s", "mine.py:mine"],
-        ["compare", LEAVE, "-s", "mine.py:mine", "-j", "1"],
-    ):
-        answer = lab(*arguments)
-        (line,) = answer.err.splitlines()
-        assert line.endswith("raised KeyError: 'x' (mine.py:2)")
-        first, *trace = lab(*arguments, "--traceback").err.splitlines()
-        assert first == line
-        assert trace[0] == "Traceback (most recent call last):"
-        assert 'mine.py", line 2, in mine' in trace[1]
-        assert trace[-1] == "KeyError: 'x'"
+MINE = "def mine(cluster, group):\n    return group['x']\n"
 
 
-def test_the_traceback_of_a_line_of_groups(lab, tmp_path, monkeypatch):
+@pytest.mark.parametrize("command", [f"simulate {LEAVE}", f"compare {LEAVE} -j 1", "assign"])
+def test_the_traceback_of_an_author_is_printed_on_demand(lab, tmp_path, monkeypatch, command):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.py").write_text("def mine(cluster, group):\n    return group['x']\n")
-    line = b'{"topics": {"t": {"partitions": 1}}, "members": [{"id": "a", "topics": ["t"]}]}'
-    answer = lab("assign", "-a", "mine.py:mine", "--traceback", stdin=line)
-    assert "raised KeyError: 'x' (mine.py:2)" in json.loads(answer.out)["error"]
-    assert answer.err.splitlines()[0] == "Traceback (most recent call last):"
-    assert answer.err.splitlines()[-2] == "KeyError: 'x'"
+    (tmp_path / "mine.py").write_text(MINE)
+    group = b'{"topics": {"t": {"partitions": 1}}, "members": [{"id": "a", "topics": ["t"]}]}'
+    short, long = (
+        lab(*command.split(), "-s", "mine.py:mine", *more, stdin=group) for more in ((), ("--traceback",))
+    )
+    (line,) = short.err.splitlines()
+    assert "raised KeyError: 'x' (mine.py:2)" in f"{line}{short.out}"
+    lines = [each for each in long.err.splitlines() if each != line]
+    assert (lines[0], lines[-1]) == ("Traceback (most recent call last):", "KeyError: 'x'")
+    assert 'mine.py", line 2, in mine' in lines[1]
 
 
 def test_the_version(lab):

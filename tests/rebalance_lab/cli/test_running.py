@@ -54,55 +54,36 @@ def done_here(runs):
     return [run.strategy for run in runs if run.figures is not None]
 
 
-def sticky_takes(monkeypatch, clock, seconds):
-    """Let each look at the clock in a run of sticky add CPU seconds, and no other."""
-    run = running._run
-
-    def run_with_a_clock(task, *arguments, **more):
-        clock[0] = seconds if task.strategy == "sticky" else 0.0
-        return run(task, *arguments, **more)
-
-    monkeypatch.setattr(running, "_run", run_with_a_clock)
-
-
 THREE = ("range", "sticky", "cooperative-sticky")
 
 
-def test_little_work_is_done_in_this_process(small, handed, clock):
+@pytest.mark.parametrize(
+    ("seconds", "tried", "cores", "here", "calls"),
+    [
+        pytest.param({}, 0.25, 2, 3, [], id="little-work-is-done-here"),
+        pytest.param({"range": 0.2}, 0.25, 2, 1, [([1, 2], 1)], id="much-work-is-shared-as-soon-as-it-shows"),
+        pytest.param({"sticky": 5.0}, 0.25, 2, 2, [([2], 1)], id="after-a-long-run-the-rest-is-shared"),
+        pytest.param({"sticky": 0.001}, 0.0, 2, 3, [], id="work-that-is-nearly-done-is-not-shared"),
+        pytest.param({"range": 0.2}, 0.25, 1, 3, [], id="on-one-core-nothing-is-shared"),
+    ],
+)
+def test_much_work_is_shared_with_processes(
+    small, handed, clock, monkeypatch, seconds, tried, cores, here, calls
+):
+    """The run that shows that there is much goes on in this process."""
+    run = running._run
+
+    def run_with_a_clock(task, *arguments, **more):
+        clock[0] = seconds.get(task.strategy, 0.0)
+        return run(task, *arguments, **more)
+
+    monkeypatch.setattr(running, "_run", run_with_a_clock)
+    monkeypatch.setattr(running, "TRIED_SECONDS", tried)
+    monkeypatch.setattr(running, "available_cores", lambda: cores)
     runs = run_all(tasks(small, *THREE), jobs=None, timeout=60)
-    assert done_here(runs) == [*THREE]
-    assert handed == []
-
-
-def test_much_work_is_shared_with_processes_as_soon_as_it_shows(small, handed, clock):
-    """The run that showed it goes on in this process."""
-    clock[0] = 0.2
-    runs = run_all(tasks(small, *THREE), jobs=None, timeout=60)
-    assert done_here(runs) == ["range"]
-    assert [run.strategy for run in runs[1:]] == ["done in a process"] * 2
-    assert handed == [([1, 2], 1)]
-
-
-def test_a_long_run_after_a_short_one_shares_the_rest_with_processes(small, handed, clock, monkeypatch):
-    sticky_takes(monkeypatch, clock, 5.0)
-    runs = run_all(tasks(small, *THREE), jobs=None, timeout=60)
-    assert done_here(runs) == ["range", "sticky"]
-    assert handed == [([2], 1)]
-
-
-def test_work_that_is_nearly_done_is_not_shared_with_processes(small, handed, clock, monkeypatch):
-    """It has taken long, and little is left."""
-    sticky_takes(monkeypatch, clock, 0.001)
-    monkeypatch.setattr(running, "TRIED_SECONDS", 0.0)
-    assert done_here(run_all(tasks(small, *THREE), jobs=None, timeout=60)) == [*THREE]
-    assert handed == []
-
-
-def test_on_one_core_all_runs_are_done_in_this_process(small, handed, clock, monkeypatch):
-    clock[0] = 0.2
-    monkeypatch.setattr(running, "available_cores", lambda: 1)
-    assert done_here(run_all(tasks(small, *THREE), jobs=None, timeout=60)) == [*THREE]
-    assert handed == []
+    assert done_here(runs) == [*THREE][:here]
+    assert [run.strategy for run in runs[here:]] == ["done in a process"] * (3 - here)
+    assert handed == calls
 
 
 def test_shared_runs_have_the_results_of_runs_in_one_process(small, monkeypatch):

@@ -18,7 +18,7 @@ LOG = ROOT / "tests" / "data" / "logs"
         ("explain", (LEAVE, "-s", "range", "-s", "sticky")),
         ("simulate", (LEAVE, "-s", "range")),
         ("diagnose", (LOG,)),
-        ("check", ("range", "-n", "1")),
+        pytest.param("check", ("range", "-n", "1"), marks=pytest.mark.slow),
         ("plugins", ()),
     ],
 )

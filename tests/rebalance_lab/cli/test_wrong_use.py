@@ -34,6 +34,13 @@ TEXTS = {
     "list": "- a\n- list\n",
     "text": "just text",
 }
+CODE = {
+    "raises": "1 / 0",
+    "no-python": "def broken(:",
+    "exits": "import sys; sys.exit(3)",
+    "imports": "import no_such_module_here",
+}
+COMMANDS_OF_RUNS = ("compare", "simulate", "explain", "advise")
 COMMANDS = (
     *(f"compare small.yaml -s range -s {strategy}" for strategy in STRATEGIES),
     *(f"compare {name}.yaml -s range" for name in (*CHANGES, *TEXTS, "large", "bytes", "not-there")),
@@ -42,13 +49,14 @@ COMMANDS = (
         f"compare small.yaml -s range --set {setting}"
         for setting in ("session.timeout=6s", "session.timeout.ms=6x", "session.timeout.ms")
     ),
+    *(f"simulate small.yaml --trace {name}" for name in ("no/folder/x", "folder", "small.yaml/x")),
     "compare small.yaml --trace small.yaml/below-a-file",
     "compare small.yaml --trace no/folder",
     "compare nothing.yaml --trace t",
     "compare small.yaml -s nope --trace t",
-    *(f"simulate small.yaml --format jsonl {option}" for option in ("--brief", "--rounds", "--messages")),
-    "simulate small.yaml --brief --messages",
-    *(f"simulate small.yaml --picture {name}" for name in ("x.txt", "x", "svg")),
+    *(f"compare small.yaml -s range -s {name}.py:X" for name in CODE),
+    *(f"{command} small.yaml -s range --seed {2**63}" for command in COMMANDS_OF_RUNS),
+    *(f"simulate small.yaml --format jsonl {option}" for option in ("--rounds", "--messages")),
     "simulate small.yaml -s range -s watcher",
     "simulate small.yaml -s nope",
     "simulate -",
@@ -69,6 +77,8 @@ def test_wrong_use_is_one_line_that_was_approved_and_writes_nothing(lab, small, 
         (tmp_path / f"{name}.yaml").write_text(small.read_text().replace(before, after))
     for name, text in TEXTS.items():
         (tmp_path / f"{name}.yaml").write_text(text)
+    for name, code in CODE.items():
+        (tmp_path / f"{name}.py").write_text(code)
     for name, data in (("empty.gz", b""), ("blank.gz", b"\n\n  \n")):
         (tmp_path / name).write_bytes(gzip.compress(data))
     (tmp_path / "empty").touch()

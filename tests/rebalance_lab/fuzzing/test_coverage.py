@@ -33,15 +33,6 @@ def test_cells_are_new_once():
     assert coverage.counts[HEARTBEAT] == 5
 
 
-def test_the_matrix_has_a_line_for_each_state_with_all_kinds_of_members_together():
-    coverage = Coverage()
-    coverage.add({HEARTBEAT: 3, HEARTBEAT._replace(member="librdkafka"): 2})
-    coverage.add({HEARTBEAT._replace(answer="ILLEGAL_GENERATION"): 1})
-    head, line = coverage.matrix()
-    assert head == "classic: 3 cells of state, request, kind of member and answer"
-    assert line.split(maxsplit=2) == ["Heartbeat", "Stable", "ILLEGAL_GENERATION 1, NONE 5"]
-
-
 def test_the_list_has_every_family():
     assert all(len(cell) == 4 for cell in named())
     assert {family for family, *_ in named()} == set(default_registry().protocols())

@@ -2,7 +2,6 @@
 
 import pytest
 
-from coordinator_core.errors import PluginError
 from rebalance_lab.scoring.apart import Apart
 from rebalance_lab.scoring.outcomes import Fidelity
 from rebalance_lab.scoring.rows import Job, Scorer
@@ -92,8 +91,3 @@ def test_closed_it_leaves_no_process_and_can_be_used_again(apart_for):
     apart.close()
     assert not process.is_alive()
     assert apart.rows("x", SMALL_TEXT)[0]["status"] == "ok"
-
-
-def test_a_module_that_there_is_not_is_an_error_before_any_process():
-    with pytest.raises(PluginError, match="no_such_module"):
-        Apart(Job(("range",), plugins=("no_such_module",)))

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from rebalance_lab.verdicts.aims import BALANCE, MOVES, STOPS
-from rebalance_lab.verdicts.choices import MARGIN, choose_each
-from rebalance_lab.verdicts.estimates import HALF_WIDTH, estimates
+from rebalance_lab.verdicts.changes_per_group import HALF_WIDTH, estimates
+from rebalance_lab.verdicts.choices_per_group import MARGIN, choose_each
 from rebalance_lab.verdicts.grid import Grid, Setup
 from rebalance_lab.verdicts.rule import differences
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rebalance_lab.verdicts.estimates import estimates
+from rebalance_lab.verdicts.changes_per_group import estimates
 from tests.rebalance_lab.verdicts.generated_scores import BETTER, SAME, covered
 
 

@@ -1,5 +1,6 @@
 """The grid: medians, spreads, what is known of orders, the best, and the front."""
 
+from dataclasses import replace
 from math import inf, isclose, isnan, nan
 
 import numpy as np
@@ -12,7 +13,7 @@ from rebalance_lab.verdicts.grid import Aim, Grid, Setup
 from rebalance_lab.verdicts.rule import TIE, Order, chances, order
 from rebalance_lab.verdicts.tables import brief
 from tests.examples import scaled
-from tests.rebalance_lab.verdicts.grids import figures, grid_of, load, single
+from tests.rebalance_lab.verdicts.grids import LESS, UP, figures, grid_of, load, single
 
 X = Aim("x")
 TURNED = {Order.BETTER: Order.WORSE, Order.WORSE: Order.BETTER}
@@ -239,3 +240,23 @@ def test_a_candidate_with_faults_is_neither_best_nor_on_the_front():
         c=figures(2.0, moved_partitions=0, rounds=0),
     )
     assert made.best(FRONT[0]) == made.front(FRONT) == [1]
+
+
+def test_one_is_as_good_that_is_worse_by_no_more_than_the_margin_though_the_order_is_not_known():
+    made = grid_of(a={"x": 100.0}, b={"x": (100.5, 100.5, 80.0, 80.0, 80.0, 80.0)})
+    aim = Aim("x")
+    assert made.order(aim, 1, 0) is Order.UNKNOWN
+    assert made.is_as_good(aim, 1, 0)
+    assert not made.is_as_good(aim, 0, 1)
+
+
+def test_where_more_is_better_more_is_surely_better():
+    made, aim = grid_of(a={"x": UP}, b={"x": LESS}), Aim("x", better="higher")
+    assert made.is_surely_better(aim, 0, 1, 3)
+    assert not made.is_surely_better(aim, 1, 0, 3)
+
+
+def test_labels_have_the_settings_in_which_candidates_differ():
+    setups = [Setup("a", {"x.ms": (text, 1), "y.ms": ("2s", 2)}) for text in ("1s", "2s")]
+    made = replace(grid_of(a={}, b={}), setups=setups)
+    assert [made.label(number) for number in range(2)] == ["a with x.ms=1s", "a with x.ms=2s"]

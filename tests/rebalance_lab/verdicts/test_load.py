@@ -1,5 +1,6 @@
 """The load of a run: against the time that simulated members take."""
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -8,8 +9,9 @@ from coordinator_core.registry.registry import default_registry
 from rebalance_lab.scenarios.scenario import parse_scenario
 from rebalance_lab.simulation.run import simulate
 from rebalance_lab.traces.history import History
-from rebalance_lab.verdicts.load import Overload, Stretch, load_of, overload_of
+from rebalance_lab.verdicts.load import Load, Overload, Stretch, load_of, overload_of
 from rebalance_lab.verdicts.measuring import measure
+from rebalance_lab.verdicts.runs import Run, loads_of
 from tests.examples import scaled
 from tests.rebalance_lab.traces import traces
 
@@ -87,19 +89,72 @@ def test_the_load_is_that_of_the_time_in_which_most_members_run():
     assert (found.members, found.capacity, found.rate) == (3, pytest.approx(300, abs=1), 60.0)
 
 
-@pytest.mark.parametrize(
-    ("until_ms", "is_too_high"), [(52_000, False), (90_000, False), (99_999, False), (None, True)]
-)
-def test_a_rate_that_is_high_for_a_moment_or_until_before_the_end_is_no_overload(until_ms, is_too_high):
-    timed = [
+def timed(*rates, partitions=1, b=None):
+    """The overload of members a and b (100 records/s each, b while it runs) at rates of one partition."""
+    events = [
         (0, traces.started("a", "t", process_rate=100.0)),
-        *traces.round_at(0, 1, {"a": {"t": [0]}}),
-        (0, traces.rates("t", 20)),
-        (50_000, traces.rates("t", 400)),
-        *([] if until_ms is None else [(until_ms, traces.rates("t", 20))]),
+        *traces.round_at(0, 1, {"a": {"t": list(range(partitions))}}),
+        *[(at_ms, traces.rates("t", *[rate] * partitions)) for at_ms, rate in rates],
     ]
-    found = overload_of(traces.history_of(timed, topics={"t": 1}, from_ms=0))
-    assert (found is not None and bool(found.partitions) and found.of_group) is is_too_high
+    if b is not None:
+        begins_ms, ends_ms = b
+        events += [(begins_ms, traces.started("b", "t", process_rate=100.0))]
+        events += [] if ends_ms is None else [(ends_ms, traces.stopped("b"))]
+    events.sort(key=lambda each: each[0])
+    found = overload_of(traces.history_of(*events, topics={"t": partitions}, from_ms=0))
+    return None if found is None else (len(found.partitions), found.of_group)
+
+
+@pytest.mark.parametrize(
+    ("rates", "found"),
+    [
+        pytest.param([(0, 20), (50_000, 400)], (1, True), id="from the middle to the end"),
+        pytest.param([(0, 20), (98_000, 400)], None, id="for a moment at the end"),
+        pytest.param([(0, 20), (50_000, 400), (52_000, 20)], None, id="for a moment"),
+        pytest.param([(0, 20), (50_000, 400), (90_000, 20)], None, id="until before the end"),
+        pytest.param([(0, 20), (50_000, 400), (99_999, 20)], None, id="until just before the end"),
+        pytest.param([(0, 100)], None, id="exactly what the member can handle"),
+        pytest.param([(0, 200), (50_000, 100)], None, id="exactly what it can handle at the end"),
+        pytest.param([(0, 100.1)], (1, True), id="a little more"),
+    ],
+)
+def test_a_partition_and_a_group_are_overloaded_by_what_is_too_much_in_the_mean_and_at_the_end(rates, found):
+    assert timed(*rates) == found
+
+
+def test_of_a_group_with_other_members_before_the_loads_of_the_window_and_since_then_are_too_much():
+    """150 records/s are half a member too few and half a member too many for as long: just enough."""
+    assert timed((0, 75), partitions=2, b=(0, 50_000)) is None
+    assert timed((0, 75), partitions=2, b=(0, 49_000)) == (0, True)
+    assert timed((0, 75), (60_000, 25), (90_000, 62.5), partitions=4, b=(60_000, None)) is None
+
+
+@pytest.mark.parametrize(("of_b", "gone_s"), [(0.0, 250.0), (400.0, None)])
+def test_a_backlog_is_gone_at_the_rate_at_which_it_fell_last_unless_that_of_a_member_rises(of_b, gone_s):
+    lags = [(10_000, 1_000, 0.0), (50_000, 3_000, 0.0), (75_000, 2_750, of_b / 2), (99_000, 2_510, of_b)]
+    measured = [
+        (at_ms, msgspec.structs.replace(traces.measured(lag), by_client={"a": lag - b, "b": b}))
+        for at_ms, lag, b in lags
+    ]
+    events = [(0, traces.started("a", "t", process_rate=100.0)), (0, traces.rates("t", 90.0))]
+    events += [*traces.round_at(0, 1, {"a": {"t": [0]}}), *measured]
+    found = load_of(traces.history_of(*events, topics={"t": 1}, from_ms=0))
+    assert (found.left, found.gone_s) == (2_510, gone_s and pytest.approx(gone_s, rel=0.01))
+
+
+def test_a_partition_is_hot_and_a_load_too_high_if_it_is_in_all_runs():
+    some = Load(2, 2, 9.0, hot={"t 0": 9.0, "t 1": 8.0}, is_too_high=True)
+    found = loads_of([Run("a", load=each) for each in (some, Load(2, 2, 9.0, hot={"t 1": 7.0}))])
+    assert (found.hot, found.is_too_high) == ({"t 1": 8.0}, False)
+
+
+def test_without_one_member_is_without_the_fastest():
+    slow = {"at": "1s", "join": {"id": "slow", "topics": ["t"], "process_rate": 50}}
+    found = load_of(history_of([30, 30], slow, members=1, overhead=0))
+    assert (found.share, found.share_without_one) == (
+        pytest.approx(0.4, rel=0.01),
+        pytest.approx(1.2, rel=0.01),
+    )
 
 
 def test_a_topic_that_nobody_reads_is_no_load():

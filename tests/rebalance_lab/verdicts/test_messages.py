@@ -2,12 +2,8 @@
 
 import re
 
-import pytest
-
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.messages import (
-    FindCoordinatorRequest,
-    FindCoordinatorResponse,
     HeartbeatRequest,
     HeartbeatResponse,
     JoinGroupMember,
@@ -31,6 +27,7 @@ from rebalance_lab.simulation.run import simulate
 from rebalance_lab.simulation.world.exchange import Exchange
 from rebalance_lab.verdicts.messages import is_quiet, message, together
 from rebalance_lab.verdicts.story import story
+from tests.approved import approved
 from tests.coordinator_core.families import toy
 from tests.rebalance_lab.traces.traces import trace_of
 
@@ -40,6 +37,7 @@ JOIN = JoinGroupRequest(
 COMMIT = OffsetCommitRequest(
     group_id="g", generation_id=4, offsets=tuple(OffsetToCommit("t", n, 7) for n in range(3))
 )
+HEARTBEAT = HeartbeatRequest(group_id="g", generation_id=4, member_id="a")
 MEMBER = JoinGroupMember("a", None, b"")
 
 
@@ -50,57 +48,66 @@ def exchange(request, response=None, *, after_ms=5):
     return made
 
 
-@pytest.mark.parametrize(
-    ("request_", "response", "expected"),
-    [
-        (
-            JOIN,
-            JoinGroupResponse(error=ErrorCode.NONE, generation_id=5, leader="a", members=(MEMBER,)),
-            "c1 JoinGroup (it gave up partitions: 1): NONE after 5 ms, generation 5, leads 1 member",
+MESSAGES = {
+    "the leader joins": exchange(
+        JOIN, JoinGroupResponse(error=ErrorCode.NONE, generation_id=5, leader="a", members=(MEMBER,))
+    ),
+    "an error": exchange(JOIN, JoinGroupResponse(error=ErrorCode.MEMBER_ID_REQUIRED)),
+    "an assignment that cannot be read": exchange(
+        SyncGroupRequest(
+            group_id="g", generation_id=5, member_id="a", assignments=(SyncGroupAssignment("a", b""),)
         ),
-        (
-            JOIN,
-            JoinGroupResponse(error=ErrorCode.MEMBER_ID_REQUIRED),
-            "c1 JoinGroup (it gave up partitions: 1): MEMBER_ID_REQUIRED after 5 ms",
+        SyncGroupResponse(error=ErrorCode.NONE, assignment=b"?"),
+    ),
+    "an error of an entry": exchange(
+        LeaveGroupRequest(group_id="g", members=(MemberIdentity("a", None, "closing"),)),
+        LeaveGroupResponse(
+            error=ErrorCode.NONE,
+            members=(LeaveGroupMemberResponse("a", None, ErrorCode.UNKNOWN_MEMBER_ID),),
         ),
-        (
-            SyncGroupRequest(
-                group_id="g", generation_id=5, member_id="a", assignments=(SyncGroupAssignment("a", b""),)
-            ),
-            SyncGroupResponse(error=ErrorCode.NONE, assignment=b"?"),
-            "c1 SyncGroup (generation 5, assignments of 1 member): NONE after 5 ms, an unreadable assignment",
+    ),
+    "errors of entries": exchange(
+        COMMIT,
+        OffsetCommitResponse(
+            partitions=tuple(PartitionError("t", n, ErrorCode.ILLEGAL_GENERATION) for n in range(3))
         ),
-        (
-            LeaveGroupRequest(group_id="g", members=(MemberIdentity("a", None, "closing"),)),
-            LeaveGroupResponse(
-                error=ErrorCode.NONE,
-                members=(LeaveGroupMemberResponse("a", None, ErrorCode.UNKNOWN_MEMBER_ID),),
-            ),
-            "c1 LeaveGroup (closing): UNKNOWN_MEMBER_ID (1) after 5 ms",
-        ),
-        (
-            COMMIT,
-            OffsetCommitResponse(
-                partitions=tuple(PartitionError("t", n, ErrorCode.ILLEGAL_GENERATION) for n in range(3))
-            ),
-            "c1 OffsetCommit (generation 4, 3 partitions): ILLEGAL_GENERATION (3) after 5 ms",
-        ),
-        (
-            HeartbeatRequest(group_id="g", generation_id=4, member_id="a"),
-            HeartbeatResponse(error=ErrorCode.REBALANCE_IN_PROGRESS),
-            "c1 Heartbeat (generation 4): REBALANCE_IN_PROGRESS after 5 ms",
-        ),
-        (JOIN, None, "c1 JoinGroup (it gave up partitions: 1): no response"),
-    ],
-)
-def test_a_message_has_its_request_its_code_and_its_latency(request_, response, expected):
-    assert str(message(exchange(request_, response))) == expected
+    ),
+    "seconds": exchange(HEARTBEAT, HeartbeatResponse(error=ErrorCode.REBALANCE_IN_PROGRESS), after_ms=1_720),
+    "nothing comes back": exchange(JOIN),
+    "a heartbeat": exchange(HEARTBEAT, HeartbeatResponse(error=ErrorCode.NONE)),
+    "a commit": exchange(COMMIT, OffsetCommitResponse(partitions=(PartitionError("t", 0, ErrorCode.NONE),))),
+}
+LEAVES, FREEZES = {"leave": "c-1"}, {"freeze": "c-1", "for": "12s"}
+RUNS = {
+    "range, a member leaves": ("range", LEAVES),
+    "range, requests are lost": ("range", LEAVES, {"loss": 0.2}),
+    "range+server-side, a member leaves": ("range+server-side", LEAVES),
+    "watcher, a member leaves": ("watcher", LEAVES),
+    "watcher, a member freezes": ("watcher", FREEZES),
+    "rocketmq, a member leaves": ("rocketmq", LEAVES),
+}
 
 
-def test_a_latency_of_seconds_is_written_in_seconds():
-    response = FindCoordinatorResponse(error=ErrorCode.NONE, node=1)
-    late = exchange(FindCoordinatorRequest(key="g"), response, after_ms=1_720)
-    assert str(message(late)) == "c1 FindCoordinator: NONE after 1.72 s"
+def test_messages_are_described_as_approved():
+    """Of runs each kind once, with N in place of numbers. Those that are no news have a ~."""
+
+    def described(each):
+        return f"{'~' if is_quiet(each) else ' '} {message(each)}"
+
+    texts = {title: described(each) for title, each in MESSAGES.items()}
+    for title, (strategy, event, *network) in RUNS.items():
+        changes = {"network": network[0]} if network else {}
+        members = [{"id": "c", "count": 2, "topics": ["t"]}]
+        _, exchanges = ran(strategy, members=members, events=[{"at": "30s", **event}], **changes)
+        kinds = {re.sub(r"\d+(\.\d+)?( m?s)?", "N", described(each)) for each in exchanges}
+        texts[title] = "\n".join(sorted(kinds))
+    approved("messages", texts)
+
+
+def test_quiet_messages_are_counted_together():
+    quiet = [MESSAGES[title] for title in ("a heartbeat", "a commit", "a heartbeat")]
+    assert together(quiet) == "2 Heartbeat, 1 OffsetCommit: NONE"
+    assert together(quiet[:1]) == "c1 Heartbeat (generation 4): NONE after 5 ms"
 
 
 def test_a_duplicate_of_a_response_changes_nothing():
@@ -109,29 +116,13 @@ def test_a_duplicate_of_a_response_changes_nothing():
     assert (made.answered_ms, made.response) == (1_005, OffsetCommitResponse())
 
 
-def test_heartbeats_and_commits_without_an_error_are_no_news_and_joins_are():
-    ok = ErrorCode.NONE
-    heartbeat = HeartbeatRequest(group_id="g", generation_id=4, member_id="a")
-    quiet = exchange(heartbeat, HeartbeatResponse(error=ok))
-    assert is_quiet(quiet)
-    assert is_quiet(exchange(COMMIT, OffsetCommitResponse(partitions=(PartitionError("t", 0, ok),))))
-    assert not is_quiet(exchange(heartbeat))
-    assert not is_quiet(exchange(heartbeat, HeartbeatResponse(error=ErrorCode.UNKNOWN_MEMBER_ID)))
-    assert not is_quiet(exchange(JOIN, JoinGroupResponse(error=ok)))
-    assert together([quiet, exchange(COMMIT, OffsetCommitResponse()), quiet]) == (
-        "2 Heartbeat, 1 OffsetCommit: NONE"
-    )
-    assert together([quiet]) == "c1 Heartbeat (generation 4): NONE after 5 ms"
-
-
 def test_many_messages_of_a_kind_are_described_together():
     join = [exchange(JOIN, JoinGroupResponse(error=ErrorCode.NONE, generation_id=5)) for _ in range(3)]
     join[1].client = "c2"
     expected = "3 JoinGroup (it gave up partitions: 1) of 2 members: NONE, generation 5"
     assert together(join) == expected
-    heartbeat = HeartbeatRequest(group_id="g", generation_id=4, member_id="a")
     rebalances = [
-        exchange(heartbeat, HeartbeatResponse(error=ErrorCode.REBALANCE_IN_PROGRESS)) for _ in range(30)
+        exchange(HEARTBEAT, HeartbeatResponse(error=ErrorCode.REBALANCE_IN_PROGRESS)) for _ in range(30)
     ]
     trace = trace_of(topics={"t": 1})
     few = [str(prefix + body) for prefix, body, *_ in story(trace, [*join, *rebalances[:5]])]
@@ -190,13 +181,6 @@ def test_messages_stand_in_the_story_in_the_order_of_their_times():
     assert [line for line in lines if line[12:16] != " " * 4 or line[:12] == " " * 12] == without
 
 
-def test_a_lost_request_has_no_response():
-    _, exchanges = ran(network={"loss": 0.2})
-    lost = [e for e in exchanges if e.response is None and e.sent_ms < 20_000]
-    assert lost
-    assert {message(e).error for e in lost} == {"no response"}
-
-
 def test_messages_of_another_family_are_described_too():
     registry = installed_registry()
     registry.register(toy, name="toy")
@@ -205,45 +189,3 @@ def test_messages_of_another_family_are_described_too():
     assert asked
     assert message(asked[0]).request == "Toy"
     assert message(asked[0]).error == "NONE"
-
-
-FAMILY = {**DOCUMENT, "members": [{"id": "c", "count": 2, "topics": ["t"]}]}
-
-
-def words(strategy, event):
-    _, exchanges = ran(strategy, members=FAMILY["members"], events=[{"at": "30s", **event}])
-    return [str(message(e)) for e in exchanges], exchanges
-
-
-def test_messages_to_a_registry_are_told_in_its_words():
-    said, exchanges = words("watcher", {"leave": "c-1"})
-    assert any(re.fullmatch(r"c-\d Create \(\d nodes\): \d nodes exist after \d ms", text) for text in said)
-    assert any(re.fullmatch(r"c-\d Delete \(\d nodes\): NONE after \d ms", text) for text in said)
-    waiting = [e for e in exchanges if e.response is None and type(e.request).__name__ == "WatchRequest"]
-    assert "c-0 Watch (/consumers/three/ids): no change yet" in [str(message(e)) for e in waiting]
-    assert all(is_quiet(e) for e in waiting)
-    assert together(waiting) == f"{len(waiting)} waiting Watch: NONE"
-    closed = [e for e in exchanges if type(e.request).__name__ == "CloseSessionRequest"]
-    assert len(closed) == 1
-    assert not is_quiet(closed[0])
-
-
-def test_a_session_that_has_expired_is_told():
-    said, _ = words("watcher", {"freeze": "c-1", "for": "12s"})
-    assert any(re.fullmatch(r"c-1 \w+( \(.*\))?: session expired after \S+ m?s", text) for text in said)
-
-
-def test_messages_to_brokers_that_list_members_are_told_in_their_words():
-    said, exchanges = words("rocketmq", {"leave": "c-1"})
-    assert any(re.fullmatch(r"c-\d MemberList: NONE after \d ms, 2 members", text) for text in said)
-    assert {message(e).error for e in exchanges if e.response is None and e.request.waits} == {
-        "no change yet"
-    }
-    assert sum("MemberGone" in text for text in said) == 3
-
-
-def test_joins_of_a_group_whose_coordinator_assigns_are_news():
-    _, exchanges = words("range+server-side", {"leave": "c-1"})
-    joins = [e for e in exchanges if type(e.request).__name__ == "JoinRequest"]
-    assert joins
-    assert not any(is_quiet(e) for e in joins)

@@ -11,6 +11,7 @@ from rebalance_lab.traces.causes import PARTS, STANDING, UNASSIGNED, WAITS
 from rebalance_lab.traces.history import History
 from rebalance_lab.verdicts.changes import facts_of
 from rebalance_lab.verdicts.remedies import candidates
+from tests.approved import approved
 
 REGISTRY = default_registry()
 DOCUMENT = {
@@ -34,42 +35,37 @@ def tried(part, strategy="range", **changes):
     return [change.label for change in candidates(part, scenario, strategy, facts, REGISTRY)]
 
 
-def test_a_wait_for_heartbeats_is_shortened_by_more_of_them_first():
-    first, *others = tried("waiting_heartbeat")
-    assert first == "range with heartbeat.interval.ms=1s"
-    assert others == ["cooperative-sticky"]
+PAUSED = [{"at": "90s", "pause": "m-1", "for": "60s"}]
+STATIC = [{"id": name, "topics": ["t"], "instance_id": name} for name in "abc"]
+RESTARTED = [{"at": "60s", "rolling_restart": {"every": "40s", "down": "20s"}}]
+TRIED = {
+    "a wait for heartbeats": ("waiting_heartbeat", {}),
+    "a wait for batches": ("waiting_batch", {}),
+    "a member that ended": ("detection", {}),
+    **{
+        f"a member without heartbeats: {kind}": (
+            "standing",
+            {"events": [{"at": "90s", kind: "m-1", "for": "60s"}]},
+        )
+        for kind in ("freeze", "cut")
+    },
+    # its heartbeats go on, so that no session expires; a batch takes 6 s on average, 12 s at most
+    **{
+        f"a member that is paused, polls of {interval}": (
+            "standing",
+            {"events": PAUSED, "config": {"max.poll.interval.ms": interval}},
+        )
+        for interval in ("5m", "40s", "15s")
+    },
+    "static members that come back": (
+        "away",
+        {"members": STATIC, "events": RESTARTED, "config": {"session.timeout.ms": "45s"}},
+    ),
+}
 
 
-def test_a_wait_for_batches_is_shortened_by_smaller_ones():
-    assert tried("waiting_batch")[0] == "range with max.poll.records=50"
-
-
-@pytest.mark.parametrize("kind", ["freeze", "cut"])
-def test_a_member_without_heartbeats_is_removed_earlier_by_a_shorter_session(kind):
-    events = [{"at": "90s", kind: "m-1", "for": "60s"}]
-    assert tried("standing", events=events) == ["range with session.timeout.ms=6s"]
-
-
-def test_a_member_that_is_paused_is_removed_earlier_by_a_shorter_time_between_polls():
-    """Its heartbeats go on, so no session expires. A batch takes 6 s on average, 12 s at most."""
-    events = [{"at": "90s", "pause": "m-1", "for": "60s"}]
-    assert tried("standing", events=events) == [
-        "range with max.poll.interval.ms=30s",
-        "range with max.poll.interval.ms=15s",
-    ]
-    short = {"max.poll.interval.ms": "40s"}
-    assert tried("standing", events=events, config=short) == [
-        "range with max.poll.interval.ms=20s",
-        "range with max.poll.interval.ms=15s",
-    ]
-    assert tried("standing", events=events, config={"max.poll.interval.ms": "15s"}) == []
-
-
-def test_the_session_of_static_members_that_come_back_is_made_shorter_but_longer_than_they_are_away():
-    members = [{"id": name, "topics": ["t"], "instance_id": name} for name in "abc"]
-    events = [{"at": "60s", "rolling_restart": {"every": "40s", "down": "20s"}}]
-    labels = tried("away", members=members, events=events, config={"session.timeout.ms": "45s"})
-    assert labels == ["range with session.timeout.ms=30s", "range with session.timeout.ms=6s"]
+def test_what_acts_on_a_part_of_the_stopped_time_is_as_approved():
+    approved("remedies", {title: "\n".join(tried(part, **more)) for title, (part, more) in TRIED.items()})
 
 
 @pytest.mark.parametrize("part", [*PARTS, *WAITS, STANDING, UNASSIGNED])

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rebalance_lab.verdicts import rule
 from rebalance_lab.verdicts.rule import FEWEST_PAIRS, chances, discoveries, ends, medians
 
 ONE = np.zeros(100, dtype=np.int64)
@@ -48,9 +49,13 @@ def test_intervals_are_those_of_the_tables_of_the_signed_rank_test(count, outsid
     assert (low, high) == pytest.approx((means[outside], means[-1 - outside]))
 
 
-def test_more_pairs_than_are_counted_have_nearly_the_p_of_those_that_are():
-    few, many = (chance([-0.01] * (count // 2) + [0.005] * (count // 2))[0] for count in (60, 62))
-    assert few == pytest.approx(many, rel=0.1)
+@pytest.mark.parametrize("count", [61, 120])
+def test_more_pairs_than_are_counted_have_nearly_the_p_and_the_interval_of_those_that_are(count):
+    tails = rule._tails(count)
+    for p in (0.3, 0.1, 0.05):
+        least = int(np.flatnonzero(tails <= p)[0])
+        assert rule._chance(np.array([float(least)]), count)[0] == pytest.approx(tails[least], rel=0.01)
+    assert rule._cut(count) == len(tails) - 1 - int(np.flatnonzero(tails <= 0.025)[0])
 
 
 def test_too_few_pairs_have_no_p_and_unknown_ones_do_not_count():

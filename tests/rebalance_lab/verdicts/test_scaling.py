@@ -12,10 +12,10 @@ from rebalance_lab.traces.history import History
 from rebalance_lab.verdicts.balance import utilization
 from rebalance_lab.verdicts.scaling import (
     COMFORTABLE_LOAD,
-    EXTRA_MEMBERS,
     members_to_ease,
     missing_members,
 )
+from tests.rebalance_lab.traces import traces
 
 
 def run(strategy, topics, members, events=(), how=simulate, **fields):
@@ -51,7 +51,7 @@ def test_so_many_more_members_and_two_besides_are_enough_and_fewer_are_not(strat
         more = measure(run(strategy, topics, 1))
         sizes = range(2, sum(map(len, topics.values())) + 1)
         held = {size for size in sizes if utilization(run(strategy, topics, size)) <= share}
-        enough = [size for size in sizes if {*range(size, min(size + EXTRA_MEMBERS, sizes[-1]) + 1)} <= held]
+        enough = [size for size in sizes if {*range(size, min(size + 2, sizes[-1]) + 1)} <= held]
         assert more == (0 if utilization(run(strategy, topics, 1)) <= share else enough[0] - 1)
 
 
@@ -106,3 +106,22 @@ def test_of_many_members_the_number_is_enough_and_a_tenth_fewer_are_not():
     assert size > 2 + 16
     assert utilization(run("range", topics, size)) <= 1
     assert utilization(run("range", topics, int(0.9 * size))) > 1
+
+
+def exactly(*per_partition, limits=(100.0,)):
+    """The history of members with these limits, of which the first owns all partitions, all the time."""
+    names = "abc"[: len(limits)]
+    started = [(0, traces.started(n, "t", process_rate=each)) for n, each in zip(names, limits, strict=True)]
+    owned = {name: {"t": list(range(len(per_partition))) if name == "a" else []} for name in names}
+    timed = [*started, *traces.round_at(0, 1, owned), (0, traces.rates("t", *per_partition))]
+    return traces.history_of(*timed, topics={"t": len(per_partition)}, from_ms=0)
+
+
+def test_a_member_may_have_just_what_it_can_handle():
+    assert missing_members(exactly(50.0, 50.0)) == 0
+    assert missing_members(exactly(50.0, 50.0, 50.0, 50.0)) == 1
+    assert hot_partitions(exactly(100.0, 10.0)) == 0
+
+
+def test_a_partition_is_hot_that_the_fastest_member_cannot_handle():
+    assert [hot_partitions(exactly(75.0, limits=each)) for each in [(100.0, 50.0), (70.0, 50.0)]] == [0, 1]

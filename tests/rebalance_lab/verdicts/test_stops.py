@@ -165,6 +165,16 @@ BEGUN = states((0, "PreparingRebalance"), (1_000, "Stable"))
             [*states((8_000, "PreparingRebalance"), (10_000, "Stable")), (10_000, changed())],
             [0],
         ),
+        # The group becomes Stable in the very moment of the next change: both wait for the next rest.
+        (
+            [
+                (10_000, changed()),
+                *states((10_100, "PreparingRebalance"), (20_000, "Stable")),
+                (20_000, changed()),
+                *states((20_100, "PreparingRebalance"), (25_000, "Stable")),
+            ],
+            [15_000, 5_000],
+        ),
         # Never Stable again: up to the end of the run at 100 s.
         ([(10_000, changed()), *states((10_100, "PreparingRebalance"))], [90_000]),
     ],
@@ -173,3 +183,12 @@ def test_time_to_stable_is_from_a_change_to_the_last_stable_before_the_next(time
     history = two_members(BEGUN, timed)
     assert stops.time_to_stable_seconds(history) == pytest.approx(sum(times) / len(times) / 1_000)
     assert stops.time_to_stable_seconds_max(history) == pytest.approx(max(times) / 1_000)
+
+
+def test_changes_before_the_window_take_no_time_and_records_that_nobody_produced_are_not_late():
+    timed = [(at_ms, changed()) for at_ms in (10_000, 20_000)]
+    timed += states((10_100, "PreparingRebalance"), (13_000, "Stable"))
+    timed += states((20_100, "PreparingRebalance"), (21_000, "Stable"))
+    history = two_members(BEGUN, sorted(timed, key=lambda each: each[0]), from_ms=15_000)
+    assert stops.time_to_stable_seconds(history) == 1.0
+    assert isnan(stops.delayed_records(history))

@@ -15,6 +15,7 @@ from rebalance_lab.verdicts.words import waits
 from tests.approved import approved
 from tests.rebalance_lab.traces.traces import (
     assigned,
+    changed,
     generation,
     joined,
     lost,
@@ -56,18 +57,8 @@ def added(client):
     return ev.MemberAdded(group="g", member_id=client)
 
 
-@pytest.mark.parametrize(
-    ("application", "why"),
-    [
-        ({}, ": until the next heartbeat, while partitions"),
-        ({"process_rate": 100, "batch_overhead": "20s"}, " s in a batch, while partitions"),
-        (
-            {"process_rate": 100, "on_revoked": "4s"},
-            " s until the next heartbeat, 4 s in a callback, while partitions",
-        ),
-    ],
-)
-def test_a_round_says_why_the_last_member_was_late(application, why):
+def late(**application):
+    """Why a round waited for the last member, in a simulated group."""
     document = {
         "name": "late",
         "duration": "3m",
@@ -78,13 +69,8 @@ def test_a_round_says_why_the_last_member_was_late(application, why):
         "events": [{"at": "60s", "leave": "m-0"}],
         "config": {"heartbeat.interval.ms": "3s"},
     }
-    trace = simulate(parse_scenario(document, where="late"), "range", default_registry())
-    (waited,) = [
-        line.body.plain
-        for line in story(trace)
-        if line.body.plain.startswith("waited") and "was empty" not in line.body.plain
-    ]
-    assert why in waited
+    lines = told(simulate(parse_scenario(document, where="late"), "range", default_registry()))
+    return "\n".join(line for line in lines if line.strip().startswith("waited") and "was empty" not in line)
 
 
 @pytest.mark.parametrize(
@@ -126,36 +112,38 @@ def big(revoked_by=(), lost_by=(), kept=True):
     return trace_of(started_all, round_at(1_000, 1, owned), second, topics={"t": 60})
 
 
-def test_partitions_that_wait_for_their_member_are_listed_by_topic():
-    report = {"delay_ms": 60_000, "delay_left_ms": 41_978, "lost": ["t 1", "t 2", "u 0", "u 4"]}
-    assert reported(report) == "delay 60 s, 41.978 s left for t 1-2, u 0 4"
-    report["lost"] += ["u 5", "u 6"]
-    assert reported(report) == "delay 60 s, 41.978 s left for t 1-2, u 0 4 and 2 more"
+DELAYED = {"delay_ms": 60_000, "delay_left_ms": 41_978, "lost": ["t 1", "t 2", "u 0", "u 4"]}
 
 
-# --- lines
-
-
-def test_on_a_narrow_terminal_a_line_goes_on_below_itself():
-    console = Console(width=60, record=True, highlight=False, file=StringIO())
-    trace = trace_of(TWO, (5_000, preparing("a " + "very " * 15 + "long cause")), topics={"t": 4})
-    print_lines(story(trace), console)
-    lines = console.export_text().splitlines()
-    assert all(len(line.rstrip()) <= 60 for line in lines)
-    begins = next(i for i, line in enumerate(lines) if "because a very" in line)
-    assert lines[begins + 1].startswith(" " * 14 + "very")
-
-
-def test_a_line_for_a_round_is_cut_to_a_narrow_terminal():
-    console = Console(width=70, record=True, highlight=False, file=StringIO())
-    trace = trace_of(TWO, (5_000, preparing("a " + "very " * 15 + "long cause")), topics={"t": 4})
-    print_lines(in_lines(trace), console)
-    lines = [line.rstrip() for line in console.export_text().splitlines()]
-    assert len(lines) == 8
-    assert lines[5].endswith("…")
+@pytest.mark.parametrize(
+    ("report", "text"),
+    [
+        ({}, ""),
+        ({"method": "flow"}, "found by flow"),
+        (
+            {"method": "solver", "optimality_gap": 0.0123, "weights": "reported-rates", "bound": 4.0},
+            "found by solver, gap 1.2 %, weights: reported-rates",
+        ),
+        ({"optimality_gap": "small", "method": ["a", 1]}, "found by ['a', 1]"),
+        ({"optimality_gap": None}, ""),
+        (DELAYED, "delay 60 s, 41.978 s left for t 1-2, u 0 4"),
+        (
+            {**DELAYED, "lost": [*DELAYED["lost"], "u 5", "u 6"]},
+            "delay 60 s, 41.978 s left for t 1-2, u 0 4 and 2 more",
+        ),
+    ],
+)
+def test_what_an_author_reports_is_a_line(report, text):
+    assert reported(report) == text
 
 
 # --- approved stories
+
+
+def on_a_terminal(lines, width):
+    console = Console(width=width, record=True, highlight=False, file=StringIO())
+    print_lines(lines, console)
+    return "\n".join(line.rstrip() for line in console.export_text().splitlines())
 
 
 CHANGED = (5_000, preparing("a changed"))
@@ -173,6 +161,19 @@ def first(*timed):
 
 
 STORIES = {
+    "given up in good order, lost, assigned and kept": trace_of(
+        (1_000, preparing("x[0] joined")),
+        (1_500, generation(7, "a", "b", leader="b", protocol="sticky")),
+        (2_000, state("Stable")),
+        (2_000, revoked("a", {"t": [9], "u": [1]})),
+        (2_000, lost("b", {"t": [3]})),
+        (2_000, assigned("a", 7, {"t": [0, 1, 2, 4, 5, 7]}, added={"t": [7]})),
+        (2_000, assigned("b", 7, {})),
+        (3_661_001, changed("crash", "a")),
+        (3_661_500, preparing("session of a expired")),
+        topics={"t": 10, "u": 2},
+        duration_ms=4_000_000,
+    ),
     "the last of two to join": two(A_ARRIVES, B_ARRIVES, (8_000, BOTH)),
     "the last two join at once": two(A_ARRIVES, (7_000, arrives("b")), (7_005, BOTH)),
     "a member whose session expired, and stops meanwhile": two(
@@ -219,6 +220,7 @@ STORIES = {
     "members that get back all they had share a line of their own": big(revoked_by=NAMES[:20]),
     "of many members with changes the rest is summed": big(lost_by=NAMES),
 }
+LONG = two((5_000, preparing("a " + "very " * 15 + "long cause")))
 IN_LINES = {
     "stops that no round ends are summed below the lines": trace_of(
         TWO,
@@ -239,4 +241,9 @@ def test_the_stories_are_those_that_were_approved():
         begins = [i for i, line in enumerate(lines) if line.startswith(" 0:00:05.000")]
         stories[title] = "\n".join(lines[begins[0] if begins else 2 : -2])
     briefs = {title: "\n".join(told(trace, in_lines)) for title, trace in IN_LINES.items()}
+    for of, width in ((story, 60), (in_lines, 70)):
+        stories[f"{of.__name__} on {width} columns"] = on_a_terminal(of(LONG), width)
+    stories["late: heartbeats"] = late()
+    stories["late: batches"] = late(process_rate=100, batch_overhead="20s")
+    stories["late: callbacks"] = late(process_rate=100, on_revoked="4s")
     approved("stories", stories | briefs)

@@ -1,21 +1,98 @@
-"""What a change is worth in each of many groups: differences of paired figures, drawn towards each other.
+"""What the choice for each of many groups changes in it, and why it is made, in words.
 
 The mean difference of one group is a noisy estimate, and the groups that are chosen for it are those where it
 is too good. Their expected value given all groups is not (empirical Bayes: Efron and Morris 1975): the fewer
 units a group has, and the more alike the groups are, the closer it is to their mean.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from rebalance_lab.verdicts.rule import FloatArray, IntArray
+from rebalance_lab.verdicts.aims import BALANCE, LOADED, MOVES, STOPS
+from rebalance_lab.verdicts.choices_per_group import COUNTED_BALANCE, MISSING, Choices, figures_of
+from rebalance_lab.verdicts.grid import Aim, Grid
+from rebalance_lab.verdicts.rule import FEWEST_PAIRS, FloatArray, IntArray
+
+_BALANCED = ("is better balanced", "may be worse balanced")
+WORDS = {
+    STOPS.metric: ("stops less", "may stop longer"),
+    MOVES.metric: ("moves less", "may move more"),
+    BALANCE.metric: _BALANCED,
+    COUNTED_BALANCE: _BALANCED,
+}
+"""What is said of a strategy that is better in a metric, or may be worse."""
+
+OVERLOAD = "relieves an overload"
 
 PRIOR_UNITS = 20.0
 """Units that the variance within all groups counts as, beside those of the group itself."""
 
 HALF_WIDTH = 2.09
 """Of an interval of 95 %, in standard deviations that rest on `PRIOR_UNITS` and more (Student's t)."""
+
+
+def reason_of(choices: Choices, grid: Grid, aims: Sequence[Aim], group: int) -> str:
+    """Return the reason of the choice for a group, in words."""
+    units, needed, chosen = (int(each[group]) for each in (choices.units, choices.needed, choices.chosen))
+    if not units:
+        return f"{grid.label(grid.now)} has no figures"
+    if units < FEWEST_PAIRS:
+        return f"{units} of {FEWEST_PAIRS} scenarios"
+    is_switch = chosen != grid.now
+    other = chosen if is_switch else int(choices.runner_up[group])
+    words = [WORDS.get(aim.metric, (f"less {aim.metric}", f"may be worse in {aim.metric}")) for aim in aims]
+    better = ", ".join(each[0] for n, each in enumerate(words) if choices.better[n, group, other])
+    if is_switch:
+        return OVERLOAD if choices.relieves[group] or not better else better
+    if needed:
+        return f"{units} of about {needed} scenarios"
+    worse = ", ".join(each[1] for n, each in enumerate(words) if choices.perhaps_worse[n, group, other])
+    if better and worse and not choices.overloaded[group]:
+        return f"{grid.label(other)} {better}, {worse}"
+    return "none is known to be better"
+
+
+def changes(grid: Grid, metric: str, choices: Choices, groups: IntArray) -> tuple[FloatArray, ...]:
+    """float64[G] each: the mean of the present candidate, the change of a switch, and its interval of 95 %.
+
+    Changes are NaN where nothing changes.
+    """
+    count = len(choices.chosen)
+    values = _used(grid, metric, choices, groups)
+    now = values[:, grid.now]
+    known = ~np.isnan(now)
+    units = np.bincount(groups[known], minlength=count)
+    sums = np.bincount(groups[known], now[known], count)
+    means = np.divide(sums, units, out=np.full(count, np.nan), where=units > 0)
+    change = np.full((3, count), np.nan)
+    for number in np.unique(choices.chosen[choices.chosen != grid.now]).tolist():
+        rows = choices.chosen == number
+        each = estimates(values[:, number], now, groups, count)
+        change[:, rows] = np.array([each.means, each.low, each.high])[:, rows]
+    return means, *change
+
+
+def greatest(grid: Grid, metric: str, choices: Choices, groups: IntArray) -> FloatArray:
+    """float64[2, G]: the greatest figure of each group under the present candidate, and the chosen one."""
+    values = _used(grid, metric, choices, groups)
+    if metric == MISSING:  # it has none where no number of members is enough
+        is_over = choices.used[:, None] & (grid.values(LOADED.metric) > 1)
+        values = np.where(np.isnan(values) & is_over, np.inf, values)
+    found = np.full((len(choices.chosen), values.shape[1]), np.nan)
+    np.fmax.at(found, groups, values)
+    each = np.arange(len(found))
+    return np.stack([found[each, grid.now], found[each, choices.chosen]])
+
+
+def _used(grid: Grid, metric: str, choices: Choices, groups: IntArray) -> FloatArray:
+    """float64[N, K]: the figures of the units that count."""
+    values = figures_of(grid, metric, choices.counted[groups])
+    return np.where(choices.used[:, None], values, np.nan)
+
+
+# --- estimates
 
 
 class Estimates(NamedTuple):

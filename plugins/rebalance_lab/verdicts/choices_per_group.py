@@ -1,16 +1,18 @@
 """The choice for each of many groups: the present strategy, or one that is known to be better.
 
-`choice` chooses for one group, from seeds. Here the units of a grid are scenarios of many groups, such as
+`choice` chooses for one group, from its seeds. Here the units of a grid are scenarios of many groups, such as
 their hours, and the chance of an error is shared by all groups (Benjamini and Hochberg 1995).
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from rebalance_lab.verdicts.aims import BALANCE, FRONT, LOADED
+from coordinator_core.registry.registry import default_registry
+from rebalance_lab.verdicts.aims import BALANCE, FRONT, LOADED, MOVES, STOPS
 from rebalance_lab.verdicts.grid import Aim, Grid
 from rebalance_lab.verdicts.rule import (
     FEWEST_PAIRS,
@@ -84,6 +86,80 @@ class _Tests(NamedTuple):
     as_good: FloatArray
 
 
+def deciding(metrics: Sequence[str]) -> list[str]:
+    """Return the metrics that decide by default, of some: stops, or else moves, and balance."""
+    first = STOPS.metric if STOPS.metric in metrics else MOVES.metric
+    balance = BALANCE.metric if BALANCE.metric in metrics else COUNTED_BALANCE
+    return [name for name in (first, balance) if name in metrics]
+
+
+def aims_of(metrics: Sequence[str]) -> list[Aim]:
+    """Return the aims of metrics that decide. Less is better of a metric that is not installed."""
+    specs = default_registry().metrics()
+    return [Aim(name, better=specs[name].better if name in specs else "lower") for name in metrics]
+
+
+def default_aims(grid: Grid) -> list[Aim]:
+    """Return the aims that decide, of the metrics that the present candidate has.
+
+    Where all members are known to have limits, moves do not decide beside balance: what a move costs is a
+    part of the stopped time.
+    """
+    aims = aims_of(deciding(grid.metrics))
+    names = {*(aim.metric for aim in aims), LOADED.metric, COUNTED_BALANCE, BALANCE.metric}
+    known = {name: ~np.isnan(grid.values(name)[:, grid.now]) for name in names}
+    known[BALANCE.metric] = known[BALANCE.metric] | known[COUNTED_BALANCE]
+    found = [aim for aim in aims if known[aim.metric].any()]
+    has_limits = known[LOADED.metric].any() and known[LOADED.metric][known[aims[0].metric]].all()
+    if has_limits and [aim.metric for aim in found] == [MOVES.metric, BALANCE.metric]:
+        return found[1:]
+    return found or aims
+
+
+@dataclass(frozen=True)
+class _Groups:
+    """The groups of N units, int64[N] their numbers, and the present one of K candidates."""
+
+    of: IntArray
+    count: int
+    now: int
+
+    def counts(self, units: BoolArray) -> IntArray:
+        """int64[G]: how many of some units (bool[N]) each group has."""
+        return np.bincount(self.of[units], minlength=self.count)
+
+    def totals(self, values: FloatArray | BoolArray) -> FloatArray:
+        """float64[G, K]: the sums of the known figures of each group."""
+        known = np.nan_to_num(values.astype(np.float64))
+        return _by_candidate(
+            known, lambda column: np.bincount(self.of, column, self.count).astype(np.float64)
+        )
+
+    def greatest(self, values: FloatArray) -> FloatArray:
+        """float64[G, K]: the greatest of the known figures of each group, NaN without any."""
+        found = np.full((self.count, values.shape[1]), np.nan)
+        np.fmax.at(found, self.of, values)
+        return found
+
+    def chances(self, one: FloatArray, other: FloatArray, margin: float) -> tuple[FloatArray, FloatArray]:
+        """float64[G] each: see `rule.chances`."""
+        return chances(one, other, self.of, self.count, margin)
+
+    def means_apart(self, one: FloatArray, other: FloatArray) -> FloatArray:
+        """float64[G]: the difference of the means of each group, as a share of the greater one."""
+        known = ~np.isnan(one - other)
+        sums = (np.bincount(self.of[known], v[known], self.count).astype(np.float64) for v in (one, other))
+        return differences(*sums)
+
+
+class _Load(NamedTuple):
+    """float64[N, K] the load of the busiest member and the overload in it, bool[G, K] who relieves it."""
+
+    load: FloatArray
+    over: FloatArray
+    relieves: BoolArray
+
+
 def choose_each(
     grid: Grid,
     groups: IntArray,
@@ -109,61 +185,51 @@ def choose_each(
     ``keeps_owners`` bool[K]: the candidates whose assignments depend on the owners before; what such a one
     leaves of an overload may be more after other events.
     """
-    now = grid.now
-    figures, counted = _figures(grid, groups, count, aims)
-    used = _used(figures, now, groups, count, scored)
-    costs = [_complete(each, now, used, groups, count) for each in figures]
-    load = _complete(grid.values(LOADED.metric), now, used, groups, count) if relief else None
-    overload = None if load is None or np.isnan(load).all() else np.maximum(load - 1.0, 0.0)
-    decides, relieves = list(costs), np.zeros((count, costs[0].shape[1]), dtype=np.bool_)
-    if load is not None and overload is not None:
-        relieves = _relieving(overload, now, groups, count)
+    units = _Groups(groups, count, grid.now)
+    figures, counted = _figures(grid, units, aims)
+    used = _used(figures, units, scored)
+    decides = [_complete(each, units, used) for each in figures]
+    load = _load_of(grid, units, used) if relief else None
+    if load is not None:
         decides = [
-            _where_it_matters(cost, load, overload, relieves, now, groups, count)
-            if aim.metric == BALANCE.metric
-            else cost
-            for cost, aim in zip(costs, aims, strict=True)
+            _where_it_matters(cost, load, units) if aim.metric == BALANCE.metric else cost
+            for cost, aim in zip(decides, aims, strict=True)
         ]
-    tests = _tested(decides, now, groups, count, margin)
-    is_relief = np.zeros_like(relieves)
-    if load is not None and overload is not None:
-        tests, is_relief = _relieved(tests, load, overload, relieves, now, groups, count)
+    tests = _tested(decides, units, margin)
+    is_relief = np.zeros_like(tests.needed, dtype=np.bool_)
+    if load is not None:
+        tests, is_relief = _relieved(tests, load, units)
     possible = discoveries(tests.chance, rate)
-    if overload is not None:
-        in_vain = _in_vain(grid, tests, aims, overload, keeps_owners, groups, count, rate)
+    ranks = [_by_median(cost, units, margin) for cost in decides]
+    if load is not None:
+        in_vain = _in_vain(grid, tests, aims, load, units, keeps_owners, rate)
         possible &= ~in_vain
         tests = tests._replace(needed=np.where(in_vain, 0, tests.needed))
-    ranks = [_by_median(cost, groups, count, margin) for cost in decides]
-    if load is not None and overload is not None:
-        total, greatest = _by_load(load, overload, now, groups, count, margin)
+        total, greatest = _by_load(load, units, margin)
         ranks = [total, *ranks, greatest]
-    ranks += [
-        _by_median(_complete(grid.values(aim.metric), now, used, groups, count), groups, count, margin)
-        for aim in FRONT
-    ]
-    chosen = _first(possible, ranks, now)
+    ranks += [_by_median(_complete(grid.values(aim.metric), units, used), units, margin) for aim in FRONT]
+    chosen = _first(possible, ranks, grid.now)
     each = np.arange(count)
     rest = possible.copy()
     rest[each, chosen] = False
     least = np.where(np.isnan(tests.chance), np.inf, tests.chance)
     closest = (least == least.min(axis=1, keepdims=True)) & np.isfinite(least)
-    kept = chosen == now
-    runner_up = np.where(kept, _first(closest, ranks, now), _first(rest, ranks, now))
+    kept = chosen == grid.now
+    runner_up = np.where(kept, _first(closest, ranks, grid.now), _first(rest, ranks, grid.now))
     lowest = np.where(np.isfinite(least), least, np.nan)
     never = np.iinfo(np.int64).max
     needed = tests.needed.min(axis=1, initial=never, where=tests.needed > 0)
+    overloaded = np.zeros(len(groups), dtype=np.bool_) if load is None else load.over[:, grid.now] > 0
     return Choices(
         chosen,
         runner_up,
         lowest[each, np.where(kept, runner_up, chosen)],
-        np.bincount(groups[used], minlength=count),
+        units.counts(used),
         np.where(needed == never, 0, needed),
         np.array([discoveries(each_aim, rate) for each_aim in tests.better]),
         ~(tests.as_good <= rate),
         is_relief[each, chosen],
-        np.zeros(count, dtype=np.int64)
-        if overload is None
-        else np.bincount(groups[overload[:, now] > 0], minlength=count),
+        units.counts(overloaded),
         counted,
         used,
     )
@@ -172,82 +238,70 @@ def choose_each(
 # --- figures
 
 
-def _figures(
-    grid: Grid, groups: IntArray, count: int, aims: Sequence[Aim]
-) -> tuple[list[FloatArray], BoolArray]:
+def _figures(grid: Grid, units: _Groups, aims: Sequence[Aim]) -> tuple[list[FloatArray], BoolArray]:
     """Return the costs of each aim, float64[N, K], and which groups have balance by partitions alone."""
-    found, counted = [], np.zeros(count, dtype=np.bool_)
-    for aim in aims:
-        values = grid.values(aim.metric)
-        if aim.metric == BALANCE.metric:
-            by_count = grid.values(COUNTED_BALANCE)
-            has_rates, has_counts = (
-                np.bincount(groups, ~np.isnan(each[:, grid.now]), count) > 0 for each in (values, by_count)
-            )
-            counted = has_counts & ~has_rates
-            values = np.where(counted[groups][:, None], by_count, values)
-        found.append(-values if aim.better == "higher" else values)
-    return found, counted
+    has_rates, has_counts = (
+        units.counts(~np.isnan(grid.values(name)[:, grid.now])) > 0
+        for name in (BALANCE.metric, COUNTED_BALANCE)
+    )
+    counted = has_counts & ~has_rates
+    found = [figures_of(grid, aim.metric, counted[units.of]) for aim in aims]
+    costs = [-v if aim.better == "higher" else v for v, aim in zip(found, aims, strict=True)]
+    return costs, counted & any(aim.metric == BALANCE.metric for aim in aims)
 
 
-def _used(
-    figures: Sequence[FloatArray], now: int, groups: IntArray, count: int, scored: BoolArray | None
-) -> BoolArray:
-    known: BoolArray = np.asarray(~np.isnan([each[:, now] for each in figures]).any(axis=0))
+def figures_of(grid: Grid, metric: str, counted: BoolArray) -> FloatArray:
+    """float64[N, K]: the figures of a metric. In ``counted`` units (bool[N]) balance is by partitions."""
+    values = grid.values(metric)
+    if metric == BALANCE.metric:
+        return np.where(counted[:, None], grid.values(COUNTED_BALANCE), values)
+    return values
+
+
+def _used(figures: Sequence[FloatArray], units: _Groups, scored: BoolArray | None) -> BoolArray:
+    known: BoolArray = np.asarray(~np.isnan([each[:, units.now] for each in figures]).any(axis=0))
     if scored is None:
         return known
     by_all: BoolArray = np.asarray(known & scored.all(axis=1))
-    has_such = np.bincount(groups[by_all], minlength=count) > 0
-    return np.asarray(np.where(has_such[groups], by_all, known))
+    has_such = units.counts(by_all) > 0
+    return np.asarray(np.where(has_such[units.of], by_all, known))
 
 
-def _complete(figures: FloatArray, now: int, used: BoolArray, groups: IntArray, count: int) -> FloatArray:
+def _complete(figures: FloatArray, units: _Groups, used: BoolArray) -> FloatArray:
     """Return the figures of the units that count; none in a group in which a candidate lacks one."""
     known = ~np.isnan(figures)
-    pairs = (used & known[:, now])[:, None]
-    gaps = _by_candidate(pairs & ~known, lambda gap: np.bincount(groups, gap, count))
-    return np.where(pairs & (gaps == 0)[groups], figures, np.nan)
+    pairs = (used & known[:, units.now])[:, None]
+    gaps = units.totals(pairs & ~known)
+    return np.where(pairs & (gaps == 0)[units.of], figures, np.nan)
 
 
-def _by_candidate(
-    values: npt.NDArray[np.generic], call: Callable[[npt.NDArray[np.generic]], npt.NDArray[np.generic]]
-) -> FloatArray:
-    return np.stack([call(column) for column in values.T], axis=1).astype(np.float64)
-
-
-def _totals(values: FloatArray, groups: IntArray, count: int) -> FloatArray:
-    return _by_candidate(np.nan_to_num(values), lambda column: np.bincount(groups, column, count))
-
-
-def _greatest(values: FloatArray, groups: IntArray, count: int) -> FloatArray:
-    found = np.full((count, values.shape[1]), np.nan)
-    np.fmax.at(found, groups, values)
-    return found
+def _by_candidate(values: FloatArray, call: Callable[[FloatArray], FloatArray]) -> FloatArray:
+    return np.stack([call(column) for column in values.T], axis=1)
 
 
 # --- tests
 
 
-def _tested(costs: Sequence[FloatArray], now: int, groups: IntArray, count: int, margin: float) -> _Tests:
+def _tested(costs: Sequence[FloatArray], units: _Groups, margin: float) -> _Tests:
     """Test for each group that a candidate is better in at least one aim, and not worse in the others."""
-    shape = (count, costs[0].shape[1])
+    shape = (units.count, costs[0].shape[1])
     chance, needed = np.full(shape, np.nan), np.zeros(shape, dtype=np.int64)
     better, as_good = np.full((2, len(costs), *shape), np.nan)
-    for number in (n for n in range(shape[1]) if n != now):
-        pairs = [(cost[:, number], cost[:, now]) for cost in costs]
-        found, share, p_better, p_as_good = dominance(pairs, groups, count, margin)
-        units = np.bincount(groups, ~np.isnan(pairs[0][0] - pairs[0][1]), count)
+    for number in (n for n in range(shape[1]) if n != units.now):
+        pairs = [(cost[:, number], cost[:, units.now]) for cost in costs]
+        found, share, p_better, p_as_good = _dominance(pairs, units, margin)
+        known = units.counts(~np.isnan(pairs[0][0] - pairs[0][1]))
         excess = np.maximum(2 * np.nan_to_num(share) - 1, 0.0)
-        about = np.maximum(np.ceil(_SURE / np.maximum(excess, _WEAK_SIGN) ** 2), units + FEWEST_PAIRS)
-        enough = units >= FEWEST_PAIRS
+        about = np.maximum(np.ceil(_SURE / np.maximum(excess, _WEAK_SIGN) ** 2), known + FEWEST_PAIRS)
+        enough = known >= FEWEST_PAIRS
         needed[:, number] = np.where(enough & (excess >= _WEAK_SIGN), about, 0)
         chance[enough, number] = found[enough]
         better[:, enough, number], as_good[:, enough, number] = p_better[:, enough], p_as_good[:, enough]
     return _Tests(chance, needed, better, as_good)
 
 
-def dominance(
-    pairs: Sequence[tuple[FloatArray, FloatArray]], groups: IntArray, count: int, margin: float = TIE
+def _dominance(
+    pairs: Sequence[tuple[FloatArray, FloatArray]], units: _Groups, margin: float
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Test for each group that one candidate is better than another one in an aim, and as good in all.
 
@@ -260,10 +314,10 @@ def dominance(
     Returns the p-values (float64[G]), the share of the ranks that speak for it where they do least
     (float64[G]), and the p-values of being better and as good in each aim (float64[M, G]).
     """
-    better, shares = zip(*(chances(*each, groups, count, -TIE) for each in pairs), strict=True)
-    as_good, good_shares = zip(*(chances(*each, groups, count, margin) for each in pairs), strict=True)
-    apart = np.array([_means_apart(*each, groups, count) for each in pairs])
-    differing = sum(np.bincount(groups, np.abs(differences(*each)) > TIE, count) > 0 for each in pairs)
+    better, shares = zip(*(units.chances(*each, -TIE) for each in pairs), strict=True)
+    as_good, good_shares = zip(*(units.chances(*each, margin) for each in pairs), strict=True)
+    apart = np.array([units.means_apart(*each) for each in pairs])
+    differing = sum(units.counts(np.abs(differences(*each)) > TIE) > 0 for each in pairs)
     p_better = np.where(apart < 0, better, 1.0)
     p_as_good = np.where(apart <= margin, as_good, 1.0)
     found = np.maximum(np.maximum(differing, 1) * p_better.min(axis=0), p_as_good.max(axis=0))
@@ -271,68 +325,51 @@ def dominance(
     return np.minimum(found, 1.0), share, p_better, p_as_good
 
 
-def _means_apart(one: FloatArray, other: FloatArray, groups: IntArray, count: int) -> FloatArray:
-    """Return the difference of the means of each group, as a share of the greater one."""
-    known = ~np.isnan(one - other)
-    first, second = (np.bincount(groups[known], v[known], count).astype(np.float64) for v in (one, other))
-    return differences(first, second)
-
-
 # --- overload
 
 
-def _relieving(overload: FloatArray, now: int, groups: IntArray, count: int) -> BoolArray:
-    """bool[G, K]: which candidates take a share of `RELIEF` away, of all overload and of the worst."""
-    left = 1 - RELIEF
-    worst = np.nan_to_num(_greatest(overload, groups, count))
-    total = _totals(overload, groups, count)
-    return np.asarray((worst < left * worst[:, [now]]) & (total < left * total[:, [now]]))
+def _load_of(grid: Grid, units: _Groups, used: BoolArray) -> _Load | None:
+    """Return the loads of the busiest members, None if none is known.
+
+    A candidate relieves that takes a share of `RELIEF` away, of all overload and of the worst.
+    """
+    load = _complete(grid.values(LOADED.metric), units, used)
+    if np.isnan(load).all():
+        return None
+    over, left = np.maximum(load - 1.0, 0.0), 1 - RELIEF
+    worst, total = np.nan_to_num(units.greatest(over)), units.totals(over)
+    now = [units.now]
+    return _Load(load, over, (worst < left * worst[:, now]) & (total < left * total[:, now]))
 
 
-def _where_it_matters(
-    balance: FloatArray,
-    load: FloatArray,
-    overload: FloatArray,
-    relieves: BoolArray,
-    now: int,
-    groups: IntArray,
-    count: int,
-) -> FloatArray:
+def _where_it_matters(balance: FloatArray, load: _Load, units: _Groups) -> FloatArray:
     """Return balance that is alike where all members are at ease, and in overload that is not relieved."""
     with np.errstate(divide="ignore"):
-        eased = balance * np.nan_to_num(np.maximum(1.0, COMFORTABLE_LOAD / load), nan=1.0, posinf=1.0)
-    is_over = _totals(overload, groups, count)[:, [now]] > 0
-    matters = (~is_over | relieves)[groups]
-    return np.where(matters, eased, np.where(np.isnan(balance), np.nan, eased[:, [now]]))
+        eased = balance * np.nan_to_num(np.maximum(1.0, COMFORTABLE_LOAD / load.load), nan=1.0, posinf=1.0)
+    is_over = units.totals(load.over)[:, [units.now]] > 0
+    matters = (~is_over | load.relieves)[units.of]
+    return np.where(matters, eased, np.where(np.isnan(balance), np.nan, eased[:, [units.now]]))
 
 
-def _relieved(
-    tests: _Tests,
-    load: FloatArray,
-    overload: FloatArray,
-    relieves: BoolArray,
-    now: int,
-    groups: IntArray,
-    count: int,
-) -> tuple[_Tests, BoolArray]:
+def _relieved(tests: _Tests, load: _Load, units: _Groups) -> tuple[_Tests, BoolArray]:
     """Return the tests where overload decides alone, and which p-values are those of a relief.
 
     A candidate that relieves is better, whatever it costs, if the overload is known to be less in the units
     that have some, or the load in all; one that dominates, if the overload is as good. The p-value is the
     least of the three, three times. Of few units with overload, none with more of it is better.
     """
-    chance, is_relief = tests.chance.copy(), np.zeros_like(relieves)
-    for number in (n for n in range(chance.shape[1]) if n != now):
-        some = (overload[:, [number, now]] > 0).any(axis=1)
-        one, present = (np.where(some, overload[:, n], np.nan) for n in (number, now))
-        units = np.bincount(groups, ~np.isnan(one - present), count)
-        less, as_good = (chances(one, present, groups, count, margin)[0] for margin in (-TIE, TIE))
-        steadily = chances(load[:, number], load[:, now], groups, count, -TIE)[0]
-        relief = np.where(relieves[:, number], np.fmin(less, steadily), 1.0)
+    chance, is_relief = tests.chance.copy(), np.zeros_like(load.relieves)
+    for number in (n for n in range(chance.shape[1]) if n != units.now):
+        some = (load.over[:, [number, units.now]] > 0).any(axis=1)
+        one, present = (np.where(some, load.over[:, n], np.nan) for n in (number, units.now))
+        known = units.counts(~np.isnan(one - present))
+        less, as_good = (units.chances(one, present, margin)[0] for margin in (-TIE, TIE))
+        steadily, _ = units.chances(load.load[:, number], load.load[:, units.now], -TIE)
+        relief = np.where(load.relieves[:, number], np.fmin(less, steadily), 1.0)
         own = chance[:, number]
-        few = np.where(_means_apart(one, present, groups, count) > 0, 1.0, own)
-        either = np.where(units >= FEWEST_PAIRS, np.maximum(own, as_good), few)
-        is_tested = (units > 0) & ~np.isnan(own)
+        few = np.where(units.means_apart(one, present) > 0, 1.0, own)
+        either = np.where(known >= FEWEST_PAIRS, np.maximum(own, as_good), few)
+        is_tested = (known > 0) & ~np.isnan(own)
         is_relief[:, number] = is_tested & (relief <= either)
         chance[:, number] = np.where(is_tested, np.minimum(3 * np.fmin(relief, either), 1.0), own)
     return tests._replace(chance=chance), is_relief
@@ -342,10 +379,9 @@ def _in_vain(
     grid: Grid,
     tests: _Tests,
     aims: Sequence[Aim],
-    overload: FloatArray,
+    load: _Load,
+    units: _Groups,
     keeps_owners: BoolArray | None,
-    groups: IntArray,
-    count: int,
     rate: float,
 ) -> BoolArray:
     """bool[G, K]: switches that leave much of an overload and hardly save a member that it takes to end it.
@@ -355,14 +391,14 @@ def _in_vain(
     """
     more = grid.values(MISSING)
     if np.isnan(more).all():
-        return np.zeros((count, overload.shape[1]), dtype=np.bool_)
-    more = np.where(np.isnan(more) & (overload > 0), np.inf, more)
-    members = _greatest(grid.values("members") + more, groups, count)
-    present = members[:, [grid.now]]
-    total, often = (_totals(v, groups, count) for v in (overload, (overload > 0).astype(np.float64)))
+        return np.zeros_like(load.relieves)
+    more = np.where(np.isnan(more) & (load.over > 0), np.inf, more)
+    members = units.greatest(grid.values("members") + more)
+    present = members[:, [units.now]]
+    total, often = (units.totals(v) for v in (load.over, load.over > 0))
     little = np.where(False if keeps_owners is None else keeps_owners, 0.0, RELIEF)
-    leaves = total > little * total[:, [grid.now]]
-    never = np.isinf(present) & np.isinf(members) & (often >= often[:, [grid.now]])
+    leaves = total > little * total[:, [units.now]]
+    never = np.isinf(present) & np.isinf(members) & (often >= often[:, [units.now]])
     saves_none = (np.isfinite(present) & (members > (1 - RELIEF) * present)) | never
     others = [p <= rate for p, aim in zip(tests.better, aims, strict=True) if aim.metric != BALANCE.metric]
     return np.asarray(leaves & saves_none & ~np.any(others, axis=0))
@@ -374,25 +410,23 @@ _Rank: TypeAlias = tuple[FloatArray, Callable[[BoolArray, IntArray], BoolArray]]
 """float64[G, K] costs, and what says which candidates are as good as the best one of each group."""
 
 
-def _by_median(cost: FloatArray, groups: IntArray, count: int, margin: float) -> _Rank:
+def _by_median(cost: FloatArray, units: _Groups, margin: float) -> _Rank:
     """Rank by the median. As good are means that are not worse by more than the margin."""
 
     def alike(possible: BoolArray, best: IntArray) -> BoolArray:
         found = np.zeros_like(possible)
-        least = cost[np.arange(len(cost)), best[groups]]
+        least = cost[np.arange(len(cost)), best[units.of]]
         for number in np.flatnonzero(possible.any(axis=0)).tolist():
-            found[:, number] = _means_apart(cost[:, number], least, groups, count) <= margin
+            found[:, number] = units.means_apart(cost[:, number], least) <= margin
         return found
 
-    return _by_candidate(cost, lambda column: medians(column, groups, count)), alike  # type: ignore[arg-type]
+    return _by_candidate(cost, lambda column: medians(column, units.of, units.count)), alike
 
 
-def _by_load(
-    load: FloatArray, overload: FloatArray, now: int, groups: IntArray, count: int, margin: float
-) -> list[_Rank]:
+def _by_load(load: _Load, units: _Groups, margin: float) -> list[_Rank]:
     """Rank by all overload. In groups with overload, the greatest load decides then."""
-    total = _totals(overload, groups, count)
-    greatest = np.where(total[:, [now]] > 0, np.nan_to_num(_greatest(load, groups, count)), 0.0)
+    total = units.totals(load.over)
+    greatest = np.where(total[:, [units.now]] > 0, np.nan_to_num(units.greatest(load.load)), 0.0)
     return [_by_value(total, margin), _by_value(greatest, margin)]
 
 
