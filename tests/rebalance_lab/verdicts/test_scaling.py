@@ -120,8 +120,3 @@ def exactly(*per_partition, limits=(100.0,)):
 def test_a_member_may_have_just_what_it_can_handle():
     assert missing_members(exactly(50.0, 50.0)) == 0
     assert missing_members(exactly(50.0, 50.0, 50.0, 50.0)) == 1
-    assert hot_partitions(exactly(100.0, 10.0)) == 0
-
-
-def test_a_partition_is_hot_that_the_fastest_member_cannot_handle():
-    assert [hot_partitions(exactly(75.0, limits=each)) for each in [(100.0, 50.0), (70.0, 50.0)]] == [0, 1]
