@@ -19,10 +19,8 @@ import numpy as np
 
 from coordinator_core.errors import InputError
 from coordinator_core.registry.registry import Registry, default_registry
-from rebalance_logs.broker_lines import BROKER
 from rebalance_logs.facts import Fact, Kind, Source
-from rebalance_logs.formats import LogFormat, Wording
-from rebalance_logs.java_lines import JAVA
+from rebalance_logs.formats import LogFormat, Wording, read_format
 from rebalance_logs.lines import Clock, Message, time_of, unwrapped, without_time
 from rebalance_logs.partitions import assignments_of, partitions_of
 from rebalance_logs.watched import FORMAT, facts_of_trace, is_trace
@@ -113,6 +111,8 @@ def known_formats(registry: Registry | None = None) -> tuple[LogFormat, ...]:
             if isinstance(made, str):
                 module, _, name = made.partition(":")
                 made = getattr(import_module(module), name)
+            elif isinstance(made, Path):
+                made = read_format(made)
             if not isinstance(made, LogFormat):
                 raise TypeError(f"found {made!r}, expected a LogFormat")
             found.append(made)
@@ -280,7 +280,7 @@ class _Reader:
                 client=settings.get("client.id", ""),
                 instance_id="" if instance == "null" else instance,
                 settings=settings,
-                library=JAVA.library,
+                library="java",
             )
 
     def _fact(self, line: str, number: int) -> Fact | None:
@@ -309,9 +309,9 @@ class _Reader:
         file.formats[of.name] = file.formats.get(of.name, 0) + 1
         group = _clean(names.get("group") or names.get("group2") or "")
         group = group or self._group
-        self._group = group if of is not BROKER else self._group
+        self._group = group if of.library else self._group
         text, cause = names.get("text", ""), names.get("cause", "")
-        if of is BROKER and wording.kind is Kind.ROUND_BEGAN:
+        if not of.library and wording.kind is Kind.ROUND_BEGAN:
             text = text.rstrip().rstrip(".").removesuffix(")")
             text, _, cause = text.partition(_BROKER_REASON)
         generation = names.get("generation") or names.get("old")
