@@ -99,7 +99,7 @@ def test_a_format_of_a_plugin_is_read_also_in_lines_without_the_usual_words(give
 
 
 def test_formats_of_this_package_are_searched_for_by_few_words():
-    assert _needles(known_formats()) == NEEDLES
+    assert _needles(known_formats()) == list(NEEDLES)
 
 
 @pytest.mark.parametrize("wrong", ["no_such_module:X", f"{__name__}:WORDINGS", 7])
