@@ -20,7 +20,7 @@ from rebalance_logs.groups import BARRIER_MS, GroupLog, Round, groups_of
 from rebalance_logs.patterns import recognise
 from rebalance_logs.reading import file_names, messages_at, read_logs
 from rebalance_logs.recording import trace_of, within
-from rebalance_logs.remedies import Remedy, in_vain, price_of, remedies_of, static_cost_ms
+from rebalance_logs.remedies import Case, Remedy, in_vain, price_of, remedies_of, static_cost_ms
 from rebalance_logs.triggers import RANK, Cause, Confidence, Trigger, fenced, triggers_of
 from rebalance_logs.waits import Wait, waits_of
 
@@ -290,13 +290,14 @@ def _causes(
     for cause in every:
         cause.evidence = list(_best(cause.triggers))[:MOST_EVIDENCE]
         if cause is not start.get(Cause.MEMBER_JOINED):
-            about = (group, cause.cause, cause.members, cause.triggers)
+            known = [group.members[name] for name in cause.members if name in group.members]
+            case = Case(group, cause.cause, known, cause.triggers)
             counts = cause.stopped_ms is None or cause.others_ms >= OTHERS_SHARE * cause.stopped_ms
-            static_ms = static_cost_ms(*about, share)
+            static_ms = static_cost_ms(case, share)
             is_dear = static_ms is not None and 0 < (cause.stopped_ms or 0) <= static_ms
-            cause.remedies = remedies_of(*about, others_stop=counts, static_helps=not is_dear)
-            cause.price = price_of(*about) if cause.remedies else ""
-            cause.in_vain = in_vain(*about, static_ms if is_dear else None)
+            cause.remedies = remedies_of(case, others_stop=counts, static_helps=not is_dear)
+            cause.price = price_of(case) if cause.remedies else ""
+            cause.in_vain = in_vain(case, static_ms if is_dear else None)
     lengths = {r.generation: r.until_ms - r.began_ms for r in group.rounds}
 
     def cost(cause: Found) -> tuple[int, int]:

@@ -99,7 +99,8 @@ def read_load(path: Path, group: str, stops: Sequence[Stop], zone: tzinfo) -> Lo
         rates = {tp: rate for tp, own in offsets.items() if (rate := _rate(own)) is not None}
         if rates:
             return Load(rates, backlog, f"{words} of {counted(len(rates), 'partition')} in {path.name}")
-    rates = {tp: rate for tp, own in lags.items() if (rate := _growth(own, stops, tp)) is not None}
+    stopped = {tp: [stop for stop in stops if stop.partition == tp] for tp in lags}
+    rates = {tp: rate for tp, own in lags.items() if (rate := _rate(own, stopped[tp])) is not None}
     words = f"the lag of {counted(len(rates), 'partition')} in {path.name} that stood still at times"
     return Load(rates, backlog, words)
 
@@ -110,23 +111,19 @@ def _sums(one: Sequence[tuple[int, float]], other: Sequence[tuple[int, float]]) 
     return [(at_ms, value + values[at_ms]) for at_ms, value in one if at_ms in values]
 
 
-def _rate(offsets: Sequence[tuple[int, float]]) -> float | None:
-    """Return by how much offsets grow in a second; one that goes back begins anew."""
-    steps = [(b[0] - a[0], b[1] - a[1]) for a, b in pairwise(offsets) if b[0] > a[0] and b[1] >= a[1]]
-    time_ms = sum(step for step, _ in steps)
-    return 1_000 * sum(growth for _, growth in steps) / time_ms if time_ms else None
+def _rate(amounts: Sequence[tuple[int, float]], during: Sequence[Stop] | None = None) -> float | None:
+    """Return by how much an amount grows in a second, at any time or ``during`` some stops.
 
-
-def _growth(
-    lags: Sequence[tuple[int, float]], stops: Sequence[Stop], partition: TopicPartition
-) -> float | None:
-    """Return by how much the lag of a partition grows in a second while it stands still."""
-    own = [stop for stop in stops if stop.partition == partition]
-    inside = [
-        (a, b) for a, b in pairwise(lags) if any(stop.from_ms <= a[0] < b[0] <= stop.until_ms for stop in own)
+    None if it is not known: a step back, as of offsets that are reset, says nothing.
+    """
+    steps = [
+        (b[0] - a[0], b[1] - a[1])
+        for a, b in pairwise(amounts)
+        if during is None or any(stop.from_ms <= a[0] and b[0] <= stop.until_ms for stop in during)
     ]
-    time_ms = sum(b[0] - a[0] for a, b in inside)
-    return 1_000 * max(0.0, sum(b[1] - a[1] for a, b in inside)) / time_ms if time_ms else None
+    known = [(step, growth) for step, growth in steps if step > 0 and growth >= 0]
+    time_ms = sum(step for step, _ in known)
+    return 1_000 * sum(growth for _, growth in known) / time_ms if time_ms else None
 
 
 # --- formats

@@ -12,6 +12,10 @@ SESSION_MS, HEARTBEAT_MS = 45_000, 3_000
 LEAST_SESSION_MS = 6_000
 """What brokers accept as the shortest session: group.min.session.timeout.ms."""
 
+_ACCEPTED_MS = (LEAST_SESSION_MS, 1_800_000)
+_ACCEPTED_OF_CONSUMER_MS = (45_000, 60_000)
+"""The sessions that brokers accept by default, group.consumer.min.session.timeout.ms and so on."""
+
 RARE = 0.05
 """Members that learn of rounds so soon have shorter heartbeats than the default, or this chance."""
 
@@ -38,6 +42,11 @@ def last_sign_ms(group: GroupLog, trigger: Trigger, name: str, this: Round) -> i
     ended_ms = at_ms - session_ms + beat_ms // 2
     ended_ms = min(ended_ms, started[0].at_ms - 1) if started else ended_ms
     return max(ended_ms, last.at_ms if last is not None else group.from_ms)
+
+
+def accepted_ms(group: GroupLog) -> tuple[int, int]:
+    """Return the shortest and the longest session that brokers accept for a group by default."""
+    return _ACCEPTED_OF_CONSUMER_MS if group.is_consumer_protocol else _ACCEPTED_MS
 
 
 def session_of(group: GroupLog, member: Member, last_ms: int, expired_ms: int) -> int:

@@ -263,7 +263,6 @@ _SENTENCES = (
 _OTHER_SENTENCES = (
     ("static member", Cause.MEMBER_JOINED, Confidence.MEDIUM),
     ("error when storing", Cause.UNREACHABLE, Confidence.MEDIUM),
-    ("leader", Cause.LEADER, Confidence.HIGH),
 )
 """Words of a coordinator's reason, for clients that give no reason of their own."""
 
@@ -298,11 +297,14 @@ def _meaning(fact: Fact, this: Round, before: Round | None) -> tuple[Cause, Conf
     for words, cause, confidence in _OTHER_SENTENCES:
         if words in low:
             return cause, confidence, False
-    if "updating metadata" not in low and "joining group during" not in low:
+    is_leader = "leader" in low
+    if not is_leader and "updating metadata" not in low and "joining group during" not in low:
         return None
     soon = before is not None and fact.at_ms - before.until_ms < FOLLOWS_MS
     if soon and "cooperative" in f"{this.protocol} {before.protocol if before else ''}":
         return Cause.ASSIGNOR, Confidence.MEDIUM, True
+    if is_leader:
+        return Cause.LEADER, Confidence.HIGH, False
     if "rebalance failed" in fact.cause or "rebalancing" in fact.cause:
         return Cause.MEMBER_JOINED, Confidence.LOW, False
     return Cause.SUBSCRIPTION, Confidence.LOW, False

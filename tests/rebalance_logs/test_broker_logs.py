@@ -76,7 +76,7 @@ def test_epochs_of_the_consumer_protocol_are_rounds_with_owners():
     # two partitions, from half an interval after the last heartbeat, 45 s before the expiry, to the take-over
     assert first.stopped_ms == pytest.approx(2 * (45_000 - 1_500 + 2_104), abs=10)
     assert second.stopped_ms == pytest.approx(8_000, abs=10)
-    assert [(r.setting, r.of) for r in first.remedies] == [("consumer.session.timeout.ms", "broker")]
+    assert first.remedies == []  # brokers accept no session of this protocol that is shorter
 
 
 def test_the_wait_for_more_members_of_an_empty_group_is_its_initial_delay(tmp_path):
@@ -138,3 +138,36 @@ def test_a_round_that_waits_for_a_member_that_never_came_back_with_its_id_says_s
     (silent,) = [each for each in found.causes if each.cause is Cause.NO_HEARTBEAT]
     assert (silent.members, silent.generations) == (["c"], [2])
     assert [[(wait.member, wait.why) for wait in waits] for waits in found.waits] == [[], [("c", "session")]]
+
+
+LEFT = "Member {{b}} has left group pay through explicit LeaveGroup; client reason: {}"
+EXCEEDED = "consumer poll timeout has expired."
+
+
+@pytest.mark.parametrize(
+    ("reason", "cause"),
+    [(EXCEEDED, Cause.POLL_INTERVAL), ("the consumer is being closed", Cause.MEMBER_LEFT)],
+    ids=["max.poll.interval.ms", "closed"],
+)
+@pytest.mark.parametrize("said", ["line", "reason", "both", "without a round"])
+def test_a_leave_for_max_poll_interval_is_no_other_leave(said, reason, cause, tmp_path):
+    left = (100.0, LEFT.format(reason))
+    third = round_of(2, f"Removing member {{b}} on LeaveGroup; client reason: {reason}", 100.001, 102)
+    lines = {
+        "line": [left, (100.001, PREPARING.format(2, "not given")), *third[1:]],
+        "reason": third,
+        "both": [left, *third],
+        "without a round": [left],
+    }[said]
+    start = [(0.0, joins("a")), *START, (60.0, joins("b")), *round_of(1, adding("b"), 60.001, 62)]
+    found = diagnosis(written(tmp_path, *start, *lines))
+    assert [each.members for each in found.causes if each.cause is cause] == [["b"]]
+    assert not {Cause.POLL_INTERVAL, Cause.MEMBER_LEFT} - {cause} & {each.cause for each in found.causes}
+
+
+@pytest.mark.parametrize(("second", "told"), [(False, False), (True, True)], ids=["of all", "of one"])
+def test_the_leave_of_all_members_at_the_end_is_no_cause(second, told, tmp_path):
+    new = [(60.0, joins("b")), *round_of(1, adding("b"), 60.001, 62)] if second else []
+    left = LEFT.replace("{{b}}", "{{a}}").format("the consumer is being closed")
+    found = diagnosis(written(tmp_path, (0.0, joins("a")), *START, *new, (100.0, left)))
+    assert (Cause.MEMBER_LEFT in {each.cause for each in found.causes}) == told

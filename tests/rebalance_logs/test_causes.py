@@ -42,6 +42,23 @@ def test_partitions_of_who_left_belong_to_its_leaving_though_another_joined_befo
     assert cost(both, Cause.MEMBER_LEFT) > 0
 
 
+def test_the_second_round_of_a_cooperative_group_is_known_without_a_reason(tmp_path):
+    """As of clients that give none, and members that log none."""
+    events = [{"at": "60s", "join": {"id": "d", **MEMBER}}]
+    scenario = parse_scenario(DOCUMENT | {"events": events}, where="test", registry=default_registry())
+    run, reason = logs_of(scenario, "cooperative-sticky"), "need to revoke partitions and re-join"
+    assert any(reason in line for _, line in run.lines["broker"])
+    for name, lines in run.lines.items():
+        run.lines[name] = [
+            (at_ms, line.replace(reason, "not provided"))
+            for at_ms, line in lines
+            if name == "broker" or reason not in line
+        ]
+    only = diagnosis(run.write(tmp_path))
+    assert set(causes_of(only)) - {Cause.SLOW_BATCH} == {Cause.MEMBER_JOINED}
+    assert [[t.is_follow_up for t in of_round] for of_round in only.triggers][-2:] == [[False], [True]]
+
+
 def test_a_round_that_waits_long_for_a_batch_has_two_causes(tmp_path):
     """The member that leaves does so between two heartbeats of the slow one."""
     slow = [{"id": "a", **MEMBER, "batch": "20s"}, *DOCUMENT["members"][1:]]
@@ -141,6 +158,15 @@ def test_an_empty_group_that_starts_again_stands_still_for_its_initial_delay(tmp
     assert cost(back, Cause.INITIAL_DELAY) == pytest.approx(6 * 2 * 3_000, abs=200)
     (delay,) = [each for each in back.causes if each.cause is Cause.INITIAL_DELAY and each.stopped_ms]
     assert {(r.setting, r.of) for r in delay.remedies} == {("group.initial.rebalance.delay.ms", "broker")}
+
+
+@pytest.mark.parametrize("without", ["This means the time between", "sending LeaveGroup request"])
+def test_either_line_of_a_leave_for_max_poll_interval_is_enough(without, tmp_path):
+    for path in (DATA / "logs" / "java-poll-exceeded").glob("*.log"):
+        lines = path.read_text().splitlines(keepends=True)
+        (tmp_path / path.name).write_text("".join(line for line in lines if without not in line))
+    assert Cause.MEMBER_LEFT not in causes_of(diagnosis(tmp_path))
+    assert causes_of(diagnosis(tmp_path))[Cause.POLL_INTERVAL] == {"c-1"}
 
 
 def test_a_killed_process_that_is_back_before_its_session_expires_was_dead_for_most_of_it():
