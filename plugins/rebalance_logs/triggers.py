@@ -197,20 +197,7 @@ def _said(
             found.append(fenced(group, fact))
         elif fact.kind in _OF_GROUP and before is not None:
             found.append(Trigger(_OF_GROUP[fact.kind], fact.at_ms, [], [fact.source]))
-    return _put_together(found)
-
-
-def _put_together(found: list[Trigger]) -> list[Trigger]:
-    """Put the triggers of one cause and member together."""
-    result: list[Trigger] = []
-    for trigger in found:
-        same = next((t for t in result if t.cause is trigger.cause and t.members == trigger.members), None)
-        if same is None:
-            result.append(trigger)
-        else:
-            same.evidence += [source for source in trigger.evidence if source not in same.evidence]
-            same.at_ms = min(same.at_ms, trigger.at_ms)
-    return result
+    return found
 
 
 def _about(group: GroupLog, fact: Fact, cause: Cause) -> Trigger:
