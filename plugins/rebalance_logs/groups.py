@@ -13,6 +13,7 @@ from pathlib import PurePath
 
 from coordinator_core.protocol.events import PartitionMap
 from rebalance_logs.facts import Fact, Kind
+from rebalance_logs.findings import Trigger, Wait
 from rebalance_logs.reading import Logs
 
 BARRIER_MS = 2_000
@@ -106,7 +107,8 @@ class Round:
     ``began_ms``: the first sign of the round. ``joined_ms``: when all had joined; ``ended_ms``: when the last
     member had its assignment, None if no line shows it. ``members``: the id of each member. ``is_whole``:
     whether all members are known. ``facts``: those since the round before; ``own``: those that name the
-    generation. ``since_ms``: when the members of the round before were known.
+    generation. ``since_ms``: when the members of the round before were known. ``triggers``, ``waits``: what
+    began it, the first sign first, and for whom it waited; a diagnosis finds them.
     """
 
     generation: int
@@ -122,6 +124,8 @@ class Round:
     facts: list[Fact] = field(default_factory=list)
     own: list[Fact] = field(default_factory=list)
     was_empty: bool = False
+    triggers: list[Trigger] = field(default_factory=list)
+    waits: list[Wait] = field(default_factory=list)
 
     @property
     def is_look(self) -> bool:

@@ -17,11 +17,11 @@ from coordinator_core.reading.durations import format_duration, parse_duration
 from rebalance_lab.verdicts.words import counted
 from rebalance_logs.causes import Diagnosis
 from rebalance_logs.facts import Kind
+from rebalance_logs.findings import Cause, Trigger
 from rebalance_logs.groups import GroupLog, Member
 from rebalance_logs.lags import Load, of_topic
 from rebalance_logs.remedies import POLL_RECORDS
 from rebalance_logs.sessions import HEARTBEAT_MS, LEAST_SESSION_MS, SESSION_MS, heartbeat_of, session_of
-from rebalance_logs.triggers import Cause, Trigger
 
 LIBRARIES = ("java", "librdkafka", "kafka-python", "aiokafka", "franz-go")
 """The libraries that scenarios know by the same names."""
@@ -220,8 +220,8 @@ def _has_short_session(diagnosis: Diagnosis) -> bool:
     group = diagnosis.group
     return any(
         session_of(group, group.members[name], _stopped_ms(diagnosis, name, trigger), known_ms) < SESSION_MS
-        for of_round in diagnosis.triggers
-        for trigger in of_round
+        for this in group.rounds
+        for trigger in this.triggers
         if trigger.cause in (Cause.SESSION_EXPIRED, Cause.STOOD_STILL) and not trigger.returns
         for name in trigger.members
         if name in group.members
@@ -290,15 +290,15 @@ def _events(diagnosis: Diagnosis) -> Iterator[dict[str, Any]]:
     """Yield the events that were seen, with times in milliseconds since the beginning of the trace."""
     group, base_ms = diagnosis.group, diagnosis.base_ms
     started: set[str] = set()
-    for this, of_round in zip(group.rounds, diagnosis.triggers, strict=True):
+    for this in group.rounds:
         if this is group.rounds[0] and this.was_empty:
-            started.update(name for trigger in of_round for name in trigger.members)
+            started.update(name for trigger in this.triggers for name in trigger.members)
             continue
-        for trigger in of_round:
+        for trigger in this.triggers:
             yield from _event(diagnosis, trigger, max(0, trigger.at_ms - base_ms), started)
     for found in diagnosis.causes:
         for trigger in found.triggers:
-            if not any(trigger in of_round for of_round in diagnosis.triggers) and trigger.restarted:
+            if trigger.restarted and not any(trigger in this.triggers for this in group.rounds):
                 yield from _restart(diagnosis, trigger)
 
 
@@ -381,8 +381,8 @@ def _back(diagnosis: Diagnosis, name: str, trigger: Trigger) -> Iterator[dict[st
     started = diagnosis.group.members[name].starts(since_ms, diagnosis.group.until_ms)
     returned = (
         later.at_ms
-        for of_round in diagnosis.triggers
-        for later in of_round
+        for this in diagnosis.group.rounds
+        for later in this.triggers
         if later.returns and name in later.members and later.at_ms > trigger.at_ms
     )
     at_ms = started[0].at_ms if started else next(returned, None)

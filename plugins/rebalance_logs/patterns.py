@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
+from rebalance_logs.findings import RANK, Cause, Confidence, Trigger
 from rebalance_logs.groups import GroupLog
-from rebalance_logs.triggers import RANK, Cause, Confidence, Trigger
 
 AT_ONCE, AT_ONCE_MS = 3, 3_000
 """So many members whose sessions expire within an interval of heartbeats have one cause."""
@@ -18,14 +18,14 @@ WAVE_MS = 5_000
 _EVENTS = frozenset((Cause.MEMBER_JOINED, Cause.MEMBER_LEFT))
 
 
-def recognise(group: GroupLog, triggers: list[list[Trigger]], loose: list[Trigger]) -> None:
+def recognise(group: GroupLog, loose: list[Trigger]) -> None:
     """Put single events together as what people do: deployments, scaling, one failure of many."""
-    every = [trigger for of_round in triggers for trigger in of_round] + loose
-    _shared_instances(triggers)
+    every = [trigger for this in group.rounds for trigger in this.triggers] + loose
+    _shared_instances(group)
     _restarts(group, every)
     _many_at_once([t for t in every if t.cause is Cause.SESSION_EXPIRED])
-    _replacements(group, triggers)
-    _scaling(group, triggers)
+    _replacements(group)
+    _scaling(group)
 
 
 def _runs(triggers: Iterable[Trigger], within_ms: int) -> list[list[Trigger]]:
@@ -46,11 +46,11 @@ def _many_at_once(expired: Sequence[Trigger]) -> None:
                 trigger.cause = Cause.MANY_FAILED
 
 
-def _shared_instances(triggers: list[list[Trigger]]) -> None:
+def _shared_instances(group: GroupLog) -> None:
     """Tell the joining and leaving of members with one instance id as what it is."""
-    for of_round in triggers:
-        shared = {name for t in of_round if t.cause is Cause.INSTANCE_SHARED for name in t.members}
-        for trigger in of_round:
+    for this in group.rounds:
+        shared = {name for t in this.triggers if t.cause is Cause.INSTANCE_SHARED for name in t.members}
+        for trigger in this.triggers:
             if not shared.isdisjoint(trigger.members):
                 trigger.cause = Cause.INSTANCE_SHARED
 
@@ -66,15 +66,17 @@ def _restarts(group: GroupLog, every: Sequence[Trigger]) -> None:
                 trigger.cause = Cause.ROLLING_RESTART
 
 
-def _replacements(group: GroupLog, triggers: list[list[Trigger]]) -> None:
+def _replacements(group: GroupLog) -> None:
     """Recognise deployments in which each new process has a new name: joined and left by turns, in pairs."""
     joined = [
         trigger
-        for this, of_round in zip(group.rounds, triggers, strict=True)
-        for trigger in of_round
+        for this in group.rounds
+        for trigger in this.triggers
         if _is(trigger, Cause.MEMBER_JOINED) and not this.was_empty
     ]
-    left = [t for ts in triggers for t in ts if t.cause in (Cause.MEMBER_LEFT, Cause.SESSION_EXPIRED)]
+    left = [
+        t for r in group.rounds for t in r.triggers if t.cause in (Cause.MEMBER_LEFT, Cause.SESSION_EXPIRED)
+    ]
     came = {name for t in joined for name in t.members}
     left = [t for t in left if not t.restarted and len(t.members) == 1 and came.isdisjoint(t.members)]
     pairs: list[tuple[Trigger, Trigger]] = []
@@ -99,11 +101,11 @@ def _is(trigger: Trigger, cause: Cause) -> bool:
     return trigger.cause is cause and len(trigger.members) == 1 and not trigger.restarted
 
 
-def _scaling(group: GroupLog, triggers: list[list[Trigger]]) -> None:
+def _scaling(group: GroupLog) -> None:
     """Recognise members that come and go for good, one way or the other, again and again."""
     found: dict[Cause, list[Trigger]] = {cause: [] for cause in _EVENTS}
-    for this, of_round in zip(group.rounds, triggers, strict=True):
-        for trigger in of_round:
+    for this in group.rounds:
+        for trigger in this.triggers:
             if trigger.cause in _EVENTS and not this.was_empty and not trigger.restarted:
                 found[trigger.cause].append(trigger)
     joined, left = found[Cause.MEMBER_JOINED], found[Cause.MEMBER_LEFT]

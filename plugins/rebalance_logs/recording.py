@@ -15,10 +15,10 @@ from coordinator_core.protocol.events import PartitionMap
 from coordinator_core.protocol.partition_maps import difference, union
 from rebalance_lab.traces.trace import Trace
 from rebalance_logs.facts import Fact, Kind
+from rebalance_logs.findings import Cause
 from rebalance_logs.groups import GroupLog, Member
 from rebalance_logs.holders import Holder
 from rebalance_logs.sessions import last_sign_ms
-from rebalance_logs.triggers import Cause, Trigger
 from rebalance_logs.unlogged import (
     SETTLED_MS,
     kept_before,
@@ -40,9 +40,9 @@ _RANKS: dict[type[Any], int] = {
 }
 
 
-def trace_of(group: GroupLog, triggers: list[list[Trigger]]) -> tuple[Trace, int]:
+def trace_of(group: GroupLog) -> tuple[Trace, int]:
     """Return the trace of a group, and the time at which it begins, in milliseconds since 1970."""
-    events = sorted(_events(group, triggers), key=_in_order)
+    events = sorted(_events(group), key=_in_order)
     base_ms = min((at_ms for at_ms, _ in events), default=group.from_ms)
     until_ms = max(group.until_ms, *(at_ms for at_ms, _ in events)) if events else group.until_ms
     topics, added = _topics(group, events)
@@ -126,9 +126,9 @@ def _topics(
     return topics, added
 
 
-def _events(group: GroupLog, triggers: list[list[Trigger]]) -> list[tuple[int, ev.Event]]:
-    absences = dict(_absences(group, triggers))
-    found = list(_of_rounds(group, triggers))
+def _events(group: GroupLog) -> list[tuple[int, ev.Event]]:
+    absences = dict(_absences(group))
+    found = list(_of_rounds(group))
     members = sorted(group.members.values(), key=lambda member: not member.is_logged)
     for member in members:
         own = absences.get(member.name, [])
@@ -136,20 +136,18 @@ def _events(group: GroupLog, triggers: list[list[Trigger]]) -> list[tuple[int, e
             found += _Logged(group, member, own).events()
         else:
             given = group.rounds[0].owners.get(member.name, {}) if group.rounds else {}
-            kept = kept_before(group, triggers, given, [member.name], found)
+            kept = kept_before(group, given, [member.name], found)
             found += of_unlogged(group, member, own, kept)
-    return [*found, *of_unknown_owners(group, triggers, sorted(found, key=_in_order))]
+    return [*found, *of_unknown_owners(group, sorted(found, key=_in_order))]
 
 
-def _absences(
-    group: GroupLog, triggers: list[list[Trigger]]
-) -> Iterator[tuple[str, list[tuple[int, Cause]]]]:
+def _absences(group: GroupLog) -> Iterator[tuple[str, list[tuple[int, Cause]]]]:
     """Yield for each member when it ended or stood still without a line that says so."""
     for name in group.members:
         found: list[tuple[int, Cause]] = [
             (last_sign_ms(group, trigger, name, this), trigger.cause)
-            for this, of_round in zip(group.rounds, triggers, strict=True)
-            for trigger in of_round
+            for this in group.rounds
+            for trigger in this.triggers
             if name in trigger.members
             and trigger.cause in (Cause.SESSION_EXPIRED, Cause.STOOD_STILL)
             and not trigger.returns
@@ -158,12 +156,12 @@ def _absences(
             yield name, found
 
 
-def _of_rounds(group: GroupLog, triggers: list[list[Trigger]]) -> Iterator[tuple[int, ev.Event]]:
+def _of_rounds(group: GroupLog) -> Iterator[tuple[int, ev.Event]]:
     """Yield the states of the group and its members by id."""
     members: Mapping[str, str] = {}
     state = "Empty"
-    for this, of_round in zip(group.rounds, triggers, strict=True):
-        cause = "; ".join(dict.fromkeys(f"{t.cause} {' '.join(t.members)}".strip() for t in of_round))
+    for this in group.rounds:
+        cause = "; ".join(dict.fromkeys(f"{t.cause} {' '.join(t.members)}".strip() for t in this.triggers))
         number = this.generation
 
         def changed(at_ms: int, after: str, why: str = "", number: int = number) -> tuple[int, ev.Event]:

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rebalance_logs.facts import Kind
+from rebalance_logs.findings import Cause, Trigger
 from rebalance_logs.groups import GroupLog, Member
 from rebalance_logs.sessions import SESSION_MS, accepted_ms, session_of
-from rebalance_logs.triggers import Cause, Trigger
 
 POLL_INTERVAL_MS, POLL_RECORDS = 300_000, 500
 """Defaults of the Java client."""

@@ -8,10 +8,10 @@ from rebalance_lab.verdicts.tables import as_text
 from rebalance_lab.verdicts.words import counted, listed_names
 from rebalance_logs.causes import Diagnosis, Found
 from rebalance_logs.facts import Kind, Source
+from rebalance_logs.findings import Cause, Confidence
 from rebalance_logs.groups import Round
 from rebalance_logs.reading import LogFile
 from rebalance_logs.sessions import LEAST_SESSION_MS, session_of
-from rebalance_logs.triggers import Cause, Confidence, Trigger
 from rebalance_logs.unlogged import OTHERS
 
 WORDS = {
@@ -64,8 +64,9 @@ def cited(source: Source, places: Sequence[str]) -> str:
     return f"{places[source.file]}:{source.line}"
 
 
-def reason_of(this: Round, triggers: Sequence[Trigger]) -> str:
+def reason_of(this: Round) -> str:
     """Return what began a round, in words."""
+    triggers = this.triggers
     if not triggers:
         return "not shown by these logs"
     if this.was_empty and all(t.cause is Cause.MEMBER_JOINED for t in triggers):
@@ -149,7 +150,7 @@ def not_shown(diagnosis: Diagnosis) -> Iterator[str]:
 def _short_sessions(diagnosis: Diagnosis) -> Iterator[tuple[str, int]]:
     """Yield the members whose session was shorter than the default, and for how long they were silent."""
     group, seen = diagnosis.group, set[str]()
-    for trigger in chain.from_iterable(diagnosis.triggers):
+    for trigger in chain.from_iterable(this.triggers for this in group.rounds):
         for name in trigger.members if trigger.cause in (Cause.SESSION_EXPIRED, Cause.STOOD_STILL) else ():
             member = group.members.get(name)
             last = member.last_before(trigger.at_ms - 1) if member is not None else None
@@ -242,12 +243,12 @@ def _listed(numbers: Sequence[int]) -> str:
 
 def round_lines(diagnosis: Diagnosis, zone: tzinfo) -> Iterator[str]:
     """Yield a line for each round."""
-    group = diagnosis.group
-    for this, triggers, waits in zip(group.rounds, diagnosis.triggers, diagnosis.waits, strict=True):
+    for this in diagnosis.group.rounds:
         length = "" if this.ended_ms is None else f" {as_text(seconds_of(this.ended_ms - this.began_ms))} s"
-        reason = reason_of(this, triggers)
-        yield f"{written(this.began_ms, zone)} generation {this.generation}{length}: {reason}"
-        told = [f"{as_text(wait.seconds)} s for {_WAITED[wait.why].format(wait.member)}" for wait in waits]
+        yield f"{written(this.began_ms, zone)} generation {this.generation}{length}: {reason_of(this)}"
+        told = [
+            f"{as_text(wait.seconds)} s for {_WAITED[wait.why].format(wait.member)}" for wait in this.waits
+        ]
         if told:
             yield f"    waited {listed_names(told, len(told))}"
 

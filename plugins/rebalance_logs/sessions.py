@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from rebalance_logs.facts import Fact, Kind
+from rebalance_logs.findings import Trigger
 from rebalance_logs.groups import GroupLog, Member, Round
-from rebalance_logs.triggers import Trigger
 
 SESSION_MS, HEARTBEAT_MS = 45_000, 3_000
 """The settings of clients whose logs do not show them: Kafka's defaults."""

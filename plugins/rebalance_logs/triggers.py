@@ -3,46 +3,10 @@
 import re
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import StrEnum
 
-from rebalance_logs.facts import Fact, Kind, Source
+from rebalance_logs.facts import Fact, Kind
+from rebalance_logs.findings import RANK, Cause, Confidence, Trigger
 from rebalance_logs.groups import LONGEST_SESSION_MS, GroupLog, Member, Round
-
-
-class Cause(StrEnum):
-    """Why a group rebalanced or stood still: the names of the contract. Plugins cannot add to them."""
-
-    MEMBER_JOINED = "member-joined"
-    MEMBER_LEFT = "member-left"
-    SESSION_EXPIRED = "session-expired"
-    STOOD_STILL = "member-stood-still"
-    POLL_INTERVAL = "poll-interval-exceeded"
-    SLOW_BATCH = "slow-batch"
-    ROLLING_RESTART = "rolling-restart"
-    AUTOSCALING = "autoscaling"
-    SUBSCRIPTION = "subscription-changed"
-    METADATA = "metadata-changed"
-    LEADER = "leader-rejoined"
-    NEVER_SYNCED = "never-synced"
-    NO_HEARTBEAT = "no-heartbeat-after-join"
-    INSTANCE_SHARED = "instance-id-shared"
-    FAILOVER = "coordinator-failover"
-    UNREACHABLE = "broker-unreachable"
-    MANY_FAILED = "many-failed-at-once"
-    INITIAL_DELAY = "initial-delay"
-    ASSIGNOR = "assignor"
-
-
-class Confidence(StrEnum):
-    """How sure a cause is. High: a line says so. Medium: nothing else fits the lines. Low: a guess."""
-
-    HIGH = "high"
-    MEDIUM = "medium"
-    LOW = "low"
-
-
-RANK = {Confidence.LOW: 0, Confidence.MEDIUM: 1, Confidence.HIGH: 2}
 
 RETURN_MS = 600_000
 """A member that was removed and joins again within this time has come back."""
@@ -76,25 +40,6 @@ _REASONS = (
     (re.compile(r"[Pp]robing|[Ff]ollow-?up|[Ss]hutdown requested"), Cause.ASSIGNOR, False),
 )
 """What the reasons of clients mean, and whether they are the next step of the round before."""
-
-
-@dataclass(slots=True)
-class Trigger:
-    """One thing that happened to a group.
-
-    ``members``: those to which it happened; ``evidence``: the lines, the best first. ``at_ms``: when a line
-    shows it. ``is_follow_up``: the round is the next step of the one before. ``returns``: it is the return
-    of members that are named in the trigger of an earlier round. ``restarted``: its process is another one.
-    """
-
-    cause: Cause
-    at_ms: int
-    members: list[str] = field(default_factory=list)
-    evidence: list[Source] = field(default_factory=list)
-    confidence: Confidence = Confidence.HIGH
-    is_follow_up: bool = False
-    returns: bool = False
-    restarted: bool = False
 
 
 def triggers_of(group: GroupLog) -> list[list[Trigger]]:

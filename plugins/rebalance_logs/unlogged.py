@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from coordinator_core.protocol import events as ev
 from coordinator_core.protocol.events import PartitionMap
 from coordinator_core.protocol.partition_maps import difference, intersection, union
+from rebalance_logs.findings import Cause
 from rebalance_logs.groups import GroupLog, Member, Round
 from rebalance_logs.holders import Holder
 from rebalance_logs.sessions import HEARTBEAT_MS
-from rebalance_logs.triggers import Cause, Trigger
 
 OTHERS = "others"
 """All members without a log together, where no line shows which of them owns what."""
@@ -26,7 +26,6 @@ def until_next(group: GroupLog, this: Round) -> int:
 
 def kept_before(
     group: GroupLog,
-    triggers: list[list[Trigger]],
     given: PartitionMap,
     names: Sequence[str],
     events: Sequence[tuple[int, ev.Event]],
@@ -39,7 +38,7 @@ def kept_before(
     first = group.rounds[0] if given else None
     if first is None or first.was_empty or "cooperative" not in first.protocol:
         return {}
-    caused = {name for trigger in triggers[0] for name in trigger.members}
+    caused = {name for trigger in first.triggers for name in trigger.members}
     if names and caused.issuperset(names):
         return {}
     kept = given
@@ -77,9 +76,7 @@ def of_unlogged(
     return holder.events
 
 
-def of_unknown_owners(
-    group: GroupLog, triggers: list[list[Trigger]], events: Sequence[tuple[int, ev.Event]]
-) -> list[tuple[int, ev.Event]]:
+def of_unknown_owners(group: GroupLog, events: Sequence[tuple[int, ev.Event]]) -> list[tuple[int, ev.Event]]:
     """Return what members own of which no log tells what they own: what nobody else has after a round.
 
     Which of them owns what is not known: they are one client, `OTHERS`.
@@ -91,10 +88,10 @@ def of_unknown_owners(
     rests = [max(0, until_next(group, this) - this.until_ms) for this in group.rounds]
     times = [r.until_ms + min(SETTLED_MS, rest // 2) for r, rest in zip(group.rounds, rests, strict=True)]
     free = _free_at(events, times)
-    steps = [any(trigger.is_follow_up for trigger in of_round) for of_round in triggers]
+    steps = [any(trigger.is_follow_up for trigger in this.triggers) for this in group.rounds]
     for number, (this, now_free) in enumerate(zip(group.rounds, free, strict=True)):
         theirs: PartitionMap = now_free if _has_others(group, this) else {}
-        if number == 0 and (kept := kept_before(group, triggers, theirs, _others(group, this), events)):
+        if number == 0 and (kept := kept_before(group, theirs, _others(group, this), events)):
             holder.topics = sorted(kept)
             holder.start(group.from_ms)
             holder.own(group.from_ms, kept)

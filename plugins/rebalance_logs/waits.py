@@ -1,8 +1,7 @@
 """What rounds waited for: members whose joining or removal ended the first barrier, and what held them up."""
 
-from dataclasses import dataclass
-
 from rebalance_logs.facts import Kind
+from rebalance_logs.findings import Wait
 from rebalance_logs.groups import GroupLog, Member, Round
 
 UNSEEN_MS = 1_000
@@ -12,24 +11,6 @@ SHORT_PART = 0.1
 """Parts of a wait that are shorter than this share of it are not told."""
 
 _WAITED_FOR = frozenset((Kind.FAILED, Kind.LEFT_BEHIND, Kind.TOO_SLOW, Kind.PENDING_EXPIRED))
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """A member that a round waited for, and why: batch, heartbeat, session, callback, start or unknown.
-
-    A round that waited for one member has a wait for each thing that it was busy with.
-    """
-
-    member: str
-    from_ms: int
-    until_ms: int
-    why: str
-
-    @property
-    def seconds(self) -> float:
-        """How long the round waited."""
-        return (self.until_ms - self.from_ms) / 1_000
 
 
 def waits_of(group: GroupLog, this: Round) -> list[Wait]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rebalance_logs.triggers import Cause
+from rebalance_logs.findings import Cause
 from tests.places import DATA
 from tests.rebalance_logs.test_round_trip import diagnosis
 
@@ -137,7 +137,10 @@ def test_a_round_that_waits_for_a_member_that_never_came_back_with_its_id_says_s
     )
     (silent,) = [each for each in found.causes if each.cause is Cause.NO_HEARTBEAT]
     assert (silent.members, silent.generations) == (["c"], [2])
-    assert [[(wait.member, wait.why) for wait in waits] for waits in found.waits] == [[], [("c", "session")]]
+    assert [[(wait.member, wait.why) for wait in this.waits] for this in found.group.rounds] == [
+        [],
+        [("c", "session")],
+    ]
 
 
 LEFT = "Member {{b}} has left group pay through explicit LeaveGroup; client reason: {}"
@@ -171,3 +174,40 @@ def test_the_leave_of_all_members_at_the_end_is_no_cause(second, told, tmp_path)
     left = LEFT.replace("{{b}}", "{{a}}").format("the consumer is being closed")
     found = diagnosis(written(tmp_path, (0.0, joins("a")), *START, *new, (100.0, left)))
     assert (Cause.MEMBER_LEFT in {each.cause for each in found.causes}) == told
+
+
+def test_who_joined_and_never_asked_for_its_assignment_is_named(tmp_path):
+    new = [(60.0, joins("b")), *round_of(1, adding("b"), 60.001, 62)]
+    third = round_of(2, "Removing [{b}] on pending sync request expiration", 107, 108)
+    found = diagnosis(written(tmp_path, (0.0, joins("a")), *START, *new, *third))
+    (never,) = [each for each in found.causes if each.cause is Cause.NEVER_SYNCED]
+    assert (never.members, never.generations) == (["b"], [3])
+
+
+def test_a_group_that_was_deleted_counts_its_generations_anew(tmp_path):
+    second = [(60.0, joins("b")), *round_of(1, adding("b"), 60.001, 62)]
+    anew = [(300.0, joins("c")), *round_of(0, adding("c"), 300.001, 303), *round_of(1, adding("c"), 400, 403)]
+    found = diagnosis(written(tmp_path, (0.0, joins("a")), *START, *second, *anew))
+    assert [this.generation for this in found.group.rounds] == [1, 2, 1, 2]
+
+
+@pytest.mark.parametrize("removed", [True, False], ids=["one after another", "together"])
+def test_members_with_one_client_id_are_told_apart_if_they_are_there_together(removed, tmp_path):
+    """A client id without a log may be that of a process and of the one that replaced it."""
+    other = IDS["b"].replace("b-", "a-")
+    new = [(60.0, joins("b")), *round_of(1, adding("b"), 60.001, 62)]
+    ended = [(55.0, FAILED.format("a"))] if removed else []
+    lines = [(0.0, joins("a")), *START, *ended, *new, (400.0, joins("c"))]
+    with_one_id = [(at, text.replace("{b}", other)) for at, text in lines]
+    found = diagnosis(written(tmp_path, *with_one_id))
+    assert set(found.group.members) == ({"a", "c"} if removed else {"a-0aaaaaaa", "a-1aaaaaaa", "c"})
+
+
+def test_members_that_did_not_come_back_in_time_are_no_members(tmp_path):
+    new = [(60.0, joins("b")), *round_of(1, adding("b"), 60.001, 62)]
+    third = [(80.0, joins("c")), *round_of(2, adding("c"), 80.001, 140)]
+    left = (139.999, "Group pay removed dynamic members who haven't joined: Set({b})")
+    found = diagnosis(written(tmp_path, (0.0, joins("a")), *START, *new, *third[:2], left, *third[2:]))
+    assert list(found.group.rounds[-1].members) == ["a", "c"]
+    (expired,) = [each for each in found.causes if each.cause is Cause.SESSION_EXPIRED]
+    assert (expired.members, expired.generations) == (["b"], [3])

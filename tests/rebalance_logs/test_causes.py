@@ -5,7 +5,7 @@ import pytest
 from coordinator_core.registry.registry import default_registry
 from rebalance_lab.scenarios.scenario import parse_scenario
 from rebalance_logs.causes import diagnosed
-from rebalance_logs.triggers import Cause
+from rebalance_logs.findings import Cause
 from tests.places import DATA
 from tests.rebalance_logs.kafka_lines import logs_of
 from tests.rebalance_logs.test_round_trip import causes_of, diagnosis
@@ -56,7 +56,7 @@ def test_the_second_round_of_a_cooperative_group_is_known_without_a_reason(tmp_p
         ]
     only = diagnosis(run.write(tmp_path))
     assert set(causes_of(only)) - {Cause.SLOW_BATCH} == {Cause.MEMBER_JOINED}
-    assert [[t.is_follow_up for t in of_round] for of_round in only.triggers][-2:] == [[False], [True]]
+    assert [[t.is_follow_up for t in this.triggers] for this in only.group.rounds][-2:] == [[False], [True]]
 
 
 def test_a_round_that_waits_long_for_a_batch_has_two_causes(tmp_path):
@@ -66,7 +66,7 @@ def test_a_round_that_waits_long_for_a_batch_has_two_causes(tmp_path):
     assert causes_of(both)[Cause.MEMBER_LEFT] == {"c"}
     assert causes_of(both)[Cause.SLOW_BATCH] == {"a"}
     assert cost(both, Cause.SLOW_BATCH) > cost(both, Cause.MEMBER_LEFT)
-    (round_of_c,) = [waits for waits in both.waits if waits]
+    (round_of_c,) = [this.waits for this in both.group.rounds if this.waits]
     assert [(wait.member, wait.why) for wait in round_of_c] == [("a", "batch"), ("a", "heartbeat")]
 
 
@@ -176,4 +176,7 @@ def test_a_killed_process_that_is_back_before_its_session_expires_was_dead_for_m
     assert back.stopped_ms == pytest.approx(36_201, rel=0.06)
     (first, *_) = back.causes
     assert [(r.setting, r.of) for r in first.remedies][:1] == [("group_instance_id", "kafka-python")]
-    assert [[(wait.member, wait.why) for wait in waits] for waits in back.waits] == [[], [("c-1", "session")]]
+    assert [[(wait.member, wait.why) for wait in this.waits] for this in back.group.rounds] == [
+        [],
+        [("c-1", "session")],
+    ]

@@ -6,10 +6,10 @@ from coordinator_core.registry.registry import default_registry
 from rebalance_lab.scenarios.scenario import parse_scenario
 from rebalance_logs.causes import diagnose
 from rebalance_logs.facts import Fact, Kind, Source
+from rebalance_logs.findings import Cause, Trigger
 from rebalance_logs.groups import GroupLog, Member
 from rebalance_logs.remedies import Case, remedies_of
 from rebalance_logs.report import not_shown, sentences
-from rebalance_logs.triggers import Cause, Trigger
 from tests.rebalance_logs.kafka_lines import logs_of
 from tests.rebalance_logs.test_causes import DOCUMENT, found
 from tests.rebalance_logs.test_round_trip import diagnosis

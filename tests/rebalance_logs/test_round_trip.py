@@ -9,9 +9,9 @@ from rebalance_lab.simulation.process.clients import CLIENTS
 from rebalance_lab.traces.history import History
 from rebalance_logs.causes import diagnosed
 from rebalance_logs.clocks import shifts_of
+from rebalance_logs.findings import Cause
 from rebalance_logs.groups import groups_of
 from rebalance_logs.reading import read_logs
-from rebalance_logs.triggers import Cause
 from tests.places import SCENARIOS
 from tests.rebalance_logs.kafka_lines import BEGAN_MS, logs_of
 
