@@ -81,9 +81,8 @@ def read_load(path: Path, group: str, stops: Sequence[Stop], zone: tzinfo) -> Lo
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError("--lag", f"{path} ({error})", EXPECTED) from None
-    samples = list(
-        _of_json(text, group, path) if text.lstrip()[:1] == "{" else _of_csv(text, group, path, zone)
-    )
+    rows = _rows_of_json(text, path) if text.lstrip()[:1] == "{" else _rows_of_csv(text, path)
+    samples = list(_samples(rows, group, path, zone))
     if not samples:
         raise InputError("--lag", f"{path} without figures of {group}", f"some of the group {group}")
     series: dict[Amount, dict[TopicPartition, list[tuple[int, float]]]] = {amount: {} for amount in Amount}
@@ -142,19 +141,17 @@ class _Answer(msgspec.Struct):
     data: _Result
 
 
-def _of_json(text: str, group: str, path: Path) -> Iterator[Sample]:
+def _rows_of_json(text: str, path: Path) -> Iterator[dict[str, str]]:
+    """Yield the figures of an answer of Prometheus as rows of CSV would have them."""
     try:
         answer = msgspec.json.decode(text, type=_Answer)
     except msgspec.DecodeError as error:
         raise InputError("--lag", f"{path} ({error})", EXPECTED) from None
     for series in answer.data.result:
         labels = {name.lower(): value for name, value in series.metric.items()}
-        partition = _partition(labels, path)
-        if partition is None or _value(labels, "group") not in ("", group):
-            continue
         amount = _amount(labels.get("__name__", ""))
         for at_s, value in series.values:
-            yield Sample(partition, amount, round(at_s * 1_000), _number(value, path))
+            yield labels | {"time": str(at_s), amount: value}
 
 
 def _amount(name: str) -> Amount:
@@ -164,21 +161,25 @@ def _amount(name: str) -> Amount:
     return Amount.COMMITTED if "group" in name or "commit" in name else Amount.END
 
 
-def _of_csv(text: str, group: str, path: Path, zone: tzinfo) -> Iterator[Sample]:
+def _rows_of_csv(text: str, path: Path) -> Iterator[dict[str, str]]:
     rows = csv.DictReader(io.StringIO(text))
     names = [name.strip().lower() for name in rows.fieldnames or ()]
-    known = [amount for amount in Amount if not set(_NAMES[amount]).isdisjoint(names)]
-    if not known or not all(set(_NAMES[field]) & set(names) for field in ("time", "topic", "partition")):
+    fields = [{name for amount in Amount for name in _NAMES[amount]}]
+    fields += [set(_NAMES[field]) for field in ("time", "topic", "partition")]
+    if any(of_field.isdisjoint(names) for of_field in fields):
         raise InputError("--lag", f"{path} with the columns {', '.join(names) or 'none'}", EXPECTED)
     for line in rows:
-        row = {str(name).strip().lower(): str(value or "").strip() for name, value in line.items() if name}
+        yield {str(name).strip().lower(): str(value or "").strip() for name, value in line.items() if name}
+
+
+def _samples(rows: Iterable[Mapping[str, str]], group: str, path: Path, zone: tzinfo) -> Iterator[Sample]:
+    for row in rows:
         partition = _partition(row, path)
-        if partition is None or _value(row, "group") not in ("", group):
-            continue
-        at_ms = _time_ms(_value(row, "time"), path, zone)
-        for amount in known:
-            if (value := _value(row, amount)) not in ("", "-"):
-                yield Sample(partition, amount, at_ms, _number(value, path))
+        if partition is not None and _value(row, "group") in ("", group):
+            at_ms = _time_ms(_value(row, "time"), path, zone)
+            for amount in Amount:
+                if (value := _value(row, amount)) not in ("", "-"):
+                    yield Sample(partition, amount, at_ms, _number(value, path))
 
 
 def _value(row: Mapping[str, str], field: str) -> str:

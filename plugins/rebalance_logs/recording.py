@@ -18,7 +18,7 @@ from rebalance_logs.facts import Fact, Kind
 from rebalance_logs.findings import Cause
 from rebalance_logs.groups import GroupLog, Member
 from rebalance_logs.holders import Holder
-from rebalance_logs.sessions import last_sign_ms
+from rebalance_logs.sessions import expiries, last_sign_ms
 from rebalance_logs.unlogged import (
     SETTLED_MS,
     kept_before,
@@ -127,7 +127,7 @@ def _topics(
 
 
 def _events(group: GroupLog) -> list[tuple[int, ev.Event]]:
-    absences = dict(_absences(group))
+    absences = _absences(group)
     found = list(_of_rounds(group))
     members = sorted(group.members.values(), key=lambda member: not member.is_logged)
     for member in members:
@@ -141,19 +141,13 @@ def _events(group: GroupLog) -> list[tuple[int, ev.Event]]:
     return [*found, *of_unknown_owners(group, sorted(found, key=_in_order))]
 
 
-def _absences(group: GroupLog) -> Iterator[tuple[str, list[tuple[int, Cause]]]]:
-    """Yield for each member when it ended or stood still without a line that says so."""
-    for name in group.members:
-        found: list[tuple[int, Cause]] = [
-            (last_sign_ms(group, trigger, name, this), trigger.cause)
-            for this in group.rounds
-            for trigger in this.triggers
-            if name in trigger.members
-            and trigger.cause in (Cause.SESSION_EXPIRED, Cause.STOOD_STILL)
-            and not trigger.returns
-        ]
-        if found:
-            yield name, found
+def _absences(group: GroupLog) -> dict[str, list[tuple[int, Cause]]]:
+    """Return for each member when it ended or stood still without a line that says so."""
+    found: dict[str, list[tuple[int, Cause]]] = {}
+    for expiry in expiries(group):
+        absence = last_sign_ms(group, expiry), expiry.trigger.cause
+        found.setdefault(expiry.member.name, []).append(absence)
+    return found
 
 
 def _of_rounds(group: GroupLog) -> Iterator[tuple[int, ev.Event]]:

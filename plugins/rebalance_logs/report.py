@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, tzinfo
-from itertools import chain, islice
+from itertools import islice
 
 from rebalance_lab.verdicts.tables import as_text
 from rebalance_lab.verdicts.words import counted, listed_names
@@ -11,7 +11,7 @@ from rebalance_logs.facts import Kind, Source
 from rebalance_logs.findings import Cause, Confidence
 from rebalance_logs.groups import Round
 from rebalance_logs.reading import LogFile
-from rebalance_logs.sessions import LEAST_SESSION_MS, session_of
+from rebalance_logs.sessions import LEAST_SESSION_MS, expiries, session_of
 from rebalance_logs.unlogged import OTHERS
 
 WORDS = {
@@ -150,16 +150,14 @@ def not_shown(diagnosis: Diagnosis) -> Iterator[str]:
 def _short_sessions(diagnosis: Diagnosis) -> Iterator[tuple[str, int]]:
     """Yield the members whose session was shorter than the default, and for how long they were silent."""
     group, seen = diagnosis.group, set[str]()
-    for trigger in chain.from_iterable(this.triggers for this in group.rounds):
-        for name in trigger.members if trigger.cause in (Cause.SESSION_EXPIRED, Cause.STOOD_STILL) else ():
-            member = group.members.get(name)
-            last = member.last_before(trigger.at_ms - 1) if member is not None else None
-            if member is None or last is None or trigger.returns or name in seen:
-                continue
-            silent_ms = trigger.at_ms - last.at_ms
-            if session_of(group, member, last.at_ms, trigger.at_ms) == LEAST_SESSION_MS < silent_ms:
-                seen.add(name)
-                yield name, silent_ms
+    for _, trigger, member in expiries(group):
+        last = member.last_before(trigger.at_ms - 1)
+        if last is None or member.name in seen:
+            continue
+        silent_ms = trigger.at_ms - last.at_ms
+        if session_of(group, member, last.at_ms, trigger.at_ms) == LEAST_SESSION_MS < silent_ms:
+            seen.add(member.name)
+            yield member.name, silent_ms
 
 
 # --- sentences

@@ -1,9 +1,10 @@
 """Sessions and heartbeats: from the settings that logs show, or else from when members learnt and expired."""
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from rebalance_logs.facts import Fact, Kind
-from rebalance_logs.findings import Trigger
+from rebalance_logs.findings import Cause, Trigger
 from rebalance_logs.groups import GroupLog, Member, Round
 
 SESSION_MS, HEARTBEAT_MS = 45_000, 3_000
@@ -20,13 +21,31 @@ RARE = 0.05
 """Members that learn of rounds so soon have shorter heartbeats than the default, or this chance."""
 
 
-def last_sign_ms(group: GroupLog, trigger: Trigger, name: str, this: Round) -> int:
+class Expiry(NamedTuple):
+    """A member whose session expired in a round, and the trigger that says so."""
+
+    this: Round
+    trigger: Trigger
+    member: Member
+
+
+def expiries(group: GroupLog) -> Iterator[Expiry]:
+    """Yield the members whose sessions expired, whether they ended or stood still, without their returns."""
+    for this in group.rounds:
+        for trigger in this.triggers:
+            if trigger.cause in (Cause.SESSION_EXPIRED, Cause.STOOD_STILL) and not trigger.returns:
+                for name in trigger.members:
+                    if name in group.members:
+                        yield Expiry(this, trigger, group.members[name])
+
+
+def last_sign_ms(group: GroupLog, expiry: Expiry) -> int:
     """Return when a member whose session expired was last alive, as well as its settings tell.
 
     Its last heartbeat was a session before the expiry, and it ended within an interval after that. If its
     process was started again before the expiry, the round waited for that.
     """
-    member = group.members[name]
+    this, trigger, member = expiry
     if this.is_look:  # whether it was silent before is not known
         return this.began_ms
     started = [f for f in member.starts(this.since_ms, this.began_ms) if trigger.restarted]
