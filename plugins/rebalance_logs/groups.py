@@ -447,7 +447,7 @@ def _carried(group: GroupLog, before: Round | None, this: Round, until_ms: int) 
             if fact.kind in _REMOVALS or fact.kind is Kind.LEFT_BEHIND:
                 if members.get(name) == member_id:
                     del members[name]
-            elif fact.kind in (Kind.JOINS_KNOWN, Kind.REPLACED):
+            elif fact.kind in (Kind.JOINS_KNOWN, Kind.REPLACED, Kind.ROUND_BEGAN):
                 members[name] = member_id
     return members
 

@@ -370,7 +370,9 @@ def _context(of: LogFormat, text: str) -> dict[str, str]:
 
 
 def _clean(name: str) -> str:
-    return name.strip().strip("'\"`").rstrip(".,:;)")
+    """Return a name without the quotes around it. The ids of Erlang's clients begin with a part in quotes."""
+    name = name.strip().strip('"`')
+    return (name.strip("'") if name.endswith("'") else name).rstrip(".,:;)")
 
 
 def _instance(name: str) -> str:

@@ -26,7 +26,6 @@ FOLLOWS_MS = 10_000
 """The second round of a cooperative rebalance begins within this time after the first."""
 
 _MEMBER = re.compile(r"[Mm]ember(?: id)? ([^\s;,)]+)")
-_ADDED = re.compile(r"dding new member ([^\s;,)]+)")
 _MEMBERS = re.compile(r"[Rr]emoving \[?(?:Set\()?([^\])]+)[\])]? on pending sync")
 _UNREACHABLE = re.compile(
     r"session timed out without|NodeNotReady|[Tt]ransport|[Dd]isconnect|Connection|\d ms$"
@@ -88,7 +87,14 @@ def _merged(said: list[Trigger], seen: list[Trigger]) -> list[Trigger]:
     return result
 
 
-_ENDS = {Cause.MEMBER_LEFT, Cause.SESSION_EXPIRED, Cause.POLL_INTERVAL, Cause.STOOD_STILL, Cause.NO_HEARTBEAT}
+_ENDS = {
+    Cause.MEMBER_LEFT,
+    Cause.SESSION_EXPIRED,
+    Cause.POLL_INTERVAL,
+    Cause.STOOD_STILL,
+    Cause.NO_HEARTBEAT,
+    Cause.SLOW_BATCH,  # removed, as it did not join in time
+}
 
 
 # --- what the coordinator says
@@ -113,10 +119,8 @@ def _signs(group: GroupLog) -> dict[str, list[Fact]]:
     """Return what lines say of each member id, in order."""
     found: dict[str, list[Fact]] = {}
     for fact in group.facts:
-        added = _ADDED.search(fact.text) if fact.kind is Kind.ROUND_BEGAN else None
-        member_id = added[1] if added else fact.member_id
-        if member_id:
-            found.setdefault(member_id, []).append(fact)
+        if fact.member_id:
+            found.setdefault(fact.member_id, []).append(fact)
     return found
 
 
@@ -137,7 +141,7 @@ def _said(
             found.append(_about(group, fact, _of_leave(fact.cause)))
         elif fact.kind is Kind.LEFT_BEHIND:
             names = [group.names.get(member_id, member_id) for member_id in fact.others]
-            found.append(Trigger(Cause.SESSION_EXPIRED, fact.at_ms, names, [fact.source]))
+            found.append(Trigger(Cause.SLOW_BATCH, fact.at_ms, names, [fact.source], Confidence.MEDIUM))
         elif fact.kind is Kind.FENCED:
             found.append(fenced(group, fact))
         elif fact.kind in _OF_GROUP and before is not None:
@@ -275,14 +279,15 @@ def _of_known(group: GroupLog, this: Round, name: str, member_id: str) -> list[T
     """Return what happened to a member of the round before: nothing, or how it ended or came back."""
     member = group.members.get(name)
     after = this.members.get(name)
-    is_same = after is not None and (after == member_id or not after or not member_id)
-    if is_same or (after is None and not this.is_whole and _stays(member, member_id, this)):
-        own = _left(member, this) if member else []
-        if is_same or not own:
-            return []
-    if member is None:
+    if member is None or (after and after == member_id):
         return []
     left = _left(member, this)
+    if after is None:
+        may_stay = not this.is_whole and _stays(member, member_id, this)
+    else:
+        may_stay = not after or not member_id
+    if may_stay and not left:
+        return []
     if left:
         exceeded = [f for f in left if f.kind is Kind.POLL_EXCEEDED or "poll timeout" in f.text]
         cause = Cause.POLL_INTERVAL if exceeded else Cause.MEMBER_LEFT
@@ -311,9 +316,9 @@ def _left(member: Member, this: Round) -> list[Fact]:
     return found or ([] if member.instance_id else member.between(this.since_ms, this.known_ms, Kind.CLOSED))
 
 
-def _stays(member: Member | None, member_id: str, this: Round) -> bool:
+def _stays(member: Member, member_id: str, this: Round) -> bool:
     """Return whether a member may be in a round whose members are not all known: it has not ended."""
-    if member is None or not member.is_logged:
+    if not member.is_logged:
         return True
     later = [fact for fact in member.facts if fact.at_ms > this.known_ms and fact.member_id]
     asked = member.between(this.began_ms - 1, this.known_ms, Kind.JOINING, Kind.SYNCED)
@@ -409,7 +414,7 @@ def _returned(group: GroupLog, this: Round, joined: Trigger, earlier: Trigger) -
         return
     if earlier.cause is Cause.SESSION_EXPIRED:
         _came_back(group, earlier, name, this)
-    if earlier.cause not in (Cause.STOOD_STILL, Cause.POLL_INTERVAL):
+    if earlier.cause not in (Cause.STOOD_STILL, Cause.POLL_INTERVAL, Cause.SLOW_BATCH):
         earlier.restarted = joined.restarted = True
     if earlier.cause is not Cause.MEMBER_LEFT:
         joined.cause, joined.returns = earlier.cause, True

@@ -1,5 +1,7 @@
 """Logs of coordinators alone: old wording, and groups of the consumer protocol."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from rebalance_logs.findings import Cause
@@ -203,11 +205,45 @@ def test_members_with_one_client_id_are_told_apart_if_they_are_there_together(re
     assert set(found.group.members) == ({"a", "c"} if removed else {"a-0aaaaaaa", "a-1aaaaaaa", "c"})
 
 
-def test_members_that_did_not_come_back_in_time_are_no_members(tmp_path):
+BROD = "'app@host-{}'/<0.474.0>-{}aaaaaaa-1111-2222-3333-444444444444"
+"""The member ids of Erlang's clients begin with a part in quotes."""
+
+
+@pytest.mark.parametrize("removed", ["removed", "remove"], ids=["new wording", "old wording"])
+@pytest.mark.parametrize(
+    "ids", [IDS, {"a": BROD.format(1, 0), "b": BROD.format(2, 1), "c": BROD.format(3, 2)}]
+)
+def test_who_does_not_join_until_the_rebalance_timeout_is_removed_as_too_slow(ids, removed, tmp_path):
     new = [(60.0, joins("b")), *round_of(1, adding("b"), 60.001, 62)]
     third = [(80.0, joins("c")), *round_of(2, adding("c"), 80.001, 140)]
-    left = (139.999, "Group pay removed dynamic members who haven't joined: Set({b})")
-    found = diagnosis(written(tmp_path, (0.0, joins("a")), *START, *new, *third[:2], left, *third[2:]))
-    assert list(found.group.rounds[-1].members) == ["a", "c"]
-    (expired,) = [each for each in found.causes if each.cause is Cause.SESSION_EXPIRED]
-    assert (expired.members, expired.generations) == (["b"], [3])
+    left = (139.999, f"Group pay {removed} dynamic members who haven't joined: Set({{b}})")
+    lines = [(0.0, joins("a")), *START, *new, *third[:2], left, *third[2:]]
+    found = diagnosis(written(tmp_path, *((at, text.format(**ids)) for at, text in lines)))
+    assert list(found.group.rounds[-1].members.values()) == [ids["a"], ids["c"]]
+    (slow,) = [each for each in found.causes if each.cause is Cause.SLOW_BATCH]
+    assert (slow.members, slow.generations) == ([ids["b"][:-37]], [3])
+
+
+def test_a_member_without_a_line_of_its_own_is_in_the_round_that_adds_it(tmp_path):
+    """Brokers of old versions log no line for a JoinGroup."""
+    second, third = round_of(1, adding("b"), 60, 62), round_of(2, adding("c"), 80, 82)
+    found = diagnosis(written(tmp_path, *START, *second, *third))
+    assert [sorted(this.members) for this in found.group.rounds] == [["a"], ["a", "b"], ["a", "b", "c"]]
+
+
+def test_a_client_that_left_for_max_poll_interval_says_why_though_its_broker_does_not(tmp_path):
+    second = round_of(1, adding("b"), 60, 62)
+    left = (
+        100.0,
+        "Member[group.instance.id None, member.id {b}] in group pay has left, removing it from the group",
+    )
+    third = round_of(2, "removing member {b} on LeaveGroup", 99.999, 102)
+    written(tmp_path, *START, *second, *sorted([left, *third]))
+    at_s = datetime(2026, 3, 1, 10, 1, 39, 990_000, UTC).timestamp()
+    (tmp_path / "b.log").write_text(
+        f"%4|{at_s:.3f}|MAXPOLL|b#consumer-1| [thrd:main]: Application maximum poll interval (300000ms)"
+        " exceeded by 55ms (adjust max.poll.interval.ms for long-running message processing): leaving group\n"
+    )
+    found = diagnosis(tmp_path)
+    assert [each.members for each in found.causes if each.cause is Cause.POLL_INTERVAL] == [["b"]]
+    assert Cause.MEMBER_LEFT not in {each.cause for each in found.causes}

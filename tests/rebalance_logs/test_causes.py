@@ -76,6 +76,34 @@ def test_many_that_fail_at_once_have_one_cause(tmp_path):
     assert causes_of(many) == {Cause.MANY_FAILED: {"m-1", "m-2", "m-3", "m-4"}}
 
 
+def test_two_that_fail_at_once_are_two(tmp_path):
+    members = [{"id": f"m-{number}", **MEMBER} for number in range(6)]
+    two = found(tmp_path, {"at": "60s", "crash": ["m-1", "m-2"]}, members=members)
+    assert causes_of(two) == {Cause.SESSION_EXPIRED: {"m-1", "m-2"}}
+
+
+def test_processes_that_new_ones_replace_in_pairs_are_a_rolling_restart(tmp_path):
+    events = [
+        each
+        for n, old in enumerate("abc")
+        for each in (
+            {"at": f"{40 + 20 * n}s", "join": {"id": f"new-{n}", **MEMBER}},
+            {"at": f"{50 + 20 * n}s", "leave": old},
+        )
+    ]
+    names = {"a", "b", "c", "new-0", "new-1", "new-2"}
+    assert causes_of(found(tmp_path, *events))[Cause.ROLLING_RESTART] == names
+
+
+def test_a_round_that_outlasts_the_removal_of_a_member_waits_for_the_next(tmp_path):
+    """The session of b ends after the round has begun, and the batch of a later."""
+    slow = [{"id": "a", **MEMBER, "batch": "40s"}, *DOCUMENT["members"][1:]]
+    events = [{"at": "58s", "crash": "b"}, {"at": "60s", "join": {"id": "d", **MEMBER}}]
+    both = found(tmp_path, *events, members=slow, phase="0s")
+    (waits,) = [this.waits for this in both.group.rounds if this.waits]
+    assert (waits[0].member, waits[0].why) == ("a", "batch")
+
+
 def test_who_stood_still_and_came_back_did_not_end(tmp_path):
     still = found(tmp_path, {"at": "40s", "freeze": "b", "for": "30s"})
     assert causes_of(still) == {Cause.STOOD_STILL: {"b"}}
@@ -167,6 +195,21 @@ def test_either_line_of_a_leave_for_max_poll_interval_is_enough(without, tmp_pat
         (tmp_path / path.name).write_text("".join(line for line in lines if without not in line))
     assert Cause.MEMBER_LEFT not in causes_of(diagnosis(tmp_path))
     assert causes_of(diagnosis(tmp_path))[Cause.POLL_INTERVAL] == {"c-1"}
+
+
+def test_an_old_client_whose_commit_came_too_late_exceeded_max_poll_interval(tmp_path):
+    """Its lines have no member ids, and the logs begin with them."""
+    where = "[2026-03-01 10:00:50,757] INFO [Consumer clientId=c-8, groupId=pay]"
+    (tmp_path / "c-8.log").write_text(
+        f"{where} Offset commit failed on partition t-1 at offset 9: The coordinator is not aware of this"
+        f" member.\n{where} Asynchronous auto-commit of offsets {{}} failed: Commit cannot be completed since"
+        " the group has already rebalanced and assigned the partitions to another member. This means that the"
+        " time between subsequent calls to poll() was longer than the configured max.poll.interval.ms\n"
+        f"{where} Revoking previously assigned partitions [t-0, t-1]\n"
+        f"{where} (Re-)joining group\n"
+        f"{where.replace('50', '53')} Successfully joined group with generation 4731\n"
+    )
+    assert causes_of(diagnosis(tmp_path)) == {Cause.POLL_INTERVAL: {"c-8"}}
 
 
 def test_a_killed_process_that_is_back_before_its_session_expires_was_dead_for_most_of_it():

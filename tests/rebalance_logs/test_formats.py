@@ -34,6 +34,8 @@ def test_an_example_is_read_as_what_it_says(of, wording, tmp_path):
         "orders[0 1] big-topic[3]",
         "{TopicPartition(topic='orders', partition=0), TopicPartition(topic='orders', partition=1),"
         " TopicPartition(topic='big-topic', partition=3)}",
+        "set([TopicPartition(topic=u'orders', partition=0), TopicPartition(topic=u'orders', partition=1),"
+        " TopicPartition(topic=u'big-topic', partition=3)])",
     ],
 )
 def test_partitions_are_read_in_the_form_of_every_client(text):
