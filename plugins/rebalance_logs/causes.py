@@ -16,8 +16,8 @@ from rebalance_lab.traces.history import History
 from rebalance_lab.traces.trace import Trace
 from rebalance_logs.clocks import shifts_of
 from rebalance_logs.facts import Kind, Source
-from rebalance_logs.findings import RANK, Cause, Confidence, Trigger, Wait
-from rebalance_logs.groups import BARRIER_MS, GroupLog, Round, groups_of
+from rebalance_logs.findings import RANK, Cause, Confidence, LoggedWait, Trigger
+from rebalance_logs.groups import BARRIER_MS, GroupLog, LoggedRound, groups_of
 from rebalance_logs.patterns import recognise
 from rebalance_logs.reading import file_names, messages_at, read_logs
 from rebalance_logs.recording import trace_of, within
@@ -25,18 +25,18 @@ from rebalance_logs.remedies import Case, Remedy, in_vain, price_of, remedies_of
 from rebalance_logs.triggers import fenced, triggers_of
 from rebalance_logs.waits import waits_of
 
-SLOW_MS = 3_000
+SLOW_BATCH_MS = 3_000
 """A round that waits longer for the batch of one member than an interval of heartbeats is told as such."""
 
-DELAY_MS = 1_000
+INITIAL_DELAY_MS = 1_000
 """An empty group in which the first round takes longer than this waits for more members."""
 
 
-NEAR_MS = 5
+SAME_MOMENT_MS = 5
 """Times of one moment in different files differ by so much."""
 
 
-OTHERS_SHARE = 0.1
+LEAST_SHARE_OF_OTHERS = 0.1
 """A cooperative assignor helps against a cause if others lose more than this share of what it costs."""
 
 MOST_EVIDENCE = 3
@@ -58,7 +58,7 @@ class Stop(NamedTuple):
     until_ms: int
 
 
-class Held(NamedTuple):
+class HoldUp(NamedTuple):
     """A part of a round in which it waited for one thing, which is a cause by itself."""
 
     trigger: Trigger
@@ -67,7 +67,7 @@ class Held(NamedTuple):
 
 
 @dataclass(slots=True)
-class Found:
+class DiagnosedCause:
     """A cause. ``stopped_ms``: the partition time that it cost, None if the logs do not show it.
 
     ``others_ms``: the part that partitions cost which were not those of ``members``. ``is_start``: it is of
@@ -99,7 +99,7 @@ class Diagnosis:
     """
 
     group: GroupLog
-    causes: list[Found]
+    causes: list[DiagnosedCause]
     stops: list[Stop]
     trace: Trace
     base_ms: int
@@ -160,14 +160,18 @@ def diagnosed(group: GroupLog, from_ms: int | None = None, until_ms: int | None 
         this.triggers = of_round
     trace, base_ms = trace_of(group)
     stops = list(_clipped(_stops(trace, base_ms), from_ms, until_ms))
-    loose = [*_restarts_without_a_round(group), *_after_the_last_round(group)]
-    loose += [fenced(group, fact) for fact in group.facts if fact.kind in (Kind.FENCED, Kind.CLIENT_FENCED)]
-    recognise(group, loose)
+    outside_rounds = [*_restarts_without_a_round(group), *_after_the_last_round(group)]
+    outside_rounds += [
+        fenced(group, fact) for fact in group.facts if fact.kind in (Kind.FENCED, Kind.CLIENT_FENCED)
+    ]
+    recognise(group, outside_rounds)
     is_told = [
         this.until_ms >= from_ms and this.began_ms <= until_ms and not _is_found(group, this)
         for this in group.rounds
     ]
-    costs = _Costs(group, is_told, [trigger for trigger in loose if from_ms <= trigger.at_ms <= until_ms])
+    costs = _Costs(
+        group, is_told, [trigger for trigger in outside_rounds if from_ms <= trigger.at_ms <= until_ms]
+    )
     return Diagnosis(
         replace(group, rounds=list(compress(group.rounds, is_told))),
         costs.causes(stops),
@@ -179,7 +183,7 @@ def diagnosed(group: GroupLog, from_ms: int | None = None, until_ms: int | None 
     )
 
 
-def _is_found(group: GroupLog, this: Round) -> bool:
+def _is_found(group: GroupLog, this: LoggedRound) -> bool:
     """Return whether a round is no more than the state in which `watch` found the group."""
     return this is group.rounds[0] and this.is_look and not this.was_empty
 
@@ -257,17 +261,17 @@ def _after_the_last_round(group: GroupLog) -> list[Trigger]:
 class _Costs:
     """Which stop belongs to which cause.
 
-    ``is_told``: of which rounds the diagnosis tells. ``loose``: what happened without a round. ``start``: the
-    causes of the start of the group, which is not measured; ``found``: all others.
+    ``is_told``: of which rounds the diagnosis tells. ``outside_rounds``: what happened without a round.
+    ``start``: the causes of the start of the group, which is not measured; ``found``: all others.
     """
 
-    def __init__(self, group: GroupLog, is_told: Sequence[bool], loose: Sequence[Trigger]) -> None:
-        self.group, self.loose = group, loose
+    def __init__(self, group: GroupLog, is_told: Sequence[bool], outside_rounds: Sequence[Trigger]) -> None:
+        self.group, self.outside_rounds = group, outside_rounds
         told = list(zip(group.rounds, is_told, strict=True))
         self.triggers = _resolved([this.triggers if is_told else [] for this, is_told in told])
-        self.held = [_held(group, this) if is_told else None for this, is_told in told]
-        self.start: dict[Cause, Found] = {}
-        self.found: dict[Cause, Found] = {}
+        self.held = [_hold_up(group, this) if is_told else None for this, is_told in told]
+        self.start: dict[Cause, DiagnosedCause] = {}
+        self.found: dict[Cause, DiagnosedCause] = {}
         for position, (this, of_round) in enumerate(zip(group.rounds, self.triggers, strict=True)):
             starts = (
                 position == 0 and this.was_empty and all(t.cause is Cause.MEMBER_JOINED for t in of_round)
@@ -276,12 +280,12 @@ class _Costs:
             held = self.held[position]
             for trigger in (*of_round, *([] if held is None else [held.trigger])):
                 _add(_of(of_this, trigger.cause), trigger, this.generation)
-        for trigger in loose:
+        for trigger in outside_rounds:
             _add(_of(self.found, trigger.cause), trigger, None)
         if self.start:
             self.triggers[0] = []
 
-    def causes(self, stops: Sequence[Stop]) -> list[Found]:
+    def causes(self, stops: Sequence[Stop]) -> list[DiagnosedCause]:
         """Return all causes with what they cost and what helps, the dearest first and the start last."""
         group = self.group
         if stops or any(member.is_logged for member in group.members.values()):
@@ -300,7 +304,7 @@ class _Costs:
                 _add_remedies(group, cause, share)
         lengths = {r.generation: r.until_ms - r.began_ms for r in group.rounds}
 
-        def cost(cause: Found) -> tuple[int, int]:
+        def cost(cause: DiagnosedCause) -> tuple[int, int]:
             """The stopped time; where it is not known, the time of rounds."""
             if cause.stopped_ms is not None:
                 return cause.stopped_ms, 0
@@ -313,7 +317,7 @@ class _Costs:
         group = self.group
         first, end = (
             bisect_right(group.rounds, at_ms, key=lambda r: r.known_ms)
-            for at_ms in (stop.from_ms, stop.until_ms + NEAR_MS)
+            for at_ms in (stop.from_ms, stop.until_ms + SAME_MOMENT_MS)
         )
         if group.is_consumer_protocol:  # members take partitions over while the round goes on
             first = bisect_right(group.rounds, stop.from_ms, key=lambda r: r.until_ms)
@@ -324,11 +328,11 @@ class _Costs:
         for wait in filter(None, self.held[positions.start : positions.stop]):
             waited_ms = min(stop.until_ms, wait.until_ms) - max(stop.from_ms, wait.from_ms)
             if waited_ms > 0:
-                _pay(_of(self.found, wait.trigger.cause), waited_ms, stop)
+                _charge(_of(self.found, wait.trigger.cause), waited_ms, stop)
                 rest_ms -= waited_ms
         trigger = self._responsible(positions, stop)
         if trigger is not None:
-            _pay(_of(self.found, trigger.cause), max(0, rest_ms), stop)
+            _charge(_of(self.found, trigger.cause), max(0, rest_ms), stop)
 
     def _responsible(self, positions: range, stop: Stop) -> Trigger | None:
         """Return the trigger that a stop belongs to: one of its last owner, or else the round's first."""
@@ -336,7 +340,9 @@ class _Costs:
         own = [t for t in candidates if stop.owner in t.members]
         if own or candidates:
             return (own or candidates)[0]
-        away = [t for t in self.loose if stop.owner in t.members and abs(t.at_ms - stop.from_ms) <= 5_000]
+        away = [
+            t for t in self.outside_rounds if stop.owner in t.members and abs(t.at_ms - stop.from_ms) <= 5_000
+        ]
         if away:
             return away[0]
         of_owner = [
@@ -345,18 +351,18 @@ class _Costs:
             for trigger in of_round
             if stop.owner in trigger.members
         ]
-        later = [trigger for this, trigger in of_owner if this.began_ms >= stop.from_ms - NEAR_MS]
+        later = [trigger for this, trigger in of_owner if this.began_ms >= stop.from_ms - SAME_MOMENT_MS]
         if later:
             return later[0]
-        goes_on = not positions and stop.until_ms >= self.group.until_ms - NEAR_MS
+        goes_on = not positions and stop.until_ms >= self.group.until_ms - SAME_MOMENT_MS
         return of_owner[-1][1] if of_owner and goes_on else None
 
 
-def _add_remedies(group: GroupLog, cause: Found, share: float) -> None:
+def _add_remedies(group: GroupLog, cause: DiagnosedCause, share: float) -> None:
     """Add to a cause what helps against it. ``share``: how many partitions a member owns."""
     known = [group.members[name] for name in cause.members if name in group.members]
     case = Case(group, cause.cause, known, cause.triggers)
-    counts = cause.stopped_ms is None or cause.others_ms >= OTHERS_SHARE * cause.stopped_ms
+    counts = cause.stopped_ms is None or cause.others_ms >= LEAST_SHARE_OF_OTHERS * cause.stopped_ms
     static_ms = static_cost_ms(case, share)
     is_dear = static_ms is not None and 0 < (cause.stopped_ms or 0) <= static_ms
     cause.remedies = remedies_of(case, others_stop=counts, static_helps=not is_dear)
@@ -364,8 +370,8 @@ def _add_remedies(group: GroupLog, cause: Found, share: float) -> None:
     cause.in_vain = in_vain(case, static_ms if is_dear else None)
 
 
-def _of(found: dict[Cause, Found], cause: Cause) -> Found:
-    return found.setdefault(cause, Found(cause))
+def _of(found: dict[Cause, DiagnosedCause], cause: Cause) -> DiagnosedCause:
+    return found.setdefault(cause, DiagnosedCause(cause))
 
 
 def _best(triggers: Sequence[Trigger]) -> Iterator[Source]:
@@ -385,7 +391,7 @@ def _resolved(triggers: list[list[Trigger]]) -> list[list[Trigger]]:
     return resolved
 
 
-def _add(found: Found, trigger: Trigger, generation: int | None) -> None:
+def _add(found: DiagnosedCause, trigger: Trigger, generation: int | None) -> None:
     found.members += [name for name in trigger.members if name not in found.members]
     if generation is not None and generation not in found.generations:
         found.generations.append(generation)
@@ -394,7 +400,7 @@ def _add(found: Found, trigger: Trigger, generation: int | None) -> None:
         found.triggers.append(trigger)
 
 
-def _held(group: GroupLog, this: Round) -> Held | None:
+def _hold_up(group: GroupLog, this: LoggedRound) -> HoldUp | None:
     """Return what held a round up: a slow batch, a member that never came back, or the initial delay."""
     if this.was_empty:
         return _initial_delay(group, this)
@@ -402,16 +408,16 @@ def _held(group: GroupLog, this: Round) -> Held | None:
         fact for fact in this.facts if fact.kind is Kind.PENDING_EXPIRED and fact.at_ms > this.began_ms
     ]
     for wait in this.waits:
-        if wait.why in ("batch", "callback") and wait.until_ms - wait.from_ms >= SLOW_MS:
-            return Held(_of_wait(group, this, wait), wait.from_ms, wait.until_ms)
+        if wait.why in ("batch", "callback") and wait.until_ms - wait.from_ms >= SLOW_BATCH_MS:
+            return HoldUp(_of_wait(group, this, wait), wait.from_ms, wait.until_ms)
         if expired and wait.until_ms == expired[-1].at_ms:
             sources = [fact.source for fact in expired]
             trigger = Trigger(Cause.NO_HEARTBEAT, wait.from_ms, [wait.member], sources)
-            return Held(trigger, wait.from_ms, wait.until_ms)
+            return HoldUp(trigger, wait.from_ms, wait.until_ms)
     return None
 
 
-def _initial_delay(group: GroupLog, this: Round) -> Held | None:
+def _initial_delay(group: GroupLog, this: LoggedRound) -> HoldUp | None:
     """Return the wait of a coordinator for more members of an empty group. Nothing else delays its round.
 
     Without lines of the coordinator, the group was empty if it is its first generation.
@@ -430,20 +436,20 @@ def _initial_delay(group: GroupLog, this: Round) -> Held | None:
         return None
     first = (began or [f for f in this.facts if f.kind is Kind.JOINING])[:1]
     from_ms = first[0].at_ms if first else this.began_ms
-    if joined_ms - from_ms < DELAY_MS:
+    if joined_ms - from_ms < INITIAL_DELAY_MS:
         return None
     sources = [fact.source for fact in (*first, this.own[0])]
     sure = Confidence.HIGH if began else Confidence.MEDIUM
-    return Held(Trigger(Cause.INITIAL_DELAY, from_ms, [], sources, sure), from_ms, joined_ms)
+    return HoldUp(Trigger(Cause.INITIAL_DELAY, from_ms, [], sources, sure), from_ms, joined_ms)
 
 
-def _of_wait(group: GroupLog, this: Round, wait: Wait) -> Trigger:
+def _of_wait(group: GroupLog, this: LoggedRound, wait: LoggedWait) -> Trigger:
     member = group.members[wait.member]
     lines = member.between(this.began_ms - 1, wait.until_ms, Kind.LEARNED, Kind.ASKED_TO_REJOIN, Kind.JOINING)
     sources = [fact.source for fact in (*lines[:1], *lines[-1:])] or [this.own[0].source]
     return Trigger(Cause.SLOW_BATCH, wait.from_ms, [wait.member], list(dict.fromkeys(sources)))
 
 
-def _pay(found: Found, stopped_ms: int, stop: Stop) -> None:
+def _charge(found: DiagnosedCause, stopped_ms: int, stop: Stop) -> None:
     found.stopped_ms = (found.stopped_ms or 0) + stopped_ms
     found.others_ms += 0 if stop.owner in found.members else stopped_ms

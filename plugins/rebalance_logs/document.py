@@ -5,8 +5,8 @@ from datetime import tzinfo
 
 import msgspec
 
-from rebalance_logs.causes import Diagnosis, Found
-from rebalance_logs.groups import Round
+from rebalance_logs.causes import DiagnosedCause, Diagnosis
+from rebalance_logs.groups import LoggedRound
 from rebalance_logs.reading import Logs
 from rebalance_logs.report import cited, not_shown, reason_of, seconds_of, written
 
@@ -99,7 +99,7 @@ def _group(diagnosis: Diagnosis, places: Sequence[str], zone: tzinfo) -> GroupDo
     )
 
 
-def _round(this: Round, zone: tzinfo) -> RoundDocument:
+def _round(this: LoggedRound, zone: tzinfo) -> RoundDocument:
     return RoundDocument(
         this.generation,
         written(this.began_ms, zone),
@@ -109,7 +109,7 @@ def _round(this: Round, zone: tzinfo) -> RoundDocument:
     )
 
 
-def _cause(found: Found, places: Sequence[str]) -> CauseDocument:
+def _cause(found: DiagnosedCause, places: Sequence[str]) -> CauseDocument:
     return CauseDocument(
         str(found.cause),
         found.members,

@@ -61,7 +61,7 @@ class Trigger:
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class LoggedWait:
     """A member that a round waited for, and why: batch, heartbeat, session, callback, start or unknown.
 
     A round that waited for one member has a wait for each thing that it was busy with.

@@ -6,21 +6,21 @@ from itertools import pairwise
 from rebalance_logs.findings import RANK, Cause, Confidence, Trigger
 from rebalance_logs.groups import GroupLog
 
-AT_ONCE, AT_ONCE_MS = 3, 3_000
+MASS_FAILURE, MASS_FAILURE_MS = 3, 3_000
 """So many members whose sessions expire within an interval of heartbeats have one cause."""
 
-NEXT_MS = 600_000
+RESTART_GAP_MS = 600_000
 """Restarts one after another follow within this time."""
 
-WAVE_MS = 5_000
+RESTART_WAVE_MS = 5_000
 """Restarts that are closer are of one wave."""
 
 _EVENTS = frozenset((Cause.MEMBER_JOINED, Cause.MEMBER_LEFT))
 
 
-def recognise(group: GroupLog, loose: list[Trigger]) -> None:
+def recognise(group: GroupLog, outside_rounds: list[Trigger]) -> None:
     """Put single events together as what people do: deployments, scaling, one failure of many."""
-    every = [trigger for this in group.rounds for trigger in this.triggers] + loose
+    every = [trigger for this in group.rounds for trigger in this.triggers] + outside_rounds
     _shared_instances(group)
     _restarts(group, every)
     _many_at_once([t for t in every if t.cause is Cause.SESSION_EXPIRED])
@@ -40,8 +40,8 @@ def _runs(triggers: Iterable[Trigger], within_ms: int) -> list[list[Trigger]]:
 
 
 def _many_at_once(expired: Sequence[Trigger]) -> None:
-    for run in _runs(expired, AT_ONCE_MS):
-        if len({name for trigger in run for name in trigger.members}) >= AT_ONCE:
+    for run in _runs(expired, MASS_FAILURE_MS):
+        if len({name for trigger in run for name in trigger.members}) >= MASS_FAILURE:
             for trigger in run:
                 trigger.cause = Cause.MANY_FAILED
 
@@ -57,10 +57,10 @@ def _shared_instances(group: GroupLog) -> None:
 
 def _restarts(group: GroupLog, every: Sequence[Trigger]) -> None:
     """Recognise members that were restarted one after another."""
-    for run in _runs((t for t in every if t.restarted and len(t.members) == 1), NEXT_MS):
+    for run in _runs((t for t in every if t.restarted and len(t.members) == 1), RESTART_GAP_MS):
         names = {name for trigger in run for name in trigger.members}
         ends = [t.at_ms for t in run if t.cause is not Cause.MEMBER_JOINED] or [t.at_ms for t in run]
-        waves = 1 + sum(after - before > WAVE_MS for before, after in pairwise(ends))
+        waves = 1 + sum(after - before > RESTART_WAVE_MS for before, after in pairwise(ends))
         if min(len(names), waves) >= 2 and 2 * len(names) >= len(group.members):
             for trigger in run:
                 trigger.cause = Cause.ROLLING_RESTART
@@ -72,7 +72,7 @@ def _replacements(group: GroupLog) -> None:
         trigger
         for this in group.rounds
         for trigger in this.triggers
-        if _is(trigger, Cause.MEMBER_JOINED) and not this.was_empty
+        if _is_of_one(trigger, Cause.MEMBER_JOINED) and not this.was_empty
     ]
     left = [
         t for r in group.rounds for t in r.triggers if t.cause in (Cause.MEMBER_LEFT, Cause.SESSION_EXPIRED)
@@ -89,7 +89,7 @@ def _replacements(group: GroupLog) -> None:
             pairs.append((old, new))
     sizes = [len(r.members) for r in group.rounds if r.members]
     size = max(sizes, default=0)
-    close = len(_runs((old for old, _ in pairs), NEXT_MS)) == 1
+    close = len(_runs((old for old, _ in pairs), RESTART_GAP_MS)) == 1
     if len(pairs) >= 2 and 2 * len(pairs) >= size - 1 and close:
         for old, new in pairs:
             old.cause = new.cause = Cause.ROLLING_RESTART
@@ -97,7 +97,7 @@ def _replacements(group: GroupLog) -> None:
                 trigger.confidence = min(trigger.confidence, Confidence.MEDIUM, key=RANK.__getitem__)
 
 
-def _is(trigger: Trigger, cause: Cause) -> bool:
+def _is_of_one(trigger: Trigger, cause: Cause) -> bool:
     return trigger.cause is cause and len(trigger.members) == 1 and not trigger.restarted
 
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from rebalance_logs.facts import Fact, Kind
 from rebalance_logs.findings import Cause, Trigger
-from rebalance_logs.groups import GroupLog, Member, Round
+from rebalance_logs.groups import GroupLog, LoggedRound, Member
 
 SESSION_MS, HEARTBEAT_MS = 45_000, 3_000
 """The settings of clients whose logs do not show them: Kafka's defaults."""
@@ -17,14 +17,14 @@ _ACCEPTED_MS = (LEAST_SESSION_MS, 1_800_000)
 _ACCEPTED_OF_CONSUMER_MS = (45_000, 60_000)
 """The sessions that brokers accept by default, group.consumer.min.session.timeout.ms and so on."""
 
-RARE = 0.05
+UNLIKELY = 0.05
 """Members that learn of rounds so soon have shorter heartbeats than the default, or this chance."""
 
 
 class Expiry(NamedTuple):
     """A member whose session expired in a round, and the trigger that says so."""
 
-    this: Round
+    this: LoggedRound
     trigger: Trigger
     member: Member
 
@@ -101,13 +101,13 @@ def heartbeat_of(group: GroupLog) -> int | None:
         for name in (() if this.was_empty else this.members)
         if (learned := list(_learned(group.members[name], this)))
     ]
-    if not times or (max(times) / HEARTBEAT_MS) ** len(times) > RARE:
+    if not times or (max(times) / HEARTBEAT_MS) ** len(times) > UNLIKELY:
         return None
     found_ms = max(times) * (len(times) + 1) // len(times)
     return max(100, -(-found_ms // 100) * 100)
 
 
-def _learned(member: Member, this: Round) -> Iterator[Fact]:
+def _learned(member: Member, this: LoggedRound) -> Iterator[Fact]:
     """Yield the lines with which a member learnt of a round that others began."""
     for fact in member.between(this.began_ms, this.known_ms, Kind.LEARNED, Kind.ASKED_TO_REJOIN):
         if fact.kind is Kind.LEARNED or "already rebalancing" in fact.text:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from rebalance_logs.facts import Fact, Kind
 from rebalance_logs.findings import RANK, Cause, Confidence, Trigger
-from rebalance_logs.groups import LONGEST_SESSION_MS, GroupLog, Member, Round
+from rebalance_logs.groups import LONGEST_SESSION_MS, GroupLog, LoggedRound, Member
 
 RETURN_MS = 600_000
 """A member that was removed and joins again within this time has come back."""
@@ -32,7 +32,7 @@ _UNREACHABLE = re.compile(
 )
 
 
-_REASONS = (
+_CLIENT_REASONS = (
     (re.compile(r"revok|gave up"), Cause.ASSIGNOR, True),
     (re.compile(r"subscription"), Cause.SUBSCRIPTION, False),
     (re.compile(r"metadata|partitions of|topics? .*changed|new partitions"), Cause.METADATA, False),
@@ -47,8 +47,8 @@ def triggers_of(group: GroupLog) -> list[list[Trigger]]:
     signs = _signs(group)
     for position, this in enumerate(group.rounds):
         before = group.rounds[position - 1] if position else None
-        said = _said(group, this, before, signs)
-        seen = _seen(group, this, before)
+        said = _of_coordinator(group, this, before, signs)
+        seen = _of_members(group, this, before)
         merged = _merged(said, seen)
         if not any(t for t in merged if not t.is_follow_up):
             merged += _of_environment(group, this)
@@ -100,14 +100,14 @@ _ENDS = {
 # --- what the coordinator says
 
 
-_SAID = {
+_CAUSE_OF_MEMBER_LINE = {
     Kind.TOO_SLOW: Cause.SLOW_BATCH,
     Kind.RESUBSCRIBED: Cause.SUBSCRIPTION,
     Kind.JOINS_KNOWN: Cause.MEMBER_JOINED,
 }
 """Lines that speak of one member."""
 
-_OF_GROUP = {
+_CAUSE_OF_GROUP_LINE = {
     Kind.LOADED: Cause.FAILOVER,
     Kind.UNLOADED: Cause.FAILOVER,
     Kind.TOPICS_CHANGED: Cause.METADATA,
@@ -124,8 +124,8 @@ def _signs(group: GroupLog) -> dict[str, list[Fact]]:
     return found
 
 
-def _said(
-    group: GroupLog, this: Round, before: Round | None, signs: Mapping[str, Sequence[Fact]]
+def _of_coordinator(
+    group: GroupLog, this: LoggedRound, before: LoggedRound | None, signs: Mapping[str, Sequence[Fact]]
 ) -> list[Trigger]:
     found: list[Trigger] = []
     for fact in this.facts:
@@ -135,8 +135,8 @@ def _said(
             found += _of_reason(group, fact, this, before)
         elif fact.kind is Kind.FAILED:
             found.append(_about(group, fact, _of_failure(group, fact, before, signs)))
-        elif fact.kind in _SAID or (fact.kind is Kind.JOINS_NEW and fact.instance_id):
-            found.append(_about(group, fact, _SAID.get(fact.kind, Cause.MEMBER_JOINED)))
+        elif fact.kind in _CAUSE_OF_MEMBER_LINE or (fact.kind is Kind.JOINS_NEW and fact.instance_id):
+            found.append(_about(group, fact, _CAUSE_OF_MEMBER_LINE.get(fact.kind, Cause.MEMBER_JOINED)))
         elif fact.kind is Kind.LEFT:
             found.append(_about(group, fact, _of_leave(fact.cause)))
         elif fact.kind is Kind.LEFT_BEHIND:
@@ -144,8 +144,8 @@ def _said(
             found.append(Trigger(Cause.SLOW_BATCH, fact.at_ms, names, [fact.source], Confidence.MEDIUM))
         elif fact.kind is Kind.FENCED:
             found.append(fenced(group, fact))
-        elif fact.kind in _OF_GROUP and before is not None:
-            found.append(Trigger(_OF_GROUP[fact.kind], fact.at_ms, [], [fact.source]))
+        elif fact.kind in _CAUSE_OF_GROUP_LINE and before is not None:
+            found.append(Trigger(_CAUSE_OF_GROUP_LINE[fact.kind], fact.at_ms, [], [fact.source]))
     return found
 
 
@@ -155,7 +155,7 @@ def _about(group: GroupLog, fact: Fact, cause: Cause) -> Trigger:
 
 
 def _of_failure(
-    group: GroupLog, fact: Fact, before: Round | None, signs: Mapping[str, Sequence[Fact]]
+    group: GroupLog, fact: Fact, before: LoggedRound | None, signs: Mapping[str, Sequence[Fact]]
 ) -> Cause:
     """Return how a member ended that a coordinator removed: its session began with its join, or later.
 
@@ -192,18 +192,18 @@ def _of_leave(reason: str) -> Cause:
     return Cause.POLL_INTERVAL if "poll timeout" in reason or "max.poll" in reason else Cause.MEMBER_LEFT
 
 
-_SENTENCES = (
+_REASON_WORDS = (
     ("heartbeat expiration", Cause.SESSION_EXPIRED, Confidence.HIGH),
     ("adding new member", Cause.MEMBER_JOINED, Confidence.HIGH),
 )
-_OTHER_SENTENCES = (
+_WEAKER_REASON_WORDS = (
     ("static member", Cause.MEMBER_JOINED, Confidence.MEDIUM),
     ("error when storing", Cause.UNREACHABLE, Confidence.MEDIUM),
 )
 """Words of a coordinator's reason, for clients that give no reason of their own."""
 
 
-def _of_reason(group: GroupLog, fact: Fact, this: Round, before: Round | None) -> list[Trigger]:
+def _of_reason(group: GroupLog, fact: Fact, this: LoggedRound, before: LoggedRound | None) -> list[Trigger]:
     """Return what the reason of a round says."""
     pending = _MEMBERS.search(fact.text)
     if pending is not None:
@@ -219,18 +219,20 @@ def _of_reason(group: GroupLog, fact: Fact, this: Round, before: Round | None) -
     return [Trigger(cause, fact.at_ms, names, [fact.source], confidence, is_follow_up=follows)]
 
 
-def _meaning(fact: Fact, this: Round, before: Round | None) -> tuple[Cause, Confidence, bool] | None:
+def _meaning(
+    fact: Fact, this: LoggedRound, before: LoggedRound | None
+) -> tuple[Cause, Confidence, bool] | None:
     """Return the cause that a reason names, how sure it is, and whether the round completes the last one."""
     low = fact.text.lower()
     if "leavegroup" in low:
         return _of_leave(fact.cause), Confidence.HIGH, False
-    for words, cause, confidence in _SENTENCES:
+    for words, cause, confidence in _REASON_WORDS:
         if words in low:
             return cause, confidence, False
-    for form, cause, follows in _REASONS:
+    for form, cause, follows in _CLIENT_REASONS:
         if form.search(fact.cause):
             return cause, Confidence.HIGH, follows
-    for words, cause, confidence in _OTHER_SENTENCES:
+    for words, cause, confidence in _WEAKER_REASON_WORDS:
         if words in low:
             return cause, confidence, False
     is_leader = "leader" in low
@@ -249,7 +251,7 @@ def _meaning(fact: Fact, this: Round, before: Round | None) -> tuple[Cause, Conf
 # --- what the logs of members show
 
 
-def _seen(group: GroupLog, this: Round, before: Round | None) -> list[Trigger]:
+def _of_members(group: GroupLog, this: LoggedRound, before: LoggedRound | None) -> list[Trigger]:
     found: list[Trigger] = []
     known = before.members if before is not None else _members_before(group, this)
     for name, member_id in known.items():
@@ -258,11 +260,11 @@ def _seen(group: GroupLog, this: Round, before: Round | None) -> list[Trigger]:
         if name not in known:
             found.append(_arrival(group, this, name))
     for name, member in group.members.items():
-        found += _asked(group, this, name, member)
+        found += _rejoins_asked_for(group, this, name, member)
     return found
 
 
-def _members_before(group: GroupLog, this: Round) -> dict[str, str]:
+def _members_before(group: GroupLog, this: LoggedRound) -> dict[str, str]:
     """Return the members that the logs show in the middle of their lives, without their ids."""
     if this.was_empty:
         return {}
@@ -275,7 +277,7 @@ def _members_before(group: GroupLog, this: Round) -> dict[str, str]:
     }
 
 
-def _of_known(group: GroupLog, this: Round, name: str, member_id: str) -> list[Trigger]:
+def _of_known(group: GroupLog, this: LoggedRound, name: str, member_id: str) -> list[Trigger]:
     """Return what happened to a member of the round before: nothing, or how it ended or came back."""
     member = group.members.get(name)
     after = this.members.get(name)
@@ -309,14 +311,14 @@ def _of_known(group: GroupLog, this: Round, name: str, member_id: str) -> list[T
     return [_silent_end(group, this, member)]
 
 
-def _left(member: Member, this: Round) -> list[Fact]:
+def _left(member: Member, this: LoggedRound) -> list[Fact]:
     """Return the lines with which a member leaves. A static one that is closed does not leave."""
     kinds = (Kind.LEAVES, Kind.POLL_EXCEEDED)
     found = member.between(this.since_ms, this.known_ms, *kinds)
     return found or ([] if member.instance_id else member.between(this.since_ms, this.known_ms, Kind.CLOSED))
 
 
-def _stays(member: Member, member_id: str, this: Round) -> bool:
+def _stays(member: Member, member_id: str, this: LoggedRound) -> bool:
     """Return whether a member may be in a round whose members are not all known: it has not ended."""
     if not member.is_logged:
         return True
@@ -325,7 +327,7 @@ def _stays(member: Member, member_id: str, this: Round) -> bool:
     return bool(asked) or (bool(later) and later[0].member_id == member_id)
 
 
-def _silent_end(group: GroupLog, this: Round, member: Member) -> Trigger:
+def _silent_end(group: GroupLog, this: LoggedRound, member: Member) -> Trigger:
     """Return the end of a member that did not leave: its session, unless its log shows what happened."""
     last = member.last_before(this.known_ms)
     removed = member.between(this.since_ms, group.until_ms, Kind.UNKNOWN_MEMBER, Kind.LOST)
@@ -341,7 +343,7 @@ def _silent_end(group: GroupLog, this: Round, member: Member) -> Trigger:
     return Trigger(Cause.SESSION_EXPIRED, this.began_ms, [member.name], evidence, sure)
 
 
-def _arrival(group: GroupLog, this: Round, name: str) -> Trigger:
+def _arrival(group: GroupLog, this: LoggedRound, name: str) -> Trigger:
     member = group.members.get(name)
     joining = member.between(this.since_ms, this.known_ms, Kind.JOINING, Kind.SUBSCRIBED) if member else []
     named = [fact for fact in this.own if group.name_of(fact) == name]
@@ -351,14 +353,14 @@ def _arrival(group: GroupLog, this: Round, name: str) -> Trigger:
     return Trigger(Cause.MEMBER_JOINED, at_ms, [name], evidence)
 
 
-def _asked(group: GroupLog, this: Round, name: str, member: Member) -> list[Trigger]:
+def _rejoins_asked_for(group: GroupLog, this: LoggedRound, name: str, member: Member) -> list[Trigger]:
     """Return the rounds that a member asked for, and the troubles that it reports."""
     found = []
     for fact in member.between(this.since_ms, this.known_ms, Kind.ASKED_TO_REJOIN, Kind.CLIENT_FENCED):
         if fact.kind is Kind.CLIENT_FENCED:
             found.append(fenced(group, fact))
             continue
-        for words, cause, follows in _REASONS:
+        for words, cause, follows in _CLIENT_REASONS:
             if words.search(fact.text):
                 names = [] if cause is Cause.METADATA else [name]
                 found.append(Trigger(cause, fact.at_ms, names, [fact.source], is_follow_up=follows))
@@ -366,7 +368,7 @@ def _asked(group: GroupLog, this: Round, name: str, member: Member) -> list[Trig
     return found
 
 
-def _of_environment(group: GroupLog, this: Round) -> list[Trigger]:
+def _of_environment(group: GroupLog, this: LoggedRound) -> list[Trigger]:
     """Return a coordinator that was lost, if nothing else explains a round."""
     lost = [fact for fact in this.facts if fact.kind is Kind.LOST_COORDINATOR]
     if not lost:
@@ -408,7 +410,7 @@ def _find_returns(group: GroupLog, found: list[list[Trigger]]) -> None:
                 ended[name] = trigger
 
 
-def _returned(group: GroupLog, this: Round, joined: Trigger, earlier: Trigger) -> None:
+def _returned(group: GroupLog, this: LoggedRound, joined: Trigger, earlier: Trigger) -> None:
     (name,) = joined.members
     if joined.at_ms - earlier.at_ms > RETURN_MS:
         return
@@ -420,7 +422,7 @@ def _returned(group: GroupLog, this: Round, joined: Trigger, earlier: Trigger) -
         joined.cause, joined.returns = earlier.cause, True
 
 
-def _came_back(group: GroupLog, ended: Trigger, name: str, this: Round) -> None:
+def _came_back(group: GroupLog, ended: Trigger, name: str, this: LoggedRound) -> None:
     """Decide whether a member whose session expired stood still, or ended and was started again."""
     member = group.members.get(name)
     if member is None or len(ended.members) != 1:

@@ -7,7 +7,7 @@ from coordinator_core.protocol import events as ev
 from coordinator_core.protocol.events import PartitionMap
 from coordinator_core.protocol.partition_maps import difference, intersection, union
 from rebalance_logs.findings import Cause
-from rebalance_logs.groups import GroupLog, Member, Round
+from rebalance_logs.groups import GroupLog, LoggedRound, Member
 from rebalance_logs.holders import Holder
 from rebalance_logs.sessions import HEARTBEAT_MS
 
@@ -18,7 +18,7 @@ SETTLED_MS = 5_000
 """In the first round, members take over their partitions within this time."""
 
 
-def until_next(group: GroupLog, this: Round) -> int:
+def until_next(group: GroupLog, this: LoggedRound) -> int:
     """Return when the round after another begins, or the end of the logs."""
     after = bisect_right(group.rounds, this.known_ms, key=lambda r: r.known_ms)
     return group.rounds[after].began_ms if after < len(group.rounds) else group.until_ms
@@ -113,7 +113,7 @@ def of_unknown_owners(group: GroupLog, events: Sequence[tuple[int, ev.Event]]) -
     return holder.events
 
 
-def _has_others(group: GroupLog, this: Round) -> bool:
+def _has_others(group: GroupLog, this: LoggedRound) -> bool:
     """Return whether a round has members of which neither a log nor an assignment shows what they own."""
     if group.is_consumer_protocol:
         return False
@@ -123,7 +123,7 @@ def _has_others(group: GroupLog, this: Round) -> bool:
     return bool(_others(group, this))
 
 
-def _others(group: GroupLog, this: Round) -> list[str]:
+def _others(group: GroupLog, this: LoggedRound) -> list[str]:
     """Return the members of a round of which neither a log nor an assignment shows what they own."""
     return [name for name in this.members if not group.members[name].is_logged and name not in this.owners]
 

@@ -42,10 +42,10 @@ def test_one_generation_that_agrees_among_several_is_chance_and_no_clock():
     assert shifts_of(logs([1_000, 11_000, 21_000], [6_000, 19_000, 32_000])) == [0, 0]
 
 
-def test_a_static_member_that_returns_to_a_generation_has_no_other_clock():
-    found = logs([1_000, 61_000], [41_000, 61_000])
-    found.facts[2] = replace(found.facts[2], instance_id="pod-1")  # to generation 1, as its first join
-    assert shifts_of(found) == [0, 0]
+def test_the_return_of_a_static_member_to_a_generation_says_nothing_of_its_clock():
+    found = logs([1_000, 61_000, 91_000], [41_000, 68_000, 98_000])
+    found.facts[3] = replace(found.facts[3], instance_id="pod-1")  # the first line of the second file
+    assert shifts_of(found) == [0, 7_000]
 
 
 def test_a_shift_that_is_given_is_taken():
