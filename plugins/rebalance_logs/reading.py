@@ -30,7 +30,7 @@ BLOCK = 1 << 14
 """Bytes of lines that are searched at once for words about groups: most blocks of most logs have none."""
 
 LONGEST = 1 << 20
-"""Bytes of a line. What a longer line has beyond them is not read."""
+"""Bytes of a line that are read as text. What a longer line has beyond them says nothing."""
 
 NEEDLES = ("roup", "oordinator", "poll timeout", "member_id", "ConsumerConfig", "kafka.consumer for")
 """Words of which each line about a group has one, in the formats of this package."""
