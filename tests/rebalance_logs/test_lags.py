@@ -94,7 +94,7 @@ def test_lag_alone_grows_at_the_rate_while_a_partition_stands_still(tmp_path):
                     },
                     "values": [[0, "5"], [10, "4"], [20, "304"], [30, "604"], [40, "3"]],
                 },
-                {"metric": {"topic": "t", "partition": "1"}, "values": [[0, "5"], [10, "4"]]},
+                {"metric": {"topic": "t", "partition": "1"}, "values": [[0, "5"], [10, "6"]]},
                 {"metric": {"group": "ship", "topic": "t", "partition": "2"}, "values": [[0, "5"]]},
             ],
         },
