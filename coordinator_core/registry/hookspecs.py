@@ -300,7 +300,8 @@ class CommandSpec:
 class LogFormatSpec:
     """The lines of a program that `diagnose` reads: a `rebalance_logs.LogFormat`.
 
-    ``format`` may be a reference, ``module:name``: its module is imported when logs are read.
+    ``format`` may be a reference, ``module:name``, whose module is imported when logs are read, or the path
+    of a TOML file with its wordings.
     """
 
     name: str

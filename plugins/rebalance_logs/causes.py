@@ -4,7 +4,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, tzinfo
-from itertools import compress, zip_longest
+from itertools import chain, compress, zip_longest
 from pathlib import Path
 from statistics import mean
 from typing import NamedTuple
@@ -16,26 +16,27 @@ from rebalance_lab.traces.history import History
 from rebalance_lab.traces.trace import Trace
 from rebalance_logs.clocks import shifts_of
 from rebalance_logs.facts import Kind, Source
-from rebalance_logs.groups import BARRIER_MS, GroupLog, Round, groups_of
+from rebalance_logs.findings import RANK, Cause, Confidence, LoggedWait, Trigger
+from rebalance_logs.groups import BARRIER_MS, GroupLog, LoggedRound, groups_of
 from rebalance_logs.patterns import recognise
 from rebalance_logs.reading import file_names, messages_at, read_logs
 from rebalance_logs.recording import trace_of, within
-from rebalance_logs.remedies import Remedy, in_vain, price_of, remedies_of, static_cost_ms
-from rebalance_logs.triggers import RANK, Cause, Confidence, Trigger, fenced, triggers_of
-from rebalance_logs.waits import Wait, waits_of
+from rebalance_logs.remedies import Case, Remedy, in_vain, price_of, remedies_of, static_cost_ms
+from rebalance_logs.triggers import fenced, triggers_of
+from rebalance_logs.waits import waits_of
 
-SLOW_MS = 3_000
+SLOW_BATCH_MS = 3_000
 """A round that waits longer for the batch of one member than an interval of heartbeats is told as such."""
 
-DELAY_MS = 1_000
+INITIAL_DELAY_MS = 1_000
 """An empty group in which the first round takes longer than this waits for more members."""
 
 
-NEAR_MS = 5
+SAME_MOMENT_MS = 5
 """Times of one moment in different files differ by so much."""
 
 
-OTHERS_SHARE = 0.1
+LEAST_SHARE_OF_OTHERS = 0.1
 """A cooperative assignor helps against a cause if others lose more than this share of what it costs."""
 
 MOST_EVIDENCE = 3
@@ -57,7 +58,7 @@ class Stop(NamedTuple):
     until_ms: int
 
 
-class Held(NamedTuple):
+class HoldUp(NamedTuple):
     """A part of a round in which it waited for one thing, which is a cause by itself."""
 
     trigger: Trigger
@@ -66,7 +67,7 @@ class Held(NamedTuple):
 
 
 @dataclass(slots=True)
-class Found:
+class DiagnosedCause:
     """A cause. ``stopped_ms``: the partition time that it cost, None if the logs do not show it.
 
     ``others_ms``: the part that partitions cost which were not those of ``members``. ``is_start``: it is of
@@ -92,15 +93,13 @@ class Found:
 class Diagnosis:
     """What happened to a group.
 
-    ``waits``, ``triggers``: those of each round. ``stops``: every time in which a partition had no working
-    owner. ``base_ms``: the time of the beginning of ``trace``. ``from_ms``, ``until_ms``: the time of which
-    it tells: what is before is in the trace and is not measured there. Times are milliseconds since 1970.
+    ``stops``: every time in which a partition had no working owner. ``base_ms``: the time of the beginning of
+    ``trace``. ``from_ms``, ``until_ms``: the time of which it tells: what is before is in the trace and is
+    not measured there. Times are milliseconds since 1970.
     """
 
     group: GroupLog
-    triggers: list[list[Trigger]]
-    waits: list[list[Wait]]
-    causes: list[Found]
+    causes: list[DiagnosedCause]
     stops: list[Stop]
     trace: Trace
     base_ms: int
@@ -156,29 +155,26 @@ def diagnosed(group: GroupLog, from_ms: int | None = None, until_ms: int | None 
     """
     from_ms = group.from_ms if from_ms is None else from_ms
     until_ms = group.until_ms if until_ms is None else until_ms
-    triggers = triggers_of(group)
-    waits = [waits_of(group, this) for this in group.rounds]
-    trace, base_ms = trace_of(group, triggers)
-    stops = list(_stops(trace, base_ms))
-    loose = [*_restarts_without_a_round(group), *_after_the_last_round(group)]
-    loose += [fenced(group, fact) for fact in group.facts if fact.kind in (Kind.FENCED, Kind.CLIENT_FENCED)]
-    recognise(group, triggers, loose)
-    told = [
+    group = replace(group, rounds=[replace(this, waits=waits_of(group, this)) for this in group.rounds])
+    for this, of_round in zip(group.rounds, triggers_of(group), strict=True):
+        this.triggers = of_round
+    trace, base_ms = trace_of(group)
+    stops = list(_clipped(_stops(trace, base_ms), from_ms, until_ms))
+    outside_rounds = [*_restarts_without_a_round(group), *_after_the_last_round(group)]
+    outside_rounds += [
+        fenced(group, fact) for fact in group.facts if fact.kind in (Kind.FENCED, Kind.CLIENT_FENCED)
+    ]
+    recognise(group, outside_rounds)
+    is_told = [
         this.until_ms >= from_ms and this.began_ms <= until_ms and not _is_found(group, this)
         for this in group.rounds
     ]
-    causes = _causes(
-        group,
-        [of_round if is_told else [] for of_round, is_told in zip(triggers, told, strict=True)],
-        [of_round if is_told else None for of_round, is_told in zip(waits, told, strict=True)],
-        [trigger for trigger in loose if from_ms <= trigger.at_ms <= until_ms],
-        stops := list(_clipped(stops, from_ms, until_ms)),
+    costs = _Costs(
+        group, is_told, [trigger for trigger in outside_rounds if from_ms <= trigger.at_ms <= until_ms]
     )
     return Diagnosis(
-        replace(group, rounds=list(compress(group.rounds, told))),
-        list(compress(triggers, told)),
-        list(compress(waits, told)),
-        causes,
+        replace(group, rounds=list(compress(group.rounds, is_told))),
+        costs.causes(stops),
         stops,
         within(trace, from_ms - base_ms, until_ms - base_ms),
         base_ms,
@@ -187,7 +183,7 @@ def diagnosed(group: GroupLog, from_ms: int | None = None, until_ms: int | None 
     )
 
 
-def _is_found(group: GroupLog, this: Round) -> bool:
+def _is_found(group: GroupLog, this: LoggedRound) -> bool:
     """Return whether a round is no more than the state in which `watch` found the group."""
     return this is group.rounds[0] and this.is_look and not this.was_empty
 
@@ -262,76 +258,120 @@ def _after_the_last_round(group: GroupLog) -> list[Trigger]:
 # --- costs
 
 
-def _causes(
-    group: GroupLog,
-    triggers: list[list[Trigger]],
-    waits: list[list[Wait] | None],
-    loose: list[Trigger],
-    stops: list[Stop],
-) -> list[Found]:
-    """Return the causes. Rounds that are not told have no triggers, and None in place of their waits."""
-    resolved = _resolved(triggers)
-    held = [
-        None if of_round is None else _held(group, this, of_round)
-        for this, of_round in zip(group.rounds, waits, strict=True)
-    ]
-    start, found = _sorted_by_cause(group, resolved, loose, held)
-    if stops or any(member.is_logged for member in group.members.values()):
-        for cause in found.values():
-            cause.stopped_ms = 0
-        measured = [[] if start else of_round for of_round in resolved[:1]] + resolved[1:]
-        for stop in stops:
-            _count(group, measured, loose, held, found, stop)
-    for cause in start.values():
-        cause.is_start = True
-    every = [*found.values(), *start.values()]
-    sizes = [len(this.members) for this in group.rounds if this.members]
-    share = len({stop.partition for stop in stops}) / mean(sizes) if sizes else 0.0
-    for cause in every:
-        cause.evidence = list(_best(cause.triggers))[:MOST_EVIDENCE]
-        if cause is not start.get(Cause.MEMBER_JOINED):
-            about = (group, cause.cause, cause.members, cause.triggers)
-            counts = cause.stopped_ms is None or cause.others_ms >= OTHERS_SHARE * cause.stopped_ms
-            static_ms = static_cost_ms(*about, share)
-            is_dear = static_ms is not None and 0 < (cause.stopped_ms or 0) <= static_ms
-            cause.remedies = remedies_of(*about, others_stop=counts, static_helps=not is_dear)
-            cause.price = price_of(*about) if cause.remedies else ""
-            cause.in_vain = in_vain(*about, static_ms if is_dear else None)
-    lengths = {r.generation: r.until_ms - r.began_ms for r in group.rounds}
+class _Costs:
+    """Which stop belongs to which cause.
 
-    def cost(cause: Found) -> tuple[int, int]:
-        """The stopped time; where it is not known, the time of rounds. The start of the group is last."""
-        if cause.stopped_ms is not None:
-            return cause.stopped_ms, 0
-        return -1, -1 if cause.is_start else sum(lengths[number] for number in cause.generations)
+    ``is_told``: of which rounds the diagnosis tells. ``outside_rounds``: what happened without a round.
+    ``start``: the causes of the start of the group, which is not measured; ``found``: all others.
+    """
 
-    return sorted(every, key=cost, reverse=True)
+    def __init__(self, group: GroupLog, is_told: Sequence[bool], outside_rounds: Sequence[Trigger]) -> None:
+        self.group, self.outside_rounds = group, outside_rounds
+        told = list(zip(group.rounds, is_told, strict=True))
+        self.triggers = _resolved([this.triggers if is_told else [] for this, is_told in told])
+        self.held = [_hold_up(group, this) if is_told else None for this, is_told in told]
+        self.start: dict[Cause, DiagnosedCause] = {}
+        self.found: dict[Cause, DiagnosedCause] = {}
+        for position, (this, of_round) in enumerate(zip(group.rounds, self.triggers, strict=True)):
+            starts = (
+                position == 0 and this.was_empty and all(t.cause is Cause.MEMBER_JOINED for t in of_round)
+            )
+            of_this = self.start if starts and of_round else self.found
+            held = self.held[position]
+            for trigger in (*of_round, *([] if held is None else [held.trigger])):
+                _add(_of(of_this, trigger.cause), trigger, this.generation)
+        for trigger in outside_rounds:
+            _add(_of(self.found, trigger.cause), trigger, None)
+        if self.start:
+            self.triggers[0] = []
+
+    def causes(self, stops: Sequence[Stop]) -> list[DiagnosedCause]:
+        """Return all causes with what they cost and what helps, the dearest first and the start last."""
+        group = self.group
+        if stops or any(member.is_logged for member in group.members.values()):
+            for cause in self.found.values():
+                cause.stopped_ms = 0
+            for stop in stops:
+                self._count(stop)
+        for cause in self.start.values():
+            cause.is_start = True
+        every = [*self.found.values(), *self.start.values()]
+        sizes = [len(this.members) for this in group.rounds if this.members]
+        share = len({stop.partition for stop in stops}) / mean(sizes) if sizes else 0.0
+        for cause in every:
+            cause.evidence = list(_best(cause.triggers))[:MOST_EVIDENCE]
+            if cause is not self.start.get(Cause.MEMBER_JOINED):
+                _add_remedies(group, cause, share)
+        lengths = {r.generation: r.until_ms - r.began_ms for r in group.rounds}
+
+        def cost(cause: DiagnosedCause) -> tuple[int, int]:
+            """The stopped time; where it is not known, the time of rounds."""
+            if cause.stopped_ms is not None:
+                return cause.stopped_ms, 0
+            return -1, -1 if cause.is_start else sum(lengths[number] for number in cause.generations)
+
+        return sorted(every, key=cost, reverse=True)
+
+    def _count(self, stop: Stop) -> None:
+        """Add a stop to its cause; the part in which a round was held up to what held it."""
+        group = self.group
+        first, end = (
+            bisect_right(group.rounds, at_ms, key=lambda r: r.known_ms)
+            for at_ms in (stop.from_ms, stop.until_ms + SAME_MOMENT_MS)
+        )
+        if group.is_consumer_protocol:  # members take partitions over while the round goes on
+            first = bisect_right(group.rounds, stop.from_ms, key=lambda r: r.until_ms)
+            end = bisect_right(group.rounds, stop.until_ms, key=lambda r: r.began_ms)
+        starts = bool(group.rounds) and group.rounds[0].was_empty
+        positions = range(max(first, 1) if starts else first, end)
+        rest_ms = stop.until_ms - stop.from_ms
+        for wait in filter(None, self.held[positions.start : positions.stop]):
+            waited_ms = min(stop.until_ms, wait.until_ms) - max(stop.from_ms, wait.from_ms)
+            if waited_ms > 0:
+                _charge(_of(self.found, wait.trigger.cause), waited_ms, stop)
+                rest_ms -= waited_ms
+        trigger = self._responsible(positions, stop)
+        if trigger is not None:
+            _charge(_of(self.found, trigger.cause), max(0, rest_ms), stop)
+
+    def _responsible(self, positions: range, stop: Stop) -> Trigger | None:
+        """Return the trigger that a stop belongs to: one of its last owner, or else the round's first."""
+        candidates = list(chain.from_iterable(self.triggers[positions.start : positions.stop]))
+        own = [t for t in candidates if stop.owner in t.members]
+        if own or candidates:
+            return (own or candidates)[0]
+        away = [
+            t for t in self.outside_rounds if stop.owner in t.members and abs(t.at_ms - stop.from_ms) <= 5_000
+        ]
+        if away:
+            return away[0]
+        of_owner = [
+            (this, trigger)
+            for this, of_round in zip(self.group.rounds, self.triggers, strict=True)
+            for trigger in of_round
+            if stop.owner in trigger.members
+        ]
+        later = [trigger for this, trigger in of_owner if this.began_ms >= stop.from_ms - SAME_MOMENT_MS]
+        if later:
+            return later[0]
+        goes_on = not positions and stop.until_ms >= self.group.until_ms - SAME_MOMENT_MS
+        return of_owner[-1][1] if of_owner and goes_on else None
 
 
-def _sorted_by_cause(
-    group: GroupLog,
-    resolved: list[list[Trigger]],
-    loose: Sequence[Trigger],
-    held: Sequence[Held | None],
-) -> tuple[dict[Cause, Found], dict[Cause, Found]]:
-    """Return the causes of the start of the group, which is not measured, and all others."""
-    start: dict[Cause, Found] = {}
-    found: dict[Cause, Found] = {}
-    for position, (this, of_round) in enumerate(zip(group.rounds, resolved, strict=True)):
-        starts = position == 0 and this.was_empty and all(t.cause is Cause.MEMBER_JOINED for t in of_round)
-        of_this = start if starts and of_round else found
-        for trigger in of_round:
-            _add(_of(of_this, trigger.cause), trigger, this.generation)
-        wait = held[position]
-        if wait is not None:
-            _add(_of(of_this, wait.trigger.cause), wait.trigger, this.generation)
-    for trigger in loose:
-        _add(_of(found, trigger.cause), trigger, None)
-    return start, found
+def _add_remedies(group: GroupLog, cause: DiagnosedCause, share: float) -> None:
+    """Add to a cause what helps against it. ``share``: how many partitions a member owns."""
+    known = [group.members[name] for name in cause.members if name in group.members]
+    case = Case(group, cause.cause, known, cause.triggers)
+    counts = cause.stopped_ms is None or cause.others_ms >= LEAST_SHARE_OF_OTHERS * cause.stopped_ms
+    static_ms = static_cost_ms(case, share)
+    is_dear = static_ms is not None and 0 < (cause.stopped_ms or 0) <= static_ms
+    cause.remedies = remedies_of(case, others_stop=counts, static_helps=not is_dear)
+    cause.price = price_of(case) if cause.remedies else ""
+    cause.in_vain = in_vain(case, static_ms if is_dear else None)
 
 
-def _of(found: dict[Cause, Found], cause: Cause) -> Found:
-    return found.setdefault(cause, Found(cause))
+def _of(found: dict[Cause, DiagnosedCause], cause: Cause) -> DiagnosedCause:
+    return found.setdefault(cause, DiagnosedCause(cause))
 
 
 def _best(triggers: Sequence[Trigger]) -> Iterator[Source]:
@@ -351,7 +391,7 @@ def _resolved(triggers: list[list[Trigger]]) -> list[list[Trigger]]:
     return resolved
 
 
-def _add(found: Found, trigger: Trigger, generation: int | None) -> None:
+def _add(found: DiagnosedCause, trigger: Trigger, generation: int | None) -> None:
     found.members += [name for name in trigger.members if name not in found.members]
     if generation is not None and generation not in found.generations:
         found.generations.append(generation)
@@ -360,24 +400,24 @@ def _add(found: Found, trigger: Trigger, generation: int | None) -> None:
         found.triggers.append(trigger)
 
 
-def _held(group: GroupLog, this: Round, waits: Sequence[Wait]) -> Held | None:
+def _hold_up(group: GroupLog, this: LoggedRound) -> HoldUp | None:
     """Return what held a round up: a slow batch, a member that never came back, or the initial delay."""
     if this.was_empty:
         return _initial_delay(group, this)
     expired = [
         fact for fact in this.facts if fact.kind is Kind.PENDING_EXPIRED and fact.at_ms > this.began_ms
     ]
-    for wait in waits:
-        if wait.why in ("batch", "callback") and wait.until_ms - wait.from_ms >= SLOW_MS:
-            return Held(_of_wait(group, this, wait), wait.from_ms, wait.until_ms)
+    for wait in this.waits:
+        if wait.why in ("batch", "callback") and wait.until_ms - wait.from_ms >= SLOW_BATCH_MS:
+            return HoldUp(_of_wait(group, this, wait), wait.from_ms, wait.until_ms)
         if expired and wait.until_ms == expired[-1].at_ms:
             sources = [fact.source for fact in expired]
             trigger = Trigger(Cause.NO_HEARTBEAT, wait.from_ms, [wait.member], sources)
-            return Held(trigger, wait.from_ms, wait.until_ms)
+            return HoldUp(trigger, wait.from_ms, wait.until_ms)
     return None
 
 
-def _initial_delay(group: GroupLog, this: Round) -> Held | None:
+def _initial_delay(group: GroupLog, this: LoggedRound) -> HoldUp | None:
     """Return the wait of a coordinator for more members of an empty group. Nothing else delays its round.
 
     Without lines of the coordinator, the group was empty if it is its first generation.
@@ -396,79 +436,20 @@ def _initial_delay(group: GroupLog, this: Round) -> Held | None:
         return None
     first = (began or [f for f in this.facts if f.kind is Kind.JOINING])[:1]
     from_ms = first[0].at_ms if first else this.began_ms
-    if joined_ms - from_ms < DELAY_MS:
+    if joined_ms - from_ms < INITIAL_DELAY_MS:
         return None
     sources = [fact.source for fact in (*first, this.own[0])]
     sure = Confidence.HIGH if began else Confidence.MEDIUM
-    return Held(Trigger(Cause.INITIAL_DELAY, from_ms, [], sources, sure), from_ms, joined_ms)
+    return HoldUp(Trigger(Cause.INITIAL_DELAY, from_ms, [], sources, sure), from_ms, joined_ms)
 
 
-def _of_wait(group: GroupLog, this: Round, wait: Wait) -> Trigger:
+def _of_wait(group: GroupLog, this: LoggedRound, wait: LoggedWait) -> Trigger:
     member = group.members[wait.member]
     lines = member.between(this.began_ms - 1, wait.until_ms, Kind.LEARNED, Kind.ASKED_TO_REJOIN, Kind.JOINING)
     sources = [fact.source for fact in (*lines[:1], *lines[-1:])] or [this.own[0].source]
     return Trigger(Cause.SLOW_BATCH, wait.from_ms, [wait.member], list(dict.fromkeys(sources)))
 
 
-def _count(
-    group: GroupLog,
-    resolved: list[list[Trigger]],
-    loose: Sequence[Trigger],
-    held: Sequence[Held | None],
-    found: dict[Cause, Found],
-    stop: Stop,
-) -> None:
-    """Add a stop to its cause; the part in which a round was held up to what held it."""
-    first, end = (
-        bisect_right(group.rounds, at_ms, key=lambda r: r.known_ms)
-        for at_ms in (stop.from_ms, stop.until_ms + NEAR_MS)
-    )
-    if group.is_consumer_protocol:  # members take partitions over while the round goes on
-        first = bisect_right(group.rounds, stop.from_ms, key=lambda r: r.until_ms)
-        end = bisect_right(group.rounds, stop.until_ms, key=lambda r: r.began_ms)
-    starts = bool(group.rounds) and group.rounds[0].was_empty
-    positions = range(max(first, 1) if starts else first, end)
-    rest_ms = stop.until_ms - stop.from_ms
-    for position in positions:
-        wait = held[position]
-        if wait is not None:
-            waited_ms = min(stop.until_ms, wait.until_ms) - max(stop.from_ms, wait.from_ms)
-            if waited_ms > 0:
-                _pay(_of(found, wait.trigger.cause), waited_ms, stop)
-                rest_ms -= waited_ms
-    trigger = _responsible(group, resolved, loose, positions, stop)
-    if trigger is not None:
-        _pay(_of(found, trigger.cause), max(0, rest_ms), stop)
-
-
-def _pay(found: Found, stopped_ms: int, stop: Stop) -> None:
+def _charge(found: DiagnosedCause, stopped_ms: int, stop: Stop) -> None:
     found.stopped_ms = (found.stopped_ms or 0) + stopped_ms
     found.others_ms += 0 if stop.owner in found.members else stopped_ms
-
-
-def _responsible(
-    group: GroupLog,
-    resolved: list[list[Trigger]],
-    loose: Sequence[Trigger],
-    positions: Sequence[int],
-    stop: Stop,
-) -> Trigger | None:
-    """Return the trigger that a stop belongs to: one of its last owner, or else the round's first."""
-    candidates = [trigger for position in positions for trigger in resolved[position]]
-    own = [t for t in candidates if stop.owner in t.members]
-    if own or candidates:
-        return (own or candidates)[0]
-    away = [t for t in loose if stop.owner in t.members and abs(t.at_ms - stop.from_ms) <= 5_000]
-    if away:
-        return away[0]
-    later = [
-        trigger
-        for position, this in enumerate(group.rounds)
-        if this.began_ms >= stop.from_ms - NEAR_MS
-        for trigger in resolved[position]
-        if stop.owner in trigger.members
-    ]
-    if later:
-        return later[0]
-    earlier = [t for of_round in reversed(resolved) for t in of_round if stop.owner in t.members]
-    return earlier[0] if earlier and not positions and stop.until_ms >= group.until_ms - NEAR_MS else None

@@ -14,10 +14,10 @@ from rebalance_logs.reading import Logs
 
 _Key: TypeAlias = tuple[str, int]
 
-LEAST_MS = 300
+SMALLEST_SHIFT_MS = 300
 """Smaller differences are latency, not clocks."""
 
-SURE = 0.8
+AGREEING_SHARE = 0.8
 """The share of the generations that must agree on a shift."""
 
 
@@ -105,7 +105,7 @@ def _shift(own: Mapping[_Key, int], known: Mapping[_Key, int]) -> int:
     """Return the shift of a file: the least time by which it learns of generations later than others do."""
     differences = [own[key] - known[key] for key in own.keys() & known.keys()]
     least = min(differences, default=0)
-    if abs(least) < LEAST_MS:
+    if abs(least) < SMALLEST_SHIFT_MS:
         return 0
-    near = sum(difference - least <= max(LEAST_MS, abs(least) // 10) for difference in differences)
-    return least if near >= SURE * len(differences) else 0
+    near = sum(difference - least <= max(SMALLEST_SHIFT_MS, abs(least) // 10) for difference in differences)
+    return least if near >= AGREEING_SHARE * len(differences) else 0

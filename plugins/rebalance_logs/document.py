@@ -5,12 +5,10 @@ from datetime import tzinfo
 
 import msgspec
 
-from rebalance_logs.causes import Diagnosis, Found
-from rebalance_logs.groups import Round
+from rebalance_logs.causes import DiagnosedCause, Diagnosis
+from rebalance_logs.groups import LoggedRound
 from rebalance_logs.reading import Logs
 from rebalance_logs.report import cited, not_shown, reason_of, seconds_of, written
-from rebalance_logs.triggers import Trigger
-from rebalance_logs.waits import Wait
 
 
 class FileDocument(msgspec.Struct, frozen=True):
@@ -92,27 +90,26 @@ def as_document(
 
 def _group(diagnosis: Diagnosis, places: Sequence[str], zone: tzinfo) -> GroupDocument:
     group = diagnosis.group
-    rounds = zip(group.rounds, diagnosis.triggers, diagnosis.waits, strict=True)
     return GroupDocument(
         group.group,
         "consumer" if group.is_consumer_protocol else "classic",
-        [_round(*each, zone) for each in rounds],
+        [_round(this, zone) for this in group.rounds],
         [_cause(found, places) for found in diagnosis.causes],
         list(not_shown(diagnosis)),
     )
 
 
-def _round(this: Round, triggers: Sequence[Trigger], waits: Sequence[Wait], zone: tzinfo) -> RoundDocument:
+def _round(this: LoggedRound, zone: tzinfo) -> RoundDocument:
     return RoundDocument(
         this.generation,
         written(this.began_ms, zone),
         None if this.ended_ms is None else seconds_of(this.ended_ms - this.began_ms),
-        reason_of(this, triggers),
-        [WaitDocument(wait.member, wait.seconds, wait.why) for wait in waits],
+        reason_of(this),
+        [WaitDocument(wait.member, wait.seconds, wait.why) for wait in this.waits],
     )
 
 
-def _cause(found: Found, places: Sequence[str]) -> CauseDocument:
+def _cause(found: DiagnosedCause, places: Sequence[str]) -> CauseDocument:
     return CauseDocument(
         str(found.cause),
         found.members,

@@ -6,6 +6,7 @@ id, which several processes may share. Times are milliseconds since 1970.
 
 import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -13,6 +14,7 @@ from pathlib import PurePath
 
 from coordinator_core.protocol.events import PartitionMap
 from rebalance_logs.facts import Fact, Kind
+from rebalance_logs.findings import LoggedWait, Trigger
 from rebalance_logs.reading import Logs
 
 BARRIER_MS = 2_000
@@ -33,6 +35,12 @@ _OF_GENERATIONS = frozenset(
 )
 _REMOVALS = frozenset((Kind.FAILED, Kind.LEFT, Kind.TOO_SLOW, Kind.PENDING_EXPIRED))
 _ASKING = frozenset((Kind.LEARNED, Kind.ASKED_TO_REJOIN, Kind.LEAVES, Kind.JOINING, Kind.LEFT, Kind.FAILED))
+
+
+def _between(facts: list[Fact], from_ms: int, until_ms: int) -> list[Fact]:
+    """Return the facts after a time, until another."""
+    first, end = (bisect_right(facts, at_ms, key=lambda fact: fact.at_ms) for at_ms in (from_ms, until_ms))
+    return facts[first:end]
 
 
 @dataclass(slots=True)
@@ -88,25 +96,28 @@ class Member:
     def last_before(self, at_ms: int, kinds: Iterable[Kind] | None = None) -> Fact | None:
         """Return its last fact until a time, of some kinds."""
         wanted = None if kinds is None else frozenset(kinds)
-        for fact in reversed(self.facts[: bisect_right(self.facts, at_ms, key=lambda f: f.at_ms)]):
+        for fact in reversed(_between(self.facts, -1, at_ms)):
             if wanted is None or fact.kind in wanted:
                 return fact
         return None
 
     def between(self, from_ms: int, until_ms: int, *kinds: Kind) -> list[Fact]:
         """Return its facts of some kinds after a time, until another."""
-        first, end = (bisect_right(self.facts, at_ms, key=lambda f: f.at_ms) for at_ms in (from_ms, until_ms))
-        return [fact for fact in self.facts[first:end] if fact.kind in kinds]
+        return [fact for fact in _between(self.facts, from_ms, until_ms) if fact.kind in kinds]
 
 
 @dataclass(slots=True)
-class Round:
-    """One generation, or epoch of a group of the consumer protocol.
+class LoggedRound:
+    """One generation, or epoch of a group of the consumer protocol, as lines show it.
+
+    A trace is made of these. Where lines show who owned what, stops and figures come from that trace alone;
+    logs of coordinators have rounds and their reasons without it.
 
     ``began_ms``: the first sign of the round. ``joined_ms``: when all had joined; ``ended_ms``: when the last
     member had its assignment, None if no line shows it. ``members``: the id of each member. ``is_whole``:
     whether all members are known. ``facts``: those since the round before; ``own``: those that name the
-    generation. ``since_ms``: when the members of the round before were known.
+    generation. ``since_ms``: when the members of the round before were known. ``triggers``, ``waits``: what
+    began it, the first sign first, and for whom it waited; a diagnosis finds them.
     """
 
     generation: int
@@ -122,6 +133,8 @@ class Round:
     facts: list[Fact] = field(default_factory=list)
     own: list[Fact] = field(default_factory=list)
     was_empty: bool = False
+    triggers: list[Trigger] = field(default_factory=list)
+    waits: list[LoggedWait] = field(default_factory=list)
 
     @property
     def is_look(self) -> bool:
@@ -148,7 +161,7 @@ class GroupLog:
     members: dict[str, Member]
     names: dict[str, str]
     paths: Sequence[str] = ()
-    rounds: list[Round] = field(default_factory=list)
+    rounds: list[LoggedRound] = field(default_factory=list)
     is_consumer_protocol: bool = False
 
     def name_of(self, fact: Fact) -> str:
@@ -157,8 +170,7 @@ class GroupLog:
 
     def between(self, from_ms: int, until_ms: int) -> list[Fact]:
         """Return the facts after a time, until another."""
-        first, end = (bisect_right(self.facts, at_ms, key=lambda f: f.at_ms) for at_ms in (from_ms, until_ms))
-        return self.facts[first:end]
+        return _between(self.facts, from_ms, until_ms)
 
     @property
     def from_ms(self) -> int:
@@ -262,27 +274,19 @@ def _in_ids(facts: Sequence[Fact], file: int) -> str:
 
 def _names_of_others(facts: Sequence[Fact], known: dict[str, str]) -> dict[str, str]:
     """Return the names of members without a log of their own: the client id, if it tells them apart."""
-    together: dict[str, set[str]] = {}
+    at_once: set[str] = set()
     others: dict[str, None] = {}
     for fact in facts:
-        ids = [*fact.assignments, *([fact.member_id] if not fact.library and fact.member_id else [])]
-        others.update(
-            dict.fromkeys(member_id for member_id in (*ids, *fact.others) if member_id not in known)
-        )
-        for member_id in fact.assignments:
-            together.setdefault(base_of(member_id), set()).add(member_id)
-    shared = _shared(facts)
-    taken = set(known.values())
+        ids = [*fact.assignments, *([] if fact.library else [fact.member_id]), *fact.others]
+        others.update(dict.fromkeys(member_id for member_id in ids if member_id and member_id not in known))
+        bases = Counter(base_of(member_id) for member_id in fact.assignments if member_id not in known)
+        at_once.update(base for base, count in bases.items() if count > 1)
+    shared = at_once | (_shared(facts) - set(known.values()))
     names = {}
     for member_id in others:
         base = base_of(member_id)
         rest = member_id[len(base) + 1 :][:8]
-        is_shared = base in shared and base not in taken
-        ids = [i for i in together.get(base, ()) if i not in known]
-        if is_shared or len(_at_once(facts, ids)) > 1:
-            names[member_id] = f"{base}-{rest}" if rest else base
-        else:
-            names[member_id] = base
+        names[member_id] = f"{base}-{rest}" if rest and base in shared else base
     return names
 
 
@@ -306,30 +310,20 @@ def _shared(facts: Sequence[Fact]) -> set[str]:
     return shared
 
 
-def _at_once(facts: Sequence[Fact], ids: Sequence[str]) -> set[str]:
-    """Return the ids among some that one assignment lists together."""
-    wanted = set(ids)
-    for fact in facts:
-        both = wanted.intersection(fact.assignments)
-        if len(both) > 1:
-            return both
-    return set()
-
-
 # --- rounds
 
 
-def _rounds(group: GroupLog) -> list[Round]:
+def _rounds(group: GroupLog) -> list[LoggedRound]:
     rounds = _numbered(group)
     for before, this in zip([None, *rounds], rounds, strict=False):
         _complete(group, before, this)
     return rounds
 
 
-def _numbered(group: GroupLog) -> list[Round]:
+def _numbered(group: GroupLog) -> list[LoggedRound]:
     """Return the rounds with the facts that name their generations, in order."""
-    rounds: list[Round] = []
-    era: dict[int, Round] = {}
+    rounds: list[LoggedRound] = []
+    era: dict[int, LoggedRound] = {}
     for fact in group.facts:
         if fact.kind not in _OF_GENERATIONS:
             continue
@@ -343,19 +337,19 @@ def _numbered(group: GroupLog) -> list[Round]:
                 era = {}
         this = era.get(number)
         if this is None:
-            this = era[number] = Round(number)
+            this = era[number] = LoggedRound(number)
             rounds.append(this)
         this.own.append(fact)
     return sorted(rounds, key=lambda r: r.own[0].at_ms)
 
 
-def _returns(group: GroupLog, this: Round, fact: Fact) -> bool:
+def _returns(group: GroupLog, this: LoggedRound, fact: Fact) -> bool:
     """Return whether a member that joined a generation does it again: a static one that was restarted."""
     name = group.name_of(fact)
     return bool(name) and any(group.name_of(other) == name for other in this.own)
 
 
-def _guessed(group: GroupLog, rounds: Sequence[Round], fact: Fact) -> int:
+def _guessed(group: GroupLog, rounds: Sequence[LoggedRound], fact: Fact) -> int:
     """Return a number for a generation that the client does not name: those are counted."""
     if not rounds:
         return 1
@@ -367,7 +361,7 @@ def _guessed(group: GroupLog, rounds: Sequence[Round], fact: Fact) -> int:
     )
 
 
-def _complete(group: GroupLog, before: Round | None, this: Round) -> None:
+def _complete(group: GroupLog, before: LoggedRound | None, this: LoggedRound) -> None:
     """Find the members, the times and the signs of a round."""
     joins = [fact for fact in this.own if fact.kind in (Kind.JOINED, Kind.GENERATION)]
     if joins:
@@ -414,7 +408,7 @@ def _complete(group: GroupLog, before: Round | None, this: Round) -> None:
         _complete_epoch(group, before, this)
 
 
-def _taken_over(group: GroupLog, this: Round) -> list[int]:
+def _taken_over(group: GroupLog, this: LoggedRound) -> list[int]:
     """Return when members took their assignments over, of clients that do not say when they had them."""
     found = [fact.at_ms for fact in this.own if fact.kind is Kind.JOINED and fact.partitions]
     for name in this.members:
@@ -427,7 +421,7 @@ def _taken_over(group: GroupLog, this: Round) -> list[int]:
     return found
 
 
-def _carried(group: GroupLog, before: Round | None, this: Round, until_ms: int) -> dict[str, str]:
+def _carried(group: GroupLog, before: LoggedRound | None, this: LoggedRound, until_ms: int) -> dict[str, str]:
     """Return the members of a round as the coordinator's lines add and remove them."""
     if not group.has_broker:
         return {}
@@ -443,12 +437,12 @@ def _carried(group: GroupLog, before: Round | None, this: Round, until_ms: int) 
             if fact.kind in _REMOVALS or fact.kind is Kind.LEFT_BEHIND:
                 if members.get(name) == member_id:
                     del members[name]
-            elif fact.kind in (Kind.JOINS_KNOWN, Kind.REPLACED):
+            elif fact.kind in (Kind.JOINS_KNOWN, Kind.REPLACED, Kind.ROUND_BEGAN):
                 members[name] = member_id
     return members
 
 
-def _was_empty(before: Round | None, this: Round) -> bool:
+def _was_empty(before: LoggedRound | None, this: LoggedRound) -> bool:
     """Return whether a group had no members before a round."""
     if any(fact.kind is Kind.EMPTY for fact in this.facts):
         return True
@@ -466,7 +460,7 @@ def _is_first(own: Sequence[Fact], fact: Fact, group: GroupLog) -> bool:
     return next(f for f in own if f.kind is fact.kind and group.name_of(f) == name) is fact
 
 
-def _joins_of(group: GroupLog, before: Round) -> dict[str, int]:
+def _joins_of(group: GroupLog, before: LoggedRound) -> dict[str, int]:
     """Return when each member says that it joined a round: what it says after that is of the next one."""
     return {
         group.name_of(fact): fact.at_ms
@@ -475,7 +469,7 @@ def _joins_of(group: GroupLog, before: Round) -> dict[str, int]:
     }
 
 
-def _began(this: Round) -> int:
+def _began(this: LoggedRound) -> int:
     """Return the first sign of a round: the coordinator's own, or else that of a client."""
     said = [fact for fact in this.facts if fact.kind is Kind.ROUND_BEGAN and not fact.is_look]
     if said:
@@ -489,7 +483,7 @@ def _began(this: Round) -> int:
     return min(signs, default=this.known_ms)
 
 
-def _complete_epoch(group: GroupLog, before: Round | None, this: Round) -> None:
+def _complete_epoch(group: GroupLog, before: LoggedRound | None, this: LoggedRound) -> None:
     """A round of the consumer protocol lasts until each member is stable in the epoch."""
     this.began_ms = this.began_ms if this.is_look else this.own[0].at_ms
     after = [fact for fact in group.facts if fact.at_ms >= this.began_ms]

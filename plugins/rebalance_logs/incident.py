@@ -17,11 +17,18 @@ from coordinator_core.reading.durations import format_duration, parse_duration
 from rebalance_lab.verdicts.words import counted
 from rebalance_logs.causes import Diagnosis
 from rebalance_logs.facts import Kind
+from rebalance_logs.findings import Cause, Trigger
 from rebalance_logs.groups import GroupLog, Member
 from rebalance_logs.lags import Load, of_topic
-from rebalance_logs.remedies import POLL_RECORDS
-from rebalance_logs.sessions import HEARTBEAT_MS, LEAST_SESSION_MS, SESSION_MS, heartbeat_of, session_of
-from rebalance_logs.triggers import Cause, Trigger
+from rebalance_logs.remedies import POLL_INTERVAL_MS, POLL_RECORDS
+from rebalance_logs.sessions import (
+    HEARTBEAT_MS,
+    LEAST_SESSION_MS,
+    SESSION_MS,
+    expiries,
+    heartbeat_of,
+    session_of,
+)
 
 LIBRARIES = ("java", "librdkafka", "kafka-python", "aiokafka", "franz-go")
 """The libraries that scenarios know by the same names."""
@@ -45,6 +52,10 @@ MOST_ALIKE = 0.8
 QUIET_MS = 60_000
 """How long the scenario goes on after the last event."""
 
+NEAR_MS = 5
+"""A member left if a line says so at about the time of its trigger."""
+
+_ENDS = frozenset((Kind.LEAVES, Kind.CLOSED, Kind.LEFT))
 _COMES = frozenset((Cause.MEMBER_JOINED, Cause.AUTOSCALING, Cause.ROLLING_RESTART))
 
 
@@ -217,15 +228,11 @@ def _guessed_config(diagnosis: Diagnosis) -> tuple[dict[str, Any], list[str]]:
 
 def _has_short_session(diagnosis: Diagnosis) -> bool:
     """Return whether a session expired that was not the default, of a member whose settings are not known."""
-    group = diagnosis.group
+    group, base_ms = diagnosis.group, diagnosis.base_ms
     return any(
-        session_of(group, group.members[name], _stopped_ms(diagnosis, name, trigger), known_ms) < SESSION_MS
-        for of_round in diagnosis.triggers
-        for trigger in of_round
-        if trigger.cause in (Cause.SESSION_EXPIRED, Cause.STOOD_STILL) and not trigger.returns
-        for name in trigger.members
-        if name in group.members
-        for known_ms in [trigger.at_ms - diagnosis.base_ms]
+        session_of(group, member, base_ms + _stopped_ms(diagnosis, member, trigger), trigger.at_ms)
+        < SESSION_MS
+        for _, trigger, member in expiries(group)
     )
 
 
@@ -290,113 +297,99 @@ def _events(diagnosis: Diagnosis) -> Iterator[dict[str, Any]]:
     """Yield the events that were seen, with times in milliseconds since the beginning of the trace."""
     group, base_ms = diagnosis.group, diagnosis.base_ms
     started: set[str] = set()
-    for this, of_round in zip(group.rounds, diagnosis.triggers, strict=True):
+    for this in group.rounds:
         if this is group.rounds[0] and this.was_empty:
-            started.update(name for trigger in of_round for name in trigger.members)
+            started.update(name for trigger in this.triggers for name in trigger.members)
             continue
-        for trigger in of_round:
+        for trigger in this.triggers:
             yield from _event(diagnosis, trigger, max(0, trigger.at_ms - base_ms), started)
     for found in diagnosis.causes:
         for trigger in found.triggers:
-            if not any(trigger in of_round for of_round in diagnosis.triggers) and trigger.restarted:
+            if trigger.restarted and not any(trigger in this.triggers for this in group.rounds):
                 yield from _restart(diagnosis, trigger)
 
 
 def _event(diagnosis: Diagnosis, trigger: Trigger, at_ms: int, started: set[str]) -> Iterator[dict[str, Any]]:
     if trigger.is_follow_up or trigger.returns:
         return
-    for name in trigger.members:
-        member = diagnosis.group.members.get(name)
-        if trigger.cause is Cause.POLL_INTERVAL:
-            interval_ms = (member.setting_ms("max.poll.interval.ms") if member else None) or 300_000
-            back = member.between(trigger.at_ms, diagnosis.group.until_ms, Kind.JOINING) if member else []
-            late_ms = back[0].at_ms - trigger.at_ms if back else 1_000
-            yield {
-                "at": max(0, at_ms - interval_ms),
-                "pause": name,
-                "for": interval_ms + late_ms,
-                "in_batch": True,
-            }
-        elif trigger.cause is Cause.STOOD_STILL:
-            since_ms = _stopped_ms(diagnosis, name, trigger)
-            awake = (
-                member.between(trigger.at_ms, diagnosis.group.until_ms, Kind.UNKNOWN_MEMBER, Kind.LOST)
-                if member
-                else []
-            )
+    group, cause = diagnosis.group, trigger.cause
+    for member in [group.members[name] for name in trigger.members if name in group.members]:
+        name = member.name
+        if cause is Cause.POLL_INTERVAL:
+            interval_ms = member.setting_ms("max.poll.interval.ms") or POLL_INTERVAL_MS
+            back = member.between(trigger.at_ms, group.until_ms, Kind.JOINING)
+            paused_ms = interval_ms + (back[0].at_ms - trigger.at_ms if back else 1_000)
+            yield {"at": max(0, at_ms - interval_ms), "pause": name, "for": paused_ms, "in_batch": True}
+        elif cause is Cause.STOOD_STILL:
+            since_ms = _stopped_ms(diagnosis, member, trigger)
+            awake = member.between(trigger.at_ms, group.until_ms, Kind.UNKNOWN_MEMBER, Kind.LOST)
             until_ms = awake[0].at_ms - diagnosis.base_ms if awake else at_ms + 5_000
             yield {"at": since_ms, "freeze": name, "for": max(1_000, until_ms - since_ms)}
-        elif trigger.cause in (Cause.SESSION_EXPIRED, Cause.MANY_FAILED):
-            yield {"at": _stopped_ms(diagnosis, name, trigger), "crash": name}
-            if trigger.restarted:
-                yield from _back(diagnosis, name, trigger)
-        elif _has_ended(diagnosis, name, trigger):
+        elif cause in (Cause.SESSION_EXPIRED, Cause.MANY_FAILED):
+            yield {"at": _stopped_ms(diagnosis, member, trigger), "crash": name}
+            yield from _back(diagnosis, member, trigger)
+        elif _has_ended(group, member, trigger):
             yield {"at": at_ms, "leave": name}
-            if trigger.restarted:
-                yield from _back(diagnosis, name, trigger)
-        elif trigger.cause in _COMES and not trigger.restarted:
+            yield from _back(diagnosis, member, trigger)
+        elif cause in _COMES and not trigger.restarted:
             known = name in started or any(
-                name in r.members for r in diagnosis.group.rounds if r.known_ms < trigger.at_ms
+                name in r.members for r in group.rounds if r.known_ms < trigger.at_ms
             )
             yield {"at": at_ms, "restart": name} if known else {"at": at_ms, "join": {"id": name}}
         started.add(name)
-    if trigger.cause is Cause.FAILOVER:
+    if cause is Cause.FAILOVER:
         yield {"at": at_ms, "coordinator_failover": {"down": "1s"}}
 
 
-def _has_ended(diagnosis: Diagnosis, name: str, trigger: Trigger) -> bool:
+def _has_ended(group: GroupLog, member: Member, trigger: Trigger) -> bool:
     """Return whether a trigger is the end of a member: a deployment has those and the starts."""
     if trigger.cause is Cause.MEMBER_LEFT:
         return True
-    member = diagnosis.group.members.get(name)
-    if trigger.cause not in (Cause.ROLLING_RESTART, Cause.AUTOSCALING) or member is None:
+    if trigger.cause not in (Cause.ROLLING_RESTART, Cause.AUTOSCALING):
         return False
-    near = [
-        fact
-        for fact in member.between(
-            trigger.at_ms - 5, trigger.at_ms + 5, Kind.LEAVES, Kind.CLOSED, Kind.REVOKED
-        )
-        if fact.kind is not Kind.REVOKED or fact.partitions
-    ]
-    left = [f for f in diagnosis.group.facts if f.kind is Kind.LEFT and diagnosis.group.name_of(f) == name]
-    return bool(near) or any(abs(f.at_ms - trigger.at_ms) <= 5 for f in left)
+    return any(
+        abs(fact.at_ms - trigger.at_ms) <= NEAR_MS
+        and group.name_of(fact) == member.name
+        and (fact.kind in _ENDS or (fact.kind is Kind.REVOKED and bool(fact.partitions)))
+        for fact in group.between(trigger.at_ms - NEAR_MS - 1, trigger.at_ms + NEAR_MS)
+    )
 
 
-def _stopped_ms(diagnosis: Diagnosis, name: str, trigger: Trigger) -> int:
+def _stopped_ms(diagnosis: Diagnosis, member: Member, trigger: Trigger) -> int:
     """Return since when a member was gone or stood still, since the beginning of the trace."""
     known_ms = trigger.at_ms - diagnosis.base_ms
     ends = [
         event.at_ms
         for event in diagnosis.trace.events
         if isinstance(event.event, (ev.MemberStopped, ev.MemberPaused))
-        and event.event.client == name
+        and event.event.client == member.name
         and event.at_ms <= known_ms
     ]
     return ends[-1] if ends else max(0, known_ms)
 
 
-def _back(diagnosis: Diagnosis, name: str, trigger: Trigger) -> Iterator[dict[str, Any]]:
+def _back(diagnosis: Diagnosis, member: Member, trigger: Trigger) -> Iterator[dict[str, Any]]:
     """Yield the next start of a member that has ended: of its log, or else of its return to the group."""
-    since_ms = diagnosis.base_ms + _stopped_ms(diagnosis, name, trigger)
-    started = diagnosis.group.members[name].starts(since_ms, diagnosis.group.until_ms)
-    returned = (
+    if not trigger.restarted:
+        return
+    group = diagnosis.group
+    since_ms = diagnosis.base_ms + _stopped_ms(diagnosis, member, trigger)
+    started = [fact.at_ms for fact in member.starts(since_ms, group.until_ms)]
+    returned = [
         later.at_ms
-        for of_round in diagnosis.triggers
-        for later in of_round
-        if later.returns and name in later.members and later.at_ms > trigger.at_ms
-    )
-    at_ms = started[0].at_ms if started else next(returned, None)
-    if at_ms is not None:
-        yield {"at": max(0, at_ms - diagnosis.base_ms), "restart": name}
+        for this in group.rounds
+        for later in this.triggers
+        if later.returns and member.name in later.members and later.at_ms > trigger.at_ms
+    ]
+    for at_ms in (started or returned)[:1]:
+        yield {"at": max(0, at_ms - diagnosis.base_ms), "restart": member.name}
 
 
 def _restart(diagnosis: Diagnosis, trigger: Trigger) -> Iterator[dict[str, Any]]:
-    (name,) = trigger.members
-    member = diagnosis.group.members[name]
-    yield {"at": trigger.at_ms - diagnosis.base_ms, "leave": name}
-    started = member.starts(trigger.at_ms, diagnosis.group.until_ms)
-    if started:
-        yield {"at": started[0].at_ms - diagnosis.base_ms, "restart": name}
+    member = diagnosis.group.members[trigger.members[0]]
+    yield {"at": trigger.at_ms - diagnosis.base_ms, "leave": member.name}
+    for start in member.starts(trigger.at_ms, diagnosis.group.until_ms)[:1]:
+        yield {"at": start.at_ms - diagnosis.base_ms, "restart": member.name}
 
 
 def _readable(event: Mapping[str, Any]) -> dict[str, Any]:

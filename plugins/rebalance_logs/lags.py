@@ -81,9 +81,8 @@ def read_load(path: Path, group: str, stops: Sequence[Stop], zone: tzinfo) -> Lo
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError("--lag", f"{path} ({error})", EXPECTED) from None
-    samples = list(
-        _of_json(text, group, path) if text.lstrip()[:1] == "{" else _of_csv(text, group, path, zone)
-    )
+    rows = _rows_of_json(text, path) if text.lstrip()[:1] == "{" else _rows_of_csv(text, path)
+    samples = list(_samples(rows, group, path, zone))
     if not samples:
         raise InputError("--lag", f"{path} without figures of {group}", f"some of the group {group}")
     series: dict[Amount, dict[TopicPartition, list[tuple[int, float]]]] = {amount: {} for amount in Amount}
@@ -99,7 +98,8 @@ def read_load(path: Path, group: str, stops: Sequence[Stop], zone: tzinfo) -> Lo
         rates = {tp: rate for tp, own in offsets.items() if (rate := _rate(own)) is not None}
         if rates:
             return Load(rates, backlog, f"{words} of {counted(len(rates), 'partition')} in {path.name}")
-    rates = {tp: rate for tp, own in lags.items() if (rate := _growth(own, stops, tp)) is not None}
+    stopped = {tp: [stop for stop in stops if stop.partition == tp] for tp in lags}
+    rates = {tp: rate for tp, own in lags.items() if (rate := _rate(own, stopped[tp])) is not None}
     words = f"the lag of {counted(len(rates), 'partition')} in {path.name} that stood still at times"
     return Load(rates, backlog, words)
 
@@ -110,23 +110,19 @@ def _sums(one: Sequence[tuple[int, float]], other: Sequence[tuple[int, float]]) 
     return [(at_ms, value + values[at_ms]) for at_ms, value in one if at_ms in values]
 
 
-def _rate(offsets: Sequence[tuple[int, float]]) -> float | None:
-    """Return by how much offsets grow in a second; one that goes back begins anew."""
-    steps = [(b[0] - a[0], b[1] - a[1]) for a, b in pairwise(offsets) if b[0] > a[0] and b[1] >= a[1]]
-    time_ms = sum(step for step, _ in steps)
-    return 1_000 * sum(growth for _, growth in steps) / time_ms if time_ms else None
+def _rate(amounts: Sequence[tuple[int, float]], during: Sequence[Stop] | None = None) -> float | None:
+    """Return by how much an amount grows in a second, at any time or ``during`` some stops.
 
-
-def _growth(
-    lags: Sequence[tuple[int, float]], stops: Sequence[Stop], partition: TopicPartition
-) -> float | None:
-    """Return by how much the lag of a partition grows in a second while it stands still."""
-    own = [stop for stop in stops if stop.partition == partition]
-    inside = [
-        (a, b) for a, b in pairwise(lags) if any(stop.from_ms <= a[0] < b[0] <= stop.until_ms for stop in own)
+    None if it is not known: a step back, as of offsets that are reset, says nothing.
+    """
+    steps = [
+        (b[0] - a[0], b[1] - a[1])
+        for a, b in pairwise(amounts)
+        if during is None or any(stop.from_ms <= a[0] and b[0] <= stop.until_ms for stop in during)
     ]
-    time_ms = sum(b[0] - a[0] for a, b in inside)
-    return 1_000 * max(0.0, sum(b[1] - a[1] for a, b in inside)) / time_ms if time_ms else None
+    known = [(step, growth) for step, growth in steps if step > 0 and growth >= 0]
+    time_ms = sum(step for step, _ in known)
+    return 1_000 * sum(growth for _, growth in known) / time_ms if time_ms else None
 
 
 # --- formats
@@ -145,19 +141,17 @@ class _Answer(msgspec.Struct):
     data: _Result
 
 
-def _of_json(text: str, group: str, path: Path) -> Iterator[Sample]:
+def _rows_of_json(text: str, path: Path) -> Iterator[dict[str, str]]:
+    """Yield the figures of an answer of Prometheus as rows of CSV would have them."""
     try:
         answer = msgspec.json.decode(text, type=_Answer)
     except msgspec.DecodeError as error:
         raise InputError("--lag", f"{path} ({error})", EXPECTED) from None
     for series in answer.data.result:
         labels = {name.lower(): value for name, value in series.metric.items()}
-        partition = _partition(labels, path)
-        if partition is None or _value(labels, "group") not in ("", group):
-            continue
         amount = _amount(labels.get("__name__", ""))
         for at_s, value in series.values:
-            yield Sample(partition, amount, round(at_s * 1_000), _number(value, path))
+            yield labels | {"time": str(at_s), amount: value}
 
 
 def _amount(name: str) -> Amount:
@@ -167,21 +161,25 @@ def _amount(name: str) -> Amount:
     return Amount.COMMITTED if "group" in name or "commit" in name else Amount.END
 
 
-def _of_csv(text: str, group: str, path: Path, zone: tzinfo) -> Iterator[Sample]:
+def _rows_of_csv(text: str, path: Path) -> Iterator[dict[str, str]]:
     rows = csv.DictReader(io.StringIO(text))
     names = [name.strip().lower() for name in rows.fieldnames or ()]
-    known = [amount for amount in Amount if not set(_NAMES[amount]).isdisjoint(names)]
-    if not known or not all(set(_NAMES[field]) & set(names) for field in ("time", "topic", "partition")):
+    fields = [{name for amount in Amount for name in _NAMES[amount]}]
+    fields += [set(_NAMES[field]) for field in ("time", "topic", "partition")]
+    if any(of_field.isdisjoint(names) for of_field in fields):
         raise InputError("--lag", f"{path} with the columns {', '.join(names) or 'none'}", EXPECTED)
     for line in rows:
-        row = {str(name).strip().lower(): str(value or "").strip() for name, value in line.items() if name}
+        yield {str(name).strip().lower(): str(value or "").strip() for name, value in line.items() if name}
+
+
+def _samples(rows: Iterable[Mapping[str, str]], group: str, path: Path, zone: tzinfo) -> Iterator[Sample]:
+    for row in rows:
         partition = _partition(row, path)
-        if partition is None or _value(row, "group") not in ("", group):
-            continue
-        at_ms = _time_ms(_value(row, "time"), path, zone)
-        for amount in known:
-            if (value := _value(row, amount)) not in ("", "-"):
-                yield Sample(partition, amount, at_ms, _number(value, path))
+        if partition is not None and _value(row, "group") in ("", group):
+            at_ms = _time_ms(_value(row, "time"), path, zone)
+            for amount in Amount:
+                if (value := _value(row, amount)) not in ("", "-"):
+                    yield Sample(partition, amount, at_ms, _number(value, path))
 
 
 def _value(row: Mapping[str, str], field: str) -> str:

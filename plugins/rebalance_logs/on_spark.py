@@ -125,7 +125,7 @@ def rounds_of(facts: Sequence[Fact]) -> Iterator[tuple[Any, ...]]:
     for found in _diagnosed(facts):
         group = found.group
         causes = {number: each for each in reversed(found.causes) for number in each.generations}
-        for this, triggers in zip(group.rounds, found.triggers, strict=True):
+        for this in group.rounds:
             cause = causes.get(this.generation)
             yield (
                 group.group,
@@ -134,7 +134,7 @@ def rounds_of(facts: Sequence[Fact]) -> Iterator[tuple[Any, ...]]:
                 datetime.fromtimestamp(this.began_ms / 1_000, UTC),
                 None if this.ended_ms is None else (this.ended_ms - this.began_ms) / 1_000,
                 len(this.members) or None,
-                reason_of(this, triggers),
+                reason_of(this),
                 None if cause is None else str(cause.cause),
                 [] if cause is None else cause.members,
             )

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from coordinator_core.protocol.events import PartitionMap
 
-_OBJECT = re.compile(r"topic='([^']+)', partition=(\d+)")
+_OBJECT = re.compile(r"topic=u?'([^']+)', partition=(\d+)")
 _LISTED = re.compile(r"([\w.\-*]+)\"?'?\s*(?::|=)?\s*\[([\d\s,]*)\]")
 _DASHED = re.compile(r"([\w.\-*]*[\w.*])-(\d+)(?![\w.\-])")
 _OF_MEMBER = re.compile(r"([^\s{},=]+)=Assignment\(partitions=\[([^\]]*)\]?")

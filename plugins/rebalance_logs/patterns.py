@@ -3,29 +3,29 @@
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
+from rebalance_logs.findings import RANK, Cause, Confidence, Trigger
 from rebalance_logs.groups import GroupLog
-from rebalance_logs.triggers import RANK, Cause, Confidence, Trigger
 
-AT_ONCE, AT_ONCE_MS = 3, 3_000
+MASS_FAILURE, MASS_FAILURE_MS = 3, 3_000
 """So many members whose sessions expire within an interval of heartbeats have one cause."""
 
-NEXT_MS = 600_000
+RESTART_GAP_MS = 600_000
 """Restarts one after another follow within this time."""
 
-WAVE_MS = 5_000
+RESTART_WAVE_MS = 5_000
 """Restarts that are closer are of one wave."""
 
 _EVENTS = frozenset((Cause.MEMBER_JOINED, Cause.MEMBER_LEFT))
 
 
-def recognise(group: GroupLog, triggers: list[list[Trigger]], loose: list[Trigger]) -> None:
+def recognise(group: GroupLog, outside_rounds: list[Trigger]) -> None:
     """Put single events together as what people do: deployments, scaling, one failure of many."""
-    every = [trigger for of_round in triggers for trigger in of_round] + loose
-    _shared_instances(triggers)
+    every = [trigger for this in group.rounds for trigger in this.triggers] + outside_rounds
+    _shared_instances(group)
     _restarts(group, every)
     _many_at_once([t for t in every if t.cause is Cause.SESSION_EXPIRED])
-    _replacements(group, triggers)
-    _scaling(group, triggers)
+    _replacements(group)
+    _scaling(group)
 
 
 def _runs(triggers: Iterable[Trigger], within_ms: int) -> list[list[Trigger]]:
@@ -40,41 +40,43 @@ def _runs(triggers: Iterable[Trigger], within_ms: int) -> list[list[Trigger]]:
 
 
 def _many_at_once(expired: Sequence[Trigger]) -> None:
-    for run in _runs(expired, AT_ONCE_MS):
-        if len({name for trigger in run for name in trigger.members}) >= AT_ONCE:
+    for run in _runs(expired, MASS_FAILURE_MS):
+        if len({name for trigger in run for name in trigger.members}) >= MASS_FAILURE:
             for trigger in run:
                 trigger.cause = Cause.MANY_FAILED
 
 
-def _shared_instances(triggers: list[list[Trigger]]) -> None:
+def _shared_instances(group: GroupLog) -> None:
     """Tell the joining and leaving of members with one instance id as what it is."""
-    for of_round in triggers:
-        shared = {name for t in of_round if t.cause is Cause.INSTANCE_SHARED for name in t.members}
-        for trigger in of_round:
+    for this in group.rounds:
+        shared = {name for t in this.triggers if t.cause is Cause.INSTANCE_SHARED for name in t.members}
+        for trigger in this.triggers:
             if not shared.isdisjoint(trigger.members):
                 trigger.cause = Cause.INSTANCE_SHARED
 
 
 def _restarts(group: GroupLog, every: Sequence[Trigger]) -> None:
     """Recognise members that were restarted one after another."""
-    for run in _runs((t for t in every if t.restarted and len(t.members) == 1), NEXT_MS):
+    for run in _runs((t for t in every if t.restarted and len(t.members) == 1), RESTART_GAP_MS):
         names = {name for trigger in run for name in trigger.members}
         ends = [t.at_ms for t in run if t.cause is not Cause.MEMBER_JOINED] or [t.at_ms for t in run]
-        waves = 1 + sum(after - before > WAVE_MS for before, after in pairwise(ends))
+        waves = 1 + sum(after - before > RESTART_WAVE_MS for before, after in pairwise(ends))
         if min(len(names), waves) >= 2 and 2 * len(names) >= len(group.members):
             for trigger in run:
                 trigger.cause = Cause.ROLLING_RESTART
 
 
-def _replacements(group: GroupLog, triggers: list[list[Trigger]]) -> None:
+def _replacements(group: GroupLog) -> None:
     """Recognise deployments in which each new process has a new name: joined and left by turns, in pairs."""
     joined = [
         trigger
-        for this, of_round in zip(group.rounds, triggers, strict=True)
-        for trigger in of_round
-        if _is(trigger, Cause.MEMBER_JOINED) and not this.was_empty
+        for this in group.rounds
+        for trigger in this.triggers
+        if _is_of_one(trigger, Cause.MEMBER_JOINED) and not this.was_empty
     ]
-    left = [t for ts in triggers for t in ts if t.cause in (Cause.MEMBER_LEFT, Cause.SESSION_EXPIRED)]
+    left = [
+        t for r in group.rounds for t in r.triggers if t.cause in (Cause.MEMBER_LEFT, Cause.SESSION_EXPIRED)
+    ]
     came = {name for t in joined for name in t.members}
     left = [t for t in left if not t.restarted and len(t.members) == 1 and came.isdisjoint(t.members)]
     pairs: list[tuple[Trigger, Trigger]] = []
@@ -87,7 +89,7 @@ def _replacements(group: GroupLog, triggers: list[list[Trigger]]) -> None:
             pairs.append((old, new))
     sizes = [len(r.members) for r in group.rounds if r.members]
     size = max(sizes, default=0)
-    close = len(_runs((old for old, _ in pairs), NEXT_MS)) == 1
+    close = len(_runs((old for old, _ in pairs), RESTART_GAP_MS)) == 1
     if len(pairs) >= 2 and 2 * len(pairs) >= size - 1 and close:
         for old, new in pairs:
             old.cause = new.cause = Cause.ROLLING_RESTART
@@ -95,15 +97,15 @@ def _replacements(group: GroupLog, triggers: list[list[Trigger]]) -> None:
                 trigger.confidence = min(trigger.confidence, Confidence.MEDIUM, key=RANK.__getitem__)
 
 
-def _is(trigger: Trigger, cause: Cause) -> bool:
+def _is_of_one(trigger: Trigger, cause: Cause) -> bool:
     return trigger.cause is cause and len(trigger.members) == 1 and not trigger.restarted
 
 
-def _scaling(group: GroupLog, triggers: list[list[Trigger]]) -> None:
+def _scaling(group: GroupLog) -> None:
     """Recognise members that come and go for good, one way or the other, again and again."""
     found: dict[Cause, list[Trigger]] = {cause: [] for cause in _EVENTS}
-    for this, of_round in zip(group.rounds, triggers, strict=True):
-        for trigger in of_round:
+    for this in group.rounds:
+        for trigger in this.triggers:
             if trigger.cause in _EVENTS and not this.was_empty and not trigger.restarted:
                 found[trigger.cause].append(trigger)
     joined, left = found[Cause.MEMBER_JOINED], found[Cause.MEMBER_LEFT]

@@ -1,8 +1,12 @@
 """The subcommands and the formats of this package. An entry point of the plugin group ``rebalance_lab``."""
 
 from collections.abc import Iterable
+from pathlib import Path
 
 from coordinator_core.registry.hookspecs import CommandSpec, LogFormatSpec, hookimpl
+
+WORDINGS = Path(__file__).parent / "wordings"
+"""A TOML file for each program, ``NUMBER-NAME.toml``. The numbers are the order in which they are asked."""
 
 
 @hookimpl
@@ -21,13 +25,6 @@ def commands() -> Iterable[CommandSpec]:
 @hookimpl
 def log_formats() -> Iterable[LogFormatSpec]:
     """Return the programs whose logs this package reads. A line is of the first that has a wording for it."""
-    return [
-        LogFormatSpec("kafka", "rebalance_logs.broker_lines:BROKER", "Kafka's brokers."),
-        LogFormatSpec("java", "rebalance_logs.java_lines:JAVA", "Kafka's Java consumer."),
-        LogFormatSpec(
-            "kafka-python", "rebalance_logs.library_lines:KAFKA_PYTHON", "kafka-python and aiokafka."
-        ),
-        LogFormatSpec("librdkafka", "rebalance_logs.library_lines:LIBRDKAFKA", "librdkafka."),
-        LogFormatSpec("kafkajs", "rebalance_logs.library_lines:KAFKAJS", "KafkaJS."),
-        LogFormatSpec("franz-go", "rebalance_logs.library_lines:FRANZ_GO", "franz-go."),
-    ]
+    for path in sorted(WORDINGS.glob("*.toml")):
+        name = path.stem.partition("-")[2]
+        yield LogFormatSpec(name, path, f"The lines of {name}.")

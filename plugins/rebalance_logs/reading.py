@@ -1,9 +1,11 @@
 """Facts from files: logs in any mix of formats, folders, compressed files and standard input.
 
-Files are read in blocks, and lines that cannot be about a group are only counted.
+Lines that cannot be about a group are only counted.
 """
 
+import codecs
 import gzip
+import io
 import re
 import sys
 import zlib
@@ -11,31 +13,28 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 from importlib import import_module
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path, PurePath
 from typing import IO, Any
 
-import numpy as np
-
 from coordinator_core.errors import InputError
 from coordinator_core.registry.registry import Registry, default_registry
-from rebalance_logs.broker_lines import BROKER
 from rebalance_logs.facts import Fact, Kind, Source
-from rebalance_logs.formats import LogFormat, Wording
-from rebalance_logs.java_lines import JAVA
+from rebalance_logs.formats import LogFormat, Wording, read_format
 from rebalance_logs.lines import Clock, Message, time_of, unwrapped, without_time
 from rebalance_logs.partitions import assignments_of, partitions_of
 from rebalance_logs.watched import FORMAT, facts_of_trace, is_trace
 
 STANDARD_INPUT = "-"
-BLOCK = 1 << 18
-LONGEST = 1 << 20
-"""Bytes of a line. What a longer line has beyond them is not read."""
+BLOCK = 1 << 14
+"""Bytes of lines that are searched at once for words about groups: most blocks of most logs have none."""
 
-NEEDLES = (b"roup", b"oordinator", b"poll timeout", b"member_id", b"ConsumerConfig", b"kafka.consumer for")
+LONGEST = 1 << 20
+"""Bytes of a line that are read as text. What a longer line has beyond them says nothing."""
+
+NEEDLES = ("roup", "oordinator", "poll timeout", "member_id", "ConsumerConfig", "kafka.consumer for")
 """Words of which each line about a group has one, in the formats of this package."""
 
-_NEWLINE = ord("\n")
 _SETTINGS = "ConsumerConfig values"
 _MOST_SETTINGS = 400
 _SETTING = re.compile(r"(?:^|[\s>])([a-z][a-z]+(?:\.[a-z]+)+) = ?(.*)$")
@@ -113,6 +112,8 @@ def known_formats(registry: Registry | None = None) -> tuple[LogFormat, ...]:
             if isinstance(made, str):
                 module, _, name = made.partition(":")
                 made = getattr(import_module(module), name)
+            elif isinstance(made, Path):
+                made = read_format(made)
             if not isinstance(made, LogFormat):
                 raise TypeError(f"found {made!r}, expected a LogFormat")
             found.append(made)
@@ -125,7 +126,7 @@ def facts_of(
     """Yield what lines without a file say, in any order. Their source is file 0, and their number."""
     formats = known_formats() if formats is None else formats
     reader = _Reader(LogFile("lines"), 0, zone, formats)
-    words = [needle.decode() for needle in _needles(formats)]
+    words = _needles(formats)
     for number, line in enumerate(lines, start=1):
         if line and any(word in line for word in words):
             yield from reader.facts(line, number)
@@ -185,15 +186,15 @@ def files_of(paths: Sequence[str]) -> list[str]:
     return list(found)
 
 
-def _needles(formats: Sequence[LogFormat]) -> tuple[bytes, ...]:
+def _needles(formats: Sequence[LogFormat]) -> list[str]:
     """Return words of which each line about a group has one: also the words of messages without `NEEDLES`."""
     found = dict.fromkeys(NEEDLES)
     for of in formats:
         always = " ".join(form.pattern for form in of.context) if of.needs_context else ""
         for wording in of.wordings:
-            if not any(needle in f"{always} {wording.example}".encode() for needle in NEEDLES):
-                found[wording.words.encode()] = None
-    return tuple(found)
+            if not any(needle in f"{always} {wording.example}" for needle in NEEDLES):
+                found[wording.words] = None
+    return list(found)
 
 
 class _Reader:
@@ -202,7 +203,7 @@ class _Reader:
     def __init__(self, file: LogFile, number: int, zone: tzinfo, formats: Sequence[LogFormat]) -> None:
         self._file, self._number = file, number
         self._wordings = [(of, wording) for of in formats for wording in of.wordings]
-        self._needles = _needles(formats)
+        self._needles = [needle.encode() for needle in _needles(formats)]
         now = datetime.now(tz=zone)
         self._clock = Clock(zone, now.year, f"{now:%Y-%m-%d}")
         self._group = ""
@@ -216,11 +217,14 @@ class _Reader:
         first = len(facts)
         try:
             with _opened(path) as stream:
-                if is_trace(stream.peek(128)):
-                    facts.extend(self._of_trace(stream, progress))
+                head = stream.peek(BLOCK)
+                if is_trace(head):
+                    facts.extend(self._of_trace(chain.from_iterable(self._blocks(stream, progress))))
+                elif not _is_text(head):
+                    self._file.problem = "a binary file"
                 else:
-                    for number, data in _candidates(stream, self._file, self._needles, progress):
-                        facts.extend(self.facts(data.decode("utf-8", "replace"), number))
+                    for lines in self._blocks(_in_utf_8(stream, head), progress):
+                        facts.extend(self._of_block(lines))
         except (OSError, EOFError, zlib.error) as error:
             self._file.problem = f"cannot be read ({getattr(error, 'strerror', None) or error})"
         except InputError as error:
@@ -228,16 +232,27 @@ class _Reader:
         facts.extend(self._end_of_settings())
         self._file.facts = len(facts) - first
 
-    def _of_trace(self, stream: IO[bytes], progress: Callable[[int], None]) -> Iterator[Fact]:
+    def _blocks(self, stream: IO[bytes], progress: Callable[[int], None]) -> Iterator[list[bytes]]:
+        """Yield the lines of a file in blocks, and count them."""
+        while lines := stream.readlines(BLOCK):
+            self._file.lines += len(lines)
+            progress(sum(map(len, lines)))
+            yield lines
+
+    def _of_block(self, lines: Sequence[bytes]) -> Iterator[Fact]:
+        """Yield what the last lines of those that were read so far say."""
+        if not self._settings_left and not self._may_be_of_group(b"".join(lines)):
+            return
+        for number, line in enumerate(lines, start=self._file.lines - len(lines) + 1):
+            if self._settings_left or self._may_be_of_group(line):
+                yield from self.facts(line[:LONGEST].decode("utf-8", "replace"), number)
+
+    def _may_be_of_group(self, data: bytes) -> bool:
+        return any(needle in data for needle in self._needles)
+
+    def _of_trace(self, lines: Iterable[bytes]) -> Iterator[Fact]:
         file = self._file
-
-        def lines() -> Iterator[bytes]:
-            for line in stream:
-                file.lines += 1
-                progress(len(line))
-                yield line
-
-        for fact in facts_of_trace(lines(), self._number):
+        for fact in facts_of_trace(lines, self._number):
             file.formats[FORMAT] = file.formats.get(FORMAT, 0) + 1
             file.last_ms = fact.at_ms
             yield fact
@@ -280,7 +295,7 @@ class _Reader:
                 client=settings.get("client.id", ""),
                 instance_id="" if instance == "null" else instance,
                 settings=settings,
-                library=JAVA.library,
+                library="java",
             )
 
     def _fact(self, line: str, number: int) -> Fact | None:
@@ -309,9 +324,9 @@ class _Reader:
         file.formats[of.name] = file.formats.get(of.name, 0) + 1
         group = _clean(names.get("group") or names.get("group2") or "")
         group = group or self._group
-        self._group = group if of is not BROKER else self._group
+        self._group = group if of.library else self._group
         text, cause = names.get("text", ""), names.get("cause", "")
-        if of is BROKER and wording.kind is Kind.ROUND_BEGAN:
+        if not of.library and wording.kind is Kind.ROUND_BEGAN:
             text = text.rstrip().rstrip(".").removesuffix(")")
             text, _, cause = text.partition(_BROKER_REASON)
         generation = names.get("generation") or names.get("old")
@@ -355,7 +370,9 @@ def _context(of: LogFormat, text: str) -> dict[str, str]:
 
 
 def _clean(name: str) -> str:
-    return name.strip().strip("'\"`").rstrip(".,:;)")
+    """Return a name without the quotes around it. The ids of Erlang's clients begin with a part in quotes."""
+    name = name.strip().strip('"`')
+    return (name.strip("'") if name.endswith("'") else name).rstrip(".,:;)")
 
 
 def _instance(name: str) -> str:
@@ -376,74 +393,16 @@ def _opened(path: str) -> Any:
     return gzip.open(path, "rb") if packed else open(path, "rb")
 
 
-def _candidates(
-    stream: IO[bytes], file: LogFile, needles: Sequence[bytes], progress: Callable[[int], None]
-) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines that may be about a group, with their numbers, and the lines of settings."""
-    rest, taken, is_first = b"", 0, True
-    in_settings = False
-    codec = ""
-    while True:
-        block = stream.read(BLOCK)
-        if is_first and block:
-            is_first = False
-            codec = _codec(block)
-            if not codec:
-                file.problem = "a binary file"
-                return
-        if codec != "utf-8" and codec:
-            block = (block + stream.read()).decode(codec, "replace").encode() if block else b""
-        if not block:
-            break
-        progress(len(block))
-        data = rest + block
-        end = data.rfind(b"\n") + 1
-        if not end and len(data) < LONGEST:
-            rest = data
-            continue
-        end = end or len(data)
-        rest = data[end:]
-        data = data[:end].replace(b"\r\n", b"\n") if b"\r" in data[:4096] else data[:end]
-        in_settings, found = yield from _of_block(data, taken, in_settings, needles)
-        taken += found
-    if rest:
-        _, found = yield from _of_block(rest + b"\n", taken, in_settings, needles)
-        taken += found
-    file.lines = taken
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
-def _of_block(data: bytes, taken: int, in_settings: bool, needles: Sequence[bytes]) -> Any:
-    """Yield the candidates of whole lines. Return whether settings go on, and the number of lines."""
-    starts: set[int] = {0} if in_settings else set()
-    for needle in needles:
-        at = data.find(needle)
-        while at >= 0:
-            starts.add(data.rfind(b"\n", 0, at) + 1)
-            after = data.find(b"\n", at)
-            at = data.find(needle, after) if after >= 0 else -1
-    number, counted, goes_on = taken, 0, in_settings
-    bytes_ = np.frombuffer(data, dtype=np.uint8)
-    queue, position = sorted(starts), -1
-    for start in queue:
-        if start <= position:
-            continue
-        while start >= 0:
-            number += int(np.count_nonzero(bytes_[counted:start] == _NEWLINE))
-            counted, position = start, start
-            end = data.find(b"\n", start)
-            line = data[start : end if end >= 0 else len(data)]
-            yield number + 1, line[:LONGEST]
-            if _SETTINGS.encode() in line and b"{" not in line[:2]:
-                goes_on = True
-            elif goes_on and not (b" = " in line or line.rstrip().endswith(b" =")):
-                goes_on = False
-            start = end + 1 if goes_on and 0 <= end < len(data) - 1 else -1
-    return goes_on, number - taken + int(np.count_nonzero(bytes_[counted:] == _NEWLINE))
+def _is_text(head: bytes) -> bool:
+    """Return whether a file with these first bytes is text."""
+    return head.startswith(_UTF_16) or head.count(b"\0") <= len(head) // 1000
 
 
-def _codec(block: bytes) -> str:
-    """Return how a file is encoded, or "" if it is not text."""
-    if block[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return "utf-16"
-    sample = block[:65_536]
-    return "" if sample.count(b"\0") > len(sample) // 1000 else "utf-8"
+def _in_utf_8(stream: IO[bytes], head: bytes) -> IO[bytes]:
+    """Return a text in UTF-8 or UTF-16 as UTF-8."""
+    if not head.startswith(_UTF_16):
+        return stream
+    return io.BytesIO(stream.read().decode("utf-16", "replace").encode())

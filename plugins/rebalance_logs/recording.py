@@ -12,12 +12,13 @@ import msgspec
 
 from coordinator_core.protocol import events as ev
 from coordinator_core.protocol.events import PartitionMap
-from coordinator_core.protocol.partition_maps import difference, intersection, union
+from coordinator_core.protocol.partition_maps import difference, union
 from rebalance_lab.traces.trace import Trace
 from rebalance_logs.facts import Fact, Kind
+from rebalance_logs.findings import Cause
 from rebalance_logs.groups import GroupLog, Member
-from rebalance_logs.sessions import last_sign_ms
-from rebalance_logs.triggers import Cause, Trigger
+from rebalance_logs.holders import Holder
+from rebalance_logs.sessions import expiries, last_sign_ms
 from rebalance_logs.unlogged import (
     SETTLED_MS,
     kept_before,
@@ -39,9 +40,9 @@ _RANKS: dict[type[Any], int] = {
 }
 
 
-def trace_of(group: GroupLog, triggers: list[list[Trigger]]) -> tuple[Trace, int]:
+def trace_of(group: GroupLog) -> tuple[Trace, int]:
     """Return the trace of a group, and the time at which it begins, in milliseconds since 1970."""
-    events = sorted(_events(group, triggers), key=_in_order)
+    events = sorted(_events(group), key=_in_order)
     base_ms = min((at_ms for at_ms, _ in events), default=group.from_ms)
     until_ms = max(group.until_ms, *(at_ms for at_ms, _ in events)) if events else group.until_ms
     topics, added = _topics(group, events)
@@ -125,44 +126,36 @@ def _topics(
     return topics, added
 
 
-def _events(group: GroupLog, triggers: list[list[Trigger]]) -> list[tuple[int, ev.Event]]:
-    absences = dict(_absences(group, triggers))
-    found = list(_of_rounds(group, triggers))
+def _events(group: GroupLog) -> list[tuple[int, ev.Event]]:
+    absences = _absences(group)
+    found = list(_of_rounds(group))
     members = sorted(group.members.values(), key=lambda member: not member.is_logged)
     for member in members:
         own = absences.get(member.name, [])
         if member.is_logged:
-            found += _Owner(group, member, own).events()
+            found += _Logged(group, member, own).events()
         else:
             given = group.rounds[0].owners.get(member.name, {}) if group.rounds else {}
-            kept = kept_before(group, triggers, given, [member.name], found)
+            kept = kept_before(group, given, [member.name], found)
             found += of_unlogged(group, member, own, kept)
-    return [*found, *of_unknown_owners(group, triggers, sorted(found, key=_in_order))]
+    return [*found, *of_unknown_owners(group, sorted(found, key=_in_order))]
 
 
-def _absences(
-    group: GroupLog, triggers: list[list[Trigger]]
-) -> Iterator[tuple[str, list[tuple[int, Cause]]]]:
-    """Yield for each member when it ended or stood still without a line that says so."""
-    for name in group.members:
-        found: list[tuple[int, Cause]] = [
-            (last_sign_ms(group, trigger, name, this), trigger.cause)
-            for this, of_round in zip(group.rounds, triggers, strict=True)
-            for trigger in of_round
-            if name in trigger.members
-            and trigger.cause in (Cause.SESSION_EXPIRED, Cause.STOOD_STILL)
-            and not trigger.returns
-        ]
-        if found:
-            yield name, found
+def _absences(group: GroupLog) -> dict[str, list[tuple[int, Cause]]]:
+    """Return for each member when it ended or stood still without a line that says so."""
+    found: dict[str, list[tuple[int, Cause]]] = {}
+    for expiry in expiries(group):
+        absence = last_sign_ms(group, expiry), expiry.trigger.cause
+        found.setdefault(expiry.member.name, []).append(absence)
+    return found
 
 
-def _of_rounds(group: GroupLog, triggers: list[list[Trigger]]) -> Iterator[tuple[int, ev.Event]]:
+def _of_rounds(group: GroupLog) -> Iterator[tuple[int, ev.Event]]:
     """Yield the states of the group and its members by id."""
     members: Mapping[str, str] = {}
     state = "Empty"
-    for this, of_round in zip(group.rounds, triggers, strict=True):
-        cause = "; ".join(dict.fromkeys(f"{t.cause} {' '.join(t.members)}".strip() for t in of_round))
+    for this in group.rounds:
+        cause = "; ".join(dict.fromkeys(f"{t.cause} {' '.join(t.members)}".strip() for t in this.triggers))
         number = this.generation
 
         def changed(at_ms: int, after: str, why: str = "", number: int = number) -> tuple[int, ev.Event]:
@@ -194,35 +187,38 @@ def _of_rounds(group: GroupLog, triggers: list[list[Trigger]]) -> Iterator[tuple
         yield changed(this.until_ms, "Stable")
 
 
-class _Owner:
-    """Follows what one member says about its partitions."""
+class _Logged:
+    """Follows what the log of one member says about its partitions."""
 
     def __init__(self, group: GroupLog, member: Member, absences: list[tuple[int, Cause]]) -> None:
         self._group, self._member = group, member
         self._absences = sorted(absences)
-        self._owned: PartitionMap = {}
-        self._generation = -1
-        self._runs = False
-        self._topics: list[str] = []
-        self._paused = False
-        self._begins: set[int] = set()
+        self._is_paused = False
+        self._holder = Holder(
+            member.name,
+            member.instance_id,
+            sorted({topic for fact in member.facts for topic in fact.partitions}),
+        )
 
-    def events(self) -> Iterator[tuple[int, ev.Event]]:
-        topics = sorted({topic for fact in self._member.facts for topic in fact.partitions})
-        self._begins = {
-            id(fact) for fact in self._member.starts(self._group.from_ms - 1, self._group.until_ms)
-        }
-        before = self._owned_before()
-        if before:
-            self._runs = True
-            yield self._group.from_ms, self._started(topics)
-            yield from self._owns(self._group.from_ms, before)
+    def events(self) -> list[tuple[int, ev.Event]]:
+        group, member, holder = self._group, self._member, self._holder
+        starts = {id(fact) for fact in member.starts(group.from_ms - 1, group.until_ms)}
+        if before := self._owned_before():
+            holder.start(group.from_ms)
+            holder.own(group.from_ms, before)
         for fact in self._with_lost_lines():
             while self._absences and self._absences[0][0] < fact.at_ms:
-                yield from self._absent(*self._absences.pop(0))
-            yield from self._of(fact, topics)
+                self._be_absent(*self._absences.pop(0))
+            if id(fact) in starts:
+                self._stop(fact.at_ms - 1, "crashed")  # of one time, starts come first
+            if fact.kind is Kind.CLOSED:
+                self._stop(fact.at_ms, "closed")
+            elif fact.kind is not Kind.SETTINGS:
+                self._be_present(fact)
+                self._read(fact)
         for at_ms, cause in self._absences:
-            yield from self._absent(at_ms, cause)
+            self._be_absent(at_ms, cause)
+        return holder.events
 
     def _owned_before(self) -> PartitionMap:
         """Return what the member owned when the logs began: what it gives up, or has and was not given."""
@@ -234,10 +230,11 @@ class _Owner:
             (r for r in group.rounds if r.known_ms >= group.from_ms and member.name in r.owners), None
         )
         until_ms = first.at_ms if this is None else until_next(group, this)
-        own = [fact for fact in member.facts if fact.at_ms <= until_ms]
         given: PartitionMap = {}
         kept: PartitionMap = {}
-        for fact in own:
+        for fact in member.facts:
+            if fact.at_ms > until_ms:
+                break
             if fact.kind is Kind.ADDED:
                 given = union(given, fact.partitions)
             elif fact.kind in (Kind.REVOKED, Kind.LOST):
@@ -254,86 +251,42 @@ class _Owner:
                 facts.append(Fact(this.ended_ms, Kind.OWNS, this.own[0].source, partitions=share))
         return sorted(facts, key=lambda fact: fact.at_ms)
 
-    def _started(self, topics: list[str]) -> ev.MemberStarted:
-        instance = self._member.instance_id or None
-        return ev.MemberStarted(
-            client=self._member.name, instance_id=instance, topics=topics, process_rate=None
-        )
+    def _be_absent(self, at_ms: int, cause: Cause) -> None:
+        if cause is not Cause.STOOD_STILL:
+            self._stop(at_ms, "crashed")
+        elif self._holder.runs:
+            self._is_paused = True
+            self._holder.add(at_ms, ev.MemberPaused(client=self._member.name))
 
-    def _absent(self, at_ms: int, cause: Cause) -> Iterator[tuple[int, ev.Event]]:
-        name = self._member.name
-        if not self._runs:
-            return
-        if cause is Cause.STOOD_STILL:
-            self._paused = True
-            yield at_ms, ev.MemberPaused(client=name)
-        else:
-            yield from self._stopped(at_ms, "crashed")
+    def _stop(self, at_ms: int, how: str) -> None:
+        self._is_paused = self._is_paused and not self._holder.runs
+        self._holder.stop(at_ms, how)
 
-    def _stopped(self, at_ms: int, how: str) -> Iterator[tuple[int, ev.Event]]:
-        if self._runs:
-            self._runs, self._owned, self._paused = False, {}, False
-            yield at_ms, ev.MemberStopped(client=self._member.name, how=how)
+    def _be_present(self, fact: Fact) -> None:
+        """Start the member or let it go on: it wrote a line."""
+        holder = self._holder
+        if fact.kind is Kind.SUBSCRIBED and fact.text and "*" not in fact.text:
+            holder.topics = sorted(name.strip(" []") for name in fact.text.split(","))
+            if holder.runs:
+                event = ev.SubscriptionChanged(client=holder.client, topics=holder.topics)
+                holder.add(fact.at_ms, event)
+        holder.start(fact.at_ms)
+        if self._is_paused:
+            self._is_paused = False
+            holder.add(fact.at_ms, ev.MemberResumed(client=holder.client))
 
-    def _of(self, fact: Fact, topics: list[str]) -> Iterator[tuple[int, ev.Event]]:
-        at_ms, name, kind = fact.at_ms, self._member.name, fact.kind
-        if id(fact) in self._begins:
-            yield from self._stopped(at_ms - 1, "crashed")  # of one time, starts come first
-        if kind is Kind.SETTINGS:
-            return
-        if kind is Kind.CLOSED:
-            yield from self._stopped(at_ms, "closed")
-            return
-        if kind is Kind.SUBSCRIBED and fact.text and "*" not in fact.text:
-            topics = self._topics = sorted(name.strip(" []") for name in fact.text.split(","))
-            if self._runs:
-                yield at_ms, ev.SubscriptionChanged(client=name, topics=topics)
-        if not self._runs:
-            self._runs = True
-            yield at_ms, self._started(self._topics or topics)
-        if self._paused:
-            self._paused = False
-            yield at_ms, ev.MemberResumed(client=name)
-        yield from self._of_membership(fact)
-
-    def _of_membership(self, fact: Fact) -> Iterator[tuple[int, ev.Event]]:
-        at_ms, kind = fact.at_ms, fact.kind
-        if kind is Kind.JOINED:
-            self._generation = fact.generation if fact.generation is not None else self._generation
-            yield (
-                at_ms,
-                ev.Joined(
-                    client=self._member.name,
-                    member_id=fact.member_id,
-                    generation=self._generation,
-                    protocol=fact.protocol,
-                    leader=False,
-                ),
-            )
-            if fact.partitions:
-                yield from self._owns(at_ms, fact.partitions)
-        elif kind is Kind.OWNS:
-            yield from self._owns(at_ms, fact.partitions)
-        elif kind is Kind.ADDED:
-            yield from self._owns(at_ms, union(self._owned, fact.partitions))
-        elif kind in (Kind.REVOKED, Kind.LOST):
-            yield from self._gives_up(at_ms, fact.partitions or self._owned, lost=kind is Kind.LOST)
-        elif kind in (Kind.LEAVES, Kind.POLL_EXCEEDED):
-            yield from self._gives_up(at_ms, self._owned, lost=True)
-
-    def _owns(self, at_ms: int, owned: PartitionMap) -> Iterator[tuple[int, ev.Event]]:
-        gone = difference(self._owned, owned)
-        yield from self._gives_up(at_ms, gone, lost=False)
-        added = difference(owned, self._owned)
-        self._owned = owned
-        yield (
-            at_ms,
-            ev.Assigned(client=self._member.name, generation=self._generation, added=added, owned=owned),
-        )
-
-    def _gives_up(self, at_ms: int, gone: PartitionMap, *, lost: bool) -> Iterator[tuple[int, ev.Event]]:
-        held = intersection(gone, self._owned)
-        self._owned = difference(self._owned, gone)
-        if held:
-            event = ev.Lost if lost else ev.Revoked
-            yield at_ms, event(client=self._member.name, generation=self._generation, partitions=held)
+    def _read(self, fact: Fact) -> None:
+        holder, at_ms = self._holder, fact.at_ms
+        match fact.kind:
+            case Kind.JOINED:
+                holder.join(at_ms, fact.member_id, fact.generation, fact.protocol)
+                if fact.partitions:
+                    holder.own(at_ms, fact.partitions)
+            case Kind.OWNS:
+                holder.own(at_ms, fact.partitions)
+            case Kind.ADDED:
+                holder.own(at_ms, union(holder.owned, fact.partitions))
+            case Kind.REVOKED | Kind.LOST:
+                holder.give_up(at_ms, fact.partitions or holder.owned, lost=fact.kind is Kind.LOST)
+            case Kind.LEAVES | Kind.POLL_EXCEEDED:
+                holder.give_up(at_ms, holder.owned, lost=True)

@@ -1,12 +1,13 @@
 """What helps against a cause: settings of the client in question, with values from what was seen."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from rebalance_logs.facts import Kind
+from rebalance_logs.findings import Cause, Trigger
 from rebalance_logs.groups import GroupLog, Member
-from rebalance_logs.sessions import LEAST_SESSION_MS, SESSION_MS, session_of
-from rebalance_logs.triggers import Cause, Trigger
+from rebalance_logs.sessions import SESSION_MS, accepted_ms, session_of
 
 POLL_INTERVAL_MS, POLL_RECORDS = 300_000, 500
 """Defaults of the Java client."""
@@ -44,6 +45,14 @@ _LACKS = {
 }
 
 
+_COMES_BACK = frozenset((Kind.SETTINGS, Kind.STARTED, Kind.SUBSCRIBED, Kind.JOINS_NEW, Kind.JOINS_KNOWN))
+
+MOST_AWAY_MS = 300_000
+"""A session is not made longer than this for the sake of members that come back."""
+
+_MOVES = frozenset(Cause) - {Cause.INSTANCE_SHARED, Cause.INITIAL_DELAY, Cause.ASSIGNOR}
+
+
 class Remedy(NamedTuple):
     """A setting and its value. ``of``: the client library, or ``broker``."""
 
@@ -57,32 +66,102 @@ class Remedy(NamedTuple):
         return self.value == COOPERATIVE
 
 
-def remedies_of(
-    group: GroupLog,
-    cause: Cause,
-    members: Sequence[str],
-    triggers: Sequence[Trigger],
-    *,
-    others_stop: bool = True,
-    static_helps: bool = True,
-) -> list[Remedy]:
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A cause in a group: the members to which it happened, those without a name left out, and when."""
+
+    group: GroupLog
+    cause: Cause
+    members: Sequence[Member]
+    triggers: Sequence[Trigger]
+
+    @property
+    def of_each(self) -> Iterator[tuple[Member, Trigger]]:
+        """Yield each member with its triggers."""
+        return ((m, trigger) for m in self.members for trigger in self.triggers if m.name in trigger.members)
+
+    @property
+    def is_static(self) -> bool:
+        """Whether all members are static."""
+        return bool(self.members) and all(member.instance_id for member in self.members)
+
+    @property
+    def is_restarted(self) -> bool:
+        """Whether a process was started again."""
+        return any(trigger.restarted for trigger in self.triggers)
+
+    @property
+    def session_ms(self) -> int:
+        """The longest session that a log of the members shows, or else the default."""
+        return max((m.setting_ms("session.timeout.ms") or 0 for m in self.members), default=0) or SESSION_MS
+
+    def least(self, setting: str, default: int) -> int:
+        """Return the least value of a setting, which is a default where logs do not show it."""
+        return min((member.setting_ms(setting) or default for member in self.members), default=default)
+
+    def session_at_ms(self, member: Member, trigger: Trigger) -> int:
+        """Return the session of a member that expired."""
+        last = member.last_before(trigger.at_ms - 1)
+        return session_of(self.group, member, last.at_ms if last else self.group.from_ms, trigger.at_ms)
+
+    def pauses_ms(self) -> list[int]:
+        """Return how long members stood still, in order."""
+        found = []
+        for member, trigger in self.of_each:
+            awake = member.between(
+                trigger.at_ms - 60_000, trigger.at_ms + 600_000, Kind.UNKNOWN_MEMBER, Kind.LOST
+            )
+            if awake and not trigger.returns:
+                session_ms = self.session_at_ms(member, trigger)
+                found.append(max(session_ms, awake[0].at_ms - trigger.at_ms + session_ms))
+        return sorted(found)
+
+    def aways_ms(self) -> list[int]:
+        """Return how long members were away that ended and came back, in order."""
+        if self.cause is Cause.ROLLING_RESTART:
+            return sorted(_between_processes_ms(self.members))
+        found = []
+        for member, trigger in self.of_each:
+            if self.cause is not Cause.SESSION_EXPIRED or trigger.returns or not trigger.restarted:
+                continue
+            session_ms = self.session_at_ms(member, trigger)
+            back = [
+                fact.at_ms
+                for fact in self.group.between(trigger.at_ms - session_ms, self.group.until_ms)
+                if fact.kind in _COMES_BACK and self.group.name_of(fact) == member.name
+            ]
+            if back:
+                found.append(max(0, back[0] - trigger.at_ms + session_ms))
+        return sorted(found)
+
+
+def _between_processes_ms(members: Sequence[Member]) -> Iterator[int]:
+    """Yield how long members were away between what they gave up as they left and their next start."""
+    left = (Kind.CLOSED, Kind.LEAVES, Kind.REVOKED)
+    for member in members:
+        for start in member.starts(member.facts[0].at_ms, member.facts[-1].at_ms) if member.facts else ():
+            last = member.last_before(start.at_ms - 1, (*left, Kind.JOINED, Kind.OWNS, Kind.ADDED))
+            if last is not None and last.kind in left and (last.kind is not Kind.REVOKED or last.partitions):
+                yield start.at_ms - last.at_ms
+
+
+def remedies_of(case: Case, *, others_stop: bool = True, static_helps: bool = True) -> list[Remedy]:
     """Return the settings that help against a cause, the most effective first.
 
     ``others_stop``: partitions of members to which it did not happen stopped, too, for a time that counts.
     ``static_helps``: partitions of static members would have stopped less.
     """
-    known = [group.members[name] for name in members if name in group.members]
-    library = next((member.library for member in known if member.library), "")
-    library = library or next((m.library for m in group.members.values() if m.library), "java")
-    settings = list(_settings(group, cause, known, triggers, static_helps=static_helps))
-    last = next((r.protocol for r in reversed(group.rounds) if r.protocol), "")
+    group = case.group
+    library = next((m.library for m in (*case.members, *group.members.values()) if m.library), "java")
+    settings = _settings(case, static_helps=static_helps)
     if group.is_consumer_protocol:
         return [
             Remedy(_OF_BROKERS[n], "broker", value) if n in _OF_BROKERS else Remedy(n, library, value)
             for n, value in settings
         ]
-    static = cause is Cause.ROLLING_RESTART and _are_static(known)
-    if last in EAGER and cause in _MOVES and others_stop and not static:
+    last = next((r.protocol for r in reversed(group.rounds) if r.protocol), "")
+    static = case.cause is Cause.ROLLING_RESTART and case.is_static
+    if last in EAGER and case.cause in _MOVES and others_stop and not static:
         settings.append(("partition.assignment.strategy", COOPERATIVE))
     remedies = []
     for name, value in settings:
@@ -94,61 +173,40 @@ def remedies_of(
     return remedies
 
 
-_COMES_BACK = frozenset((Kind.SETTINGS, Kind.STARTED, Kind.SUBSCRIBED, Kind.JOINS_NEW, Kind.JOINS_KNOWN))
-
-MOST_AWAY_MS = 300_000
-"""A session is not made longer than this for the sake of members that come back."""
-
-_MOVES = frozenset(Cause) - {Cause.INSTANCE_SHARED, Cause.INITIAL_DELAY, Cause.ASSIGNOR}
-
-
-def static_cost_ms(
-    group: GroupLog,
-    cause: Cause,
-    members: Sequence[str],
-    triggers: Sequence[Trigger],
-    share: float,
-) -> int | None:
+def static_cost_ms(case: Case, share: float) -> int | None:
     """Return how long partitions would have stood still if the members that were away had been static.
 
     ``share``: how many partitions a member owns. None if it is not known that members were away.
     """
-    known = [group.members[name] for name in members if name in group.members]
-    away_ms = _away_ms(group, cause, known, triggers)
-    return round(share * sum(away_ms)) if away_ms else None
+    aways_ms = case.aways_ms()
+    return round(share * sum(aways_ms)) if aways_ms else None
 
 
-def in_vain(
-    group: GroupLog, cause: Cause, members: Sequence[str], triggers: Sequence[Trigger], static_ms: int | None
-) -> str:
+def in_vain(case: Case, static_ms: int | None) -> str:
     """Return what does not help against a cause, and why, "" if nothing is known.
 
     ``static_ms``: how long partitions of static members would have stood still, if that is longer.
     """
-    known = [group.members[name] for name in members if name in group.members]
-    aways = sorted(_away_ms(group, cause, known, triggers))
-    if aways and aways[-1] > MOST_AWAY_MS:
-        return f"No setting helps against an absence of {_from_to(aways)}"
+    aways_ms = case.aways_ms()
+    if aways_ms and aways_ms[-1] > MOST_AWAY_MS:
+        return f"No setting helps against an absence of {_from_to(aways_ms)}"
     if static_ms is not None:
         return f"Static members would not help: partitions would stand still for {static_ms / 1_000:.0f} s"
     return ""
 
 
-def price_of(group: GroupLog, cause: Cause, members: Sequence[str], triggers: Sequence[Trigger]) -> str:
+def price_of(case: Case) -> str:
     """Return what the settings that help against a cause cost, "" if nothing is known."""
-    known = [group.members[name] for name in members if name in group.members]
-    if cause is Cause.STOOD_STILL:
-        pauses = sorted(_pauses_ms(group, known, triggers))
-        if not pauses:
-            return ""
-        pause = _from_to(pauses)
-        return f"without a round, its partitions stand still for the whole pause ({pause})"
-    restarted = cause is Cause.ROLLING_RESTART or any(t.restarted for t in triggers)
-    if cause in (Cause.SESSION_EXPIRED, Cause.NO_HEARTBEAT) and not restarted:
+    if case.cause is Cause.STOOD_STILL:
+        pauses_ms = case.pauses_ms()
+        length = f" ({_from_to(pauses_ms)})" if pauses_ms else ""
+        return f"without a round, its partitions stand still for the whole pause{length}" if length else ""
+    restarted = case.cause is Cause.ROLLING_RESTART or case.is_restarted
+    if case.cause in (Cause.SESSION_EXPIRED, Cause.NO_HEARTBEAT) and not restarted:
         return "a member that pauses for longer is removed"
-    if cause in (Cause.ROLLING_RESTART, Cause.SESSION_EXPIRED) and not _are_static(known):
-        aways = sorted(_away_ms(group, cause, known, triggers))
-        length = f" ({_from_to(aways)})" if aways else ""
+    if case.cause in (Cause.ROLLING_RESTART, Cause.SESSION_EXPIRED) and not case.is_static:
+        aways_ms = case.aways_ms()
+        length = f" ({_from_to(aways_ms)})" if aways_ms else ""
         return f"partitions of a process stand still while it is away{length}"
     return ""
 
@@ -159,57 +217,48 @@ def _from_to(times_ms: Sequence[int]) -> str:
     return f"{low} s" if low == high else f"{low} to {high} s"
 
 
-def _are_static(members: Sequence[Member]) -> bool:
-    return bool(members) and all(member.instance_id for member in members)
-
-
-def _settings(
-    group: GroupLog,
-    cause: Cause,
-    members: Sequence[Member],
-    triggers: Sequence[Trigger],
-    *,
-    static_helps: bool,
-) -> list[tuple[str, str]]:
-    session_ms = max((m.setting_ms("session.timeout.ms") or 0 for m in members), default=0) or SESSION_MS
+def _settings(case: Case, *, static_helps: bool) -> list[tuple[str, str]]:
+    cause = case.cause
     if cause in (Cause.POLL_INTERVAL, Cause.SLOW_BATCH):
-        return _of_batches(group, cause, members, triggers)
+        return _of_batches(case)
     if cause is Cause.STOOD_STILL:
-        longest_ms = max(_pauses_ms(group, members, triggers), default=session_ms)
-        return [("session.timeout.ms", str(_rounded(longest_ms * 3 // 2)))]
-    if cause in (Cause.SESSION_EXPIRED, Cause.NEVER_SYNCED, Cause.NO_HEARTBEAT):
-        if any(trigger.restarted for trigger in triggers):
-            return _of_restarts(group, cause, members, triggers, session_ms) if static_helps else []
-        shorter_ms = max(LEAST_SESSION_MS, min(10_000, session_ms // 2))
-        return [("session.timeout.ms", str(shorter_ms))] if shorter_ms < session_ms else []
+        return _session(case, max(case.pauses_ms(), default=case.session_ms) * 3 // 2)
+    expired = cause in (Cause.SESSION_EXPIRED, Cause.NEVER_SYNCED, Cause.NO_HEARTBEAT)
+    if cause is Cause.ROLLING_RESTART or (expired and case.is_restarted):
+        return _of_restarts(case) if static_helps else []
+    if expired and case.session_ms > accepted_ms(case.group)[0]:
+        return _session(case, min(10_000, case.session_ms // 2))
     if cause is Cause.MANY_FAILED:
-        return [("session.timeout.ms", str(_rounded(session_ms * 2)))]
-    if cause is Cause.ROLLING_RESTART:
-        return _of_restarts(group, cause, members, triggers, session_ms) if static_helps else []
+        return _session(case, 2 * case.session_ms)
     if cause is Cause.INSTANCE_SHARED:
         return [("group.instance.id", "another one for each process")]
     if cause is Cause.INITIAL_DELAY:
-        return [("group.initial.rebalance.delay.ms", str(_apart_ms(group, triggers)))]
+        return [("group.initial.rebalance.delay.ms", str(_apart_ms(case)))]
     return []
 
 
-def _of_restarts(
-    group: GroupLog, cause: Cause, members: Sequence[Member], triggers: Sequence[Trigger], session_ms: int
-) -> list[tuple[str, str]]:
+def _session(case: Case, wanted_ms: int) -> list[tuple[str, str]]:
+    """Return the session nearest to a wanted one that brokers accept, unless members have it."""
+    least_ms, most_ms = accepted_ms(case.group)
+    session_ms = min(max(_rounded(wanted_ms), least_ms), most_ms)
+    return [] if session_ms == case.session_ms else [("session.timeout.ms", str(session_ms))]
+
+
+def _of_restarts(case: Case) -> list[tuple[str, str]]:
     """Return the settings with which a process that is started again is the same member."""
-    away_ms = max(_away_ms(group, cause, members, triggers), default=0)
+    away_ms = max(case.aways_ms(), default=0)
     if away_ms > MOST_AWAY_MS:
         return []
     static = [("group.instance.id", "one for each process, the same after a restart")]
-    longer = [("session.timeout.ms", str(_rounded(away_ms * 3 // 2)))] if away_ms >= session_ms else []
-    return [*([] if _are_static(members) else static), *longer]
+    longer = _session(case, away_ms * 3 // 2) if away_ms >= case.session_ms else []
+    return [*([] if case.is_static else static), *longer]
 
 
-def _apart_ms(group: GroupLog, triggers: Sequence[Trigger]) -> int:
+def _apart_ms(case: Case) -> int:
     """Return the delay in which all members would have come that came in the delay that was."""
     found = [0]
-    for trigger in triggers:
-        this = next(r for r in group.rounds if trigger.at_ms <= r.known_ms)
+    for trigger in case.triggers:
+        this = next(r for r in case.group.rounds if trigger.at_ms <= r.known_ms)
         came = [
             fact.at_ms
             for fact in this.facts
@@ -219,82 +268,20 @@ def _apart_ms(group: GroupLog, triggers: Sequence[Trigger]) -> int:
     return -(-max(found) // 500) * 500
 
 
-def _of_batches(
-    group: GroupLog, cause: Cause, members: Sequence[Member], triggers: Sequence[Trigger]
-) -> list[tuple[str, str]]:
-    interval_ms = min(
-        (m.setting_ms("max.poll.interval.ms") or POLL_INTERVAL_MS for m in members), default=POLL_INTERVAL_MS
-    )
-    records = min((m.setting_ms("max.poll.records") or POLL_RECORDS for m in members), default=POLL_RECORDS)
-    batch_ms = 0
-    for member in members:
-        for trigger in triggers:
-            if member.name in trigger.members:
-                joined = member.between(trigger.at_ms, group.until_ms, Kind.JOINING)
-                if joined:
-                    batch_ms = max(batch_ms, joined[0].at_ms - trigger.at_ms)
-    if cause is Cause.SLOW_BATCH:
-        return [("max.poll.records", str(max(1, records * 1_000 // max(1_000, batch_ms))))]
-    batch_ms += interval_ms
-    fewer = max(1, records * interval_ms // (2 * batch_ms))
+def _of_batches(case: Case) -> list[tuple[str, str]]:
+    records = case.least("max.poll.records", POLL_RECORDS)
+    interval_ms = case.least("max.poll.interval.ms", POLL_INTERVAL_MS)
+    late_ms = 0
+    for member, trigger in case.of_each:
+        joined = member.between(trigger.at_ms, case.group.until_ms, Kind.JOINING)
+        late_ms = max(late_ms, joined[0].at_ms - trigger.at_ms if joined else 0)
+    if case.cause is Cause.SLOW_BATCH:
+        return [("max.poll.records", str(max(1, records * 1_000 // max(1_000, late_ms))))]
+    batch_ms = interval_ms + late_ms
     return [
         ("max.poll.interval.ms", str(_rounded(batch_ms * 3 // 2))),
-        ("max.poll.records", str(fewer)),
+        ("max.poll.records", str(max(1, records * interval_ms // (2 * batch_ms)))),
     ]
-
-
-def _pauses_ms(group: GroupLog, members: Sequence[Member], triggers: Sequence[Trigger]) -> list[int]:
-    found = []
-    for member, trigger in _of_each(members, triggers):
-        awake = member.between(
-            trigger.at_ms - 60_000, trigger.at_ms + 600_000, Kind.UNKNOWN_MEMBER, Kind.LOST
-        )
-        session_ms = _session_ms(group, member, trigger)
-        if awake and not trigger.returns:
-            found.append(max(session_ms, awake[0].at_ms - trigger.at_ms + session_ms))
-    return found
-
-
-def _of_each(members: Sequence[Member], triggers: Sequence[Trigger]) -> Iterator[tuple[Member, Trigger]]:
-    return ((m, trigger) for m in members for trigger in triggers if m.name in trigger.members)
-
-
-def _session_ms(group: GroupLog, member: Member, trigger: Trigger) -> int:
-    last = member.last_before(trigger.at_ms - 1)
-    return session_of(group, member, last.at_ms if last else group.from_ms, trigger.at_ms)
-
-
-def _away_ms(
-    group: GroupLog, cause: Cause, members: Sequence[Member], triggers: Sequence[Trigger]
-) -> list[int]:
-    """Return how long members were away that ended and came back: restarted, or expired and started again."""
-    if cause is Cause.ROLLING_RESTART:
-        return _aways_ms(members)
-    found = []
-    for member, trigger in _of_each(members, triggers):
-        if cause is not Cause.SESSION_EXPIRED or trigger.returns or not trigger.restarted:
-            continue
-        session_ms = _session_ms(group, member, trigger)
-        back = [
-            fact.at_ms
-            for fact in group.between(trigger.at_ms - session_ms, group.until_ms)
-            if fact.kind in _COMES_BACK and group.name_of(fact) == member.name
-        ]
-        if back:
-            found.append(max(0, back[0] - trigger.at_ms + session_ms))
-    return found
-
-
-def _aways_ms(members: Sequence[Member]) -> list[int]:
-    """Return how long members were away between what they gave up as they left and their next start."""
-    left = (Kind.CLOSED, Kind.LEAVES, Kind.REVOKED)
-    found = []
-    for member in members:
-        for start in member.starts(member.facts[0].at_ms, member.facts[-1].at_ms) if member.facts else ():
-            last = member.last_before(start.at_ms - 1, (*left, Kind.JOINED, Kind.OWNS, Kind.ADDED))
-            if last is not None and last.kind in left and (last.kind is not Kind.REVOKED or last.partitions):
-                found.append(start.at_ms - last.at_ms)
-    return found
 
 
 def _rounded(duration_ms: int) -> int:

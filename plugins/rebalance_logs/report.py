@@ -2,19 +2,19 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, tzinfo
-from itertools import chain, islice
+from itertools import islice
 
 from rebalance_lab.verdicts.tables import as_text
 from rebalance_lab.verdicts.words import counted, listed_names
-from rebalance_logs.causes import Diagnosis, Found
+from rebalance_logs.causes import DiagnosedCause, Diagnosis
 from rebalance_logs.facts import Kind, Source
-from rebalance_logs.groups import Round
+from rebalance_logs.findings import Cause, Confidence
+from rebalance_logs.groups import LoggedRound
 from rebalance_logs.reading import LogFile
-from rebalance_logs.sessions import LEAST_SESSION_MS, session_of
-from rebalance_logs.triggers import Cause, Confidence, Trigger
+from rebalance_logs.sessions import LEAST_SESSION_MS, expiries, session_of
 from rebalance_logs.unlogged import OTHERS
 
-WORDS = {
+CAUSE_TEXTS = {
     Cause.MEMBER_JOINED: "joined",
     Cause.MEMBER_LEFT: "left",
     Cause.SESSION_EXPIRED: "ended without leaving, or its heartbeats did not arrive: its session expired",
@@ -37,20 +37,20 @@ WORDS = {
 }
 """What happened, after the names of the members."""
 
-SURE = {
+CONFIDENCE_TEXTS = {
     Confidence.HIGH: "Sure",
     Confidence.MEDIUM: "Likely",
     Confidence.LOW: "A guess",
 }
 
-_PLURAL = {
+_TEXTS_OF_SEVERAL = {
     Cause.SESSION_EXPIRED: (
         "ended without leaving, or their heartbeats did not arrive: their sessions expired"
     ),
     Cause.STOOD_STILL: "stood still for longer than their sessions, and came back",
     Cause.SLOW_BATCH: "were waited for: their batches had to end before they joined",
 }
-_SINGULAR = {Cause.ROLLING_RESTART: "was restarted", Cause.AUTOSCALING: "came or went for good"}
+_TEXTS_OF_ONE = {Cause.ROLLING_RESTART: "was restarted", Cause.AUTOSCALING: "came or went for good"}
 
 
 def written(at_ms: int, zone: tzinfo) -> str:
@@ -64,8 +64,9 @@ def cited(source: Source, places: Sequence[str]) -> str:
     return f"{places[source.file]}:{source.line}"
 
 
-def reason_of(this: Round, triggers: Sequence[Trigger]) -> str:
+def reason_of(this: LoggedRound) -> str:
     """Return what began a round, in words."""
+    triggers = this.triggers
     if not triggers:
         return "not shown by these logs"
     if this.was_empty and all(t.cause is Cause.MEMBER_JOINED for t in triggers):
@@ -79,7 +80,9 @@ def reason_of(this: Round, triggers: Sequence[Trigger]) -> str:
             texts.append(f"{listed_names(trigger.members)} came back")
         else:
             is_sure = trigger.confidence is Confidence.HIGH
-            texts.append(_told(trigger.cause, trigger.members, restarted=trigger.restarted, is_sure=is_sure))
+            texts.append(
+                _what_happened(trigger.cause, trigger.members, restarted=trigger.restarted, is_sure=is_sure)
+            )
     return "; ".join(dict.fromkeys(texts))
 
 
@@ -87,14 +90,16 @@ RESTARTED = "ended without leaving, and was started again"
 CAME_BACK = "ended or stood still for longer than its session, and came back"
 
 
-def _told(cause: Cause, members: Sequence[str], *, restarted: bool = False, is_sure: bool = True) -> str:
-    words = WORDS[cause]
+def _what_happened(
+    cause: Cause, members: Sequence[str], *, restarted: bool = False, is_sure: bool = True
+) -> str:
+    words = CAUSE_TEXTS[cause]
     if len(members) == 1:
-        words = _SINGULAR.get(cause, words)
+        words = _TEXTS_OF_ONE.get(cause, words)
         if restarted and cause is Cause.SESSION_EXPIRED:
             words = RESTARTED if is_sure else CAME_BACK
     elif members:
-        words = _PLURAL.get(cause, words)
+        words = _TEXTS_OF_SEVERAL.get(cause, words)
     return f"{listed_names(members)} {words}" if members else words
 
 
@@ -149,16 +154,14 @@ def not_shown(diagnosis: Diagnosis) -> Iterator[str]:
 def _short_sessions(diagnosis: Diagnosis) -> Iterator[tuple[str, int]]:
     """Yield the members whose session was shorter than the default, and for how long they were silent."""
     group, seen = diagnosis.group, set[str]()
-    for trigger in chain.from_iterable(diagnosis.triggers):
-        for name in trigger.members if trigger.cause in (Cause.SESSION_EXPIRED, Cause.STOOD_STILL) else ():
-            member = group.members.get(name)
-            last = member.last_before(trigger.at_ms - 1) if member is not None else None
-            if member is None or last is None or trigger.returns or name in seen:
-                continue
-            silent_ms = trigger.at_ms - last.at_ms
-            if session_of(group, member, last.at_ms, trigger.at_ms) == LEAST_SESSION_MS < silent_ms:
-                seen.add(name)
-                yield name, silent_ms
+    for _, trigger, member in expiries(group):
+        last = member.last_before(trigger.at_ms - 1)
+        if last is None or member.name in seen:
+            continue
+        silent_ms = trigger.at_ms - last.at_ms
+        if session_of(group, member, last.at_ms, trigger.at_ms) == LEAST_SESSION_MS < silent_ms:
+            seen.add(member.name)
+            yield member.name, silent_ms
 
 
 # --- sentences
@@ -183,13 +186,13 @@ def sentences(diagnosis: Diagnosis, places: Sequence[str]) -> Iterator[str]:
     for number, found in enumerate(told, start=1):
         yield f"{number}. {_headline(found, diagnosis)}"
         lines = ", ".join(cited(source, places) for source in found.evidence)
-        yield f"   {SURE[found.confidence]}: {lines}"
+        yield f"   {CONFIDENCE_TEXTS[found.confidence]}: {lines}"
         yield from _help(found)
     for text in islice(not_shown(diagnosis), 1):
         yield f"Know  {text}"
 
 
-def _help(found: Found) -> Iterator[str]:
+def _help(found: DiagnosedCause) -> Iterator[str]:
     """Yield the settings that help, and what may: the cost of another assignor is not in the logs."""
     settings = [r for r in found.remedies if not r.is_assignor]
     if settings:
@@ -204,13 +207,13 @@ def _help(found: Found) -> Iterator[str]:
             yield f"   May help, `compare` tells ({remedy.of}): {remedy.setting}={remedy.value}"
 
 
-def _headline(found: Found, diagnosis: Diagnosis) -> str:
+def _headline(found: DiagnosedCause, diagnosis: Diagnosis) -> str:
     where = ""
     if found.generations:
         where = f" (generation{'s' * (len(found.generations) > 1)} {_listed(found.generations)})"
     restarted = bool(found.triggers) and all(trigger.restarted for trigger in found.triggers)
     is_sure = found.confidence is Confidence.HIGH
-    told = _told(found.cause, found.members, restarted=restarted, is_sure=is_sure)
+    told = _what_happened(found.cause, found.members, restarted=restarted, is_sure=is_sure)
     text = f"{found.cause}: {told}{_returned(found)}{where}"
     if found.stopped_ms is None:
         lengths = {this.generation: this.until_ms - this.began_ms for this in diagnosis.group.rounds}
@@ -221,7 +224,7 @@ def _headline(found: Found, diagnosis: Diagnosis) -> str:
     return f"{text}: partitions stood still for {as_text(seconds_of(found.stopped_ms))} s{share}"
 
 
-def _returned(found: Found) -> str:
+def _returned(found: DiagnosedCause) -> str:
     """Return which of several members whose sessions expired came back, if not all did."""
     back = {n for t in found.triggers if t.restarted or t.returns for n in t.members}
     names = [name for name in found.members if name in back]
@@ -242,17 +245,18 @@ def _listed(numbers: Sequence[int]) -> str:
 
 def round_lines(diagnosis: Diagnosis, zone: tzinfo) -> Iterator[str]:
     """Yield a line for each round."""
-    group = diagnosis.group
-    for this, triggers, waits in zip(group.rounds, diagnosis.triggers, diagnosis.waits, strict=True):
+    for this in diagnosis.group.rounds:
         length = "" if this.ended_ms is None else f" {as_text(seconds_of(this.ended_ms - this.began_ms))} s"
-        reason = reason_of(this, triggers)
-        yield f"{written(this.began_ms, zone)} generation {this.generation}{length}: {reason}"
-        told = [f"{as_text(wait.seconds)} s for {_WAITED[wait.why].format(wait.member)}" for wait in waits]
+        yield f"{written(this.began_ms, zone)} generation {this.generation}{length}: {reason_of(this)}"
+        told = [
+            f"{as_text(wait.seconds)} s for {_WAIT_TEXTS[wait.why].format(wait.member)}"
+            for wait in this.waits
+        ]
         if told:
             yield f"    waited {listed_names(told, len(told))}"
 
 
-_WAITED = {
+_WAIT_TEXTS = {
     "batch": "the end of {}'s batch",
     "heartbeat": "the heartbeat with which {} learnt of the round",
     "session": "the end of {}'s session",

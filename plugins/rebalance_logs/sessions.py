@@ -1,10 +1,11 @@
 """Sessions and heartbeats: from the settings that logs show, or else from when members learnt and expired."""
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from rebalance_logs.facts import Fact, Kind
-from rebalance_logs.groups import GroupLog, Member, Round
-from rebalance_logs.triggers import Trigger
+from rebalance_logs.findings import Cause, Trigger
+from rebalance_logs.groups import GroupLog, LoggedRound, Member
 
 SESSION_MS, HEARTBEAT_MS = 45_000, 3_000
 """The settings of clients whose logs do not show them: Kafka's defaults."""
@@ -12,17 +13,39 @@ SESSION_MS, HEARTBEAT_MS = 45_000, 3_000
 LEAST_SESSION_MS = 6_000
 """What brokers accept as the shortest session: group.min.session.timeout.ms."""
 
-RARE = 0.05
+_ACCEPTED_MS = (LEAST_SESSION_MS, 1_800_000)
+_ACCEPTED_OF_CONSUMER_MS = (45_000, 60_000)
+"""The sessions that brokers accept by default, group.consumer.min.session.timeout.ms and so on."""
+
+UNLIKELY = 0.05
 """Members that learn of rounds so soon have shorter heartbeats than the default, or this chance."""
 
 
-def last_sign_ms(group: GroupLog, trigger: Trigger, name: str, this: Round) -> int:
+class Expiry(NamedTuple):
+    """A member whose session expired in a round, and the trigger that says so."""
+
+    this: LoggedRound
+    trigger: Trigger
+    member: Member
+
+
+def expiries(group: GroupLog) -> Iterator[Expiry]:
+    """Yield the members whose sessions expired, whether they ended or stood still, without their returns."""
+    for this in group.rounds:
+        for trigger in this.triggers:
+            if trigger.cause in (Cause.SESSION_EXPIRED, Cause.STOOD_STILL) and not trigger.returns:
+                for name in trigger.members:
+                    if name in group.members:
+                        yield Expiry(this, trigger, group.members[name])
+
+
+def last_sign_ms(group: GroupLog, expiry: Expiry) -> int:
     """Return when a member whose session expired was last alive, as well as its settings tell.
 
     Its last heartbeat was a session before the expiry, and it ended within an interval after that. If its
     process was started again before the expiry, the round waited for that.
     """
-    member = group.members[name]
+    this, trigger, member = expiry
     if this.is_look:  # whether it was silent before is not known
         return this.began_ms
     started = [f for f in member.starts(this.since_ms, this.began_ms) if trigger.restarted]
@@ -38,6 +61,11 @@ def last_sign_ms(group: GroupLog, trigger: Trigger, name: str, this: Round) -> i
     ended_ms = at_ms - session_ms + beat_ms // 2
     ended_ms = min(ended_ms, started[0].at_ms - 1) if started else ended_ms
     return max(ended_ms, last.at_ms if last is not None else group.from_ms)
+
+
+def accepted_ms(group: GroupLog) -> tuple[int, int]:
+    """Return the shortest and the longest session that brokers accept for a group by default."""
+    return _ACCEPTED_OF_CONSUMER_MS if group.is_consumer_protocol else _ACCEPTED_MS
 
 
 def session_of(group: GroupLog, member: Member, last_ms: int, expired_ms: int) -> int:
@@ -73,13 +101,13 @@ def heartbeat_of(group: GroupLog) -> int | None:
         for name in (() if this.was_empty else this.members)
         if (learned := list(_learned(group.members[name], this)))
     ]
-    if not times or (max(times) / HEARTBEAT_MS) ** len(times) > RARE:
+    if not times or (max(times) / HEARTBEAT_MS) ** len(times) > UNLIKELY:
         return None
     found_ms = max(times) * (len(times) + 1) // len(times)
     return max(100, -(-found_ms // 100) * 100)
 
 
-def _learned(member: Member, this: Round) -> Iterator[Fact]:
+def _learned(member: Member, this: LoggedRound) -> Iterator[Fact]:
     """Yield the lines with which a member learnt of a round that others began."""
     for fact in member.between(this.began_ms, this.known_ms, Kind.LEARNED, Kind.ASKED_TO_REJOIN):
         if fact.kind is Kind.LEARNED or "already rebalancing" in fact.text:

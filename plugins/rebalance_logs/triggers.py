@@ -3,46 +3,10 @@
 import re
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import StrEnum
 
-from rebalance_logs.facts import Fact, Kind, Source
-from rebalance_logs.groups import LONGEST_SESSION_MS, GroupLog, Member, Round
-
-
-class Cause(StrEnum):
-    """Why a group rebalanced or stood still: the names of the contract. Plugins cannot add to them."""
-
-    MEMBER_JOINED = "member-joined"
-    MEMBER_LEFT = "member-left"
-    SESSION_EXPIRED = "session-expired"
-    STOOD_STILL = "member-stood-still"
-    POLL_INTERVAL = "poll-interval-exceeded"
-    SLOW_BATCH = "slow-batch"
-    ROLLING_RESTART = "rolling-restart"
-    AUTOSCALING = "autoscaling"
-    SUBSCRIPTION = "subscription-changed"
-    METADATA = "metadata-changed"
-    LEADER = "leader-rejoined"
-    NEVER_SYNCED = "never-synced"
-    NO_HEARTBEAT = "no-heartbeat-after-join"
-    INSTANCE_SHARED = "instance-id-shared"
-    FAILOVER = "coordinator-failover"
-    UNREACHABLE = "broker-unreachable"
-    MANY_FAILED = "many-failed-at-once"
-    INITIAL_DELAY = "initial-delay"
-    ASSIGNOR = "assignor"
-
-
-class Confidence(StrEnum):
-    """How sure a cause is. High: a line says so. Medium: nothing else fits the lines. Low: a guess."""
-
-    HIGH = "high"
-    MEDIUM = "medium"
-    LOW = "low"
-
-
-RANK = {Confidence.LOW: 0, Confidence.MEDIUM: 1, Confidence.HIGH: 2}
+from rebalance_logs.facts import Fact, Kind
+from rebalance_logs.findings import RANK, Cause, Confidence, Trigger
+from rebalance_logs.groups import LONGEST_SESSION_MS, GroupLog, LoggedRound, Member
 
 RETURN_MS = 600_000
 """A member that was removed and joins again within this time has come back."""
@@ -62,14 +26,13 @@ FOLLOWS_MS = 10_000
 """The second round of a cooperative rebalance begins within this time after the first."""
 
 _MEMBER = re.compile(r"[Mm]ember(?: id)? ([^\s;,)]+)")
-_ADDED = re.compile(r"dding new member ([^\s;,)]+)")
 _MEMBERS = re.compile(r"[Rr]emoving \[?(?:Set\()?([^\])]+)[\])]? on pending sync")
 _UNREACHABLE = re.compile(
     r"session timed out without|NodeNotReady|[Tt]ransport|[Dd]isconnect|Connection|\d ms$"
 )
 
 
-_REASONS = (
+_CLIENT_REASONS = (
     (re.compile(r"revok|gave up"), Cause.ASSIGNOR, True),
     (re.compile(r"subscription"), Cause.SUBSCRIPTION, False),
     (re.compile(r"metadata|partitions of|topics? .*changed|new partitions"), Cause.METADATA, False),
@@ -78,33 +41,14 @@ _REASONS = (
 """What the reasons of clients mean, and whether they are the next step of the round before."""
 
 
-@dataclass(slots=True)
-class Trigger:
-    """One thing that happened to a group.
-
-    ``members``: those to which it happened; ``evidence``: the lines, the best first. ``at_ms``: when a line
-    shows it. ``is_follow_up``: the round is the next step of the one before. ``returns``: it is the return
-    of members that are named in the trigger of an earlier round. ``restarted``: its process is another one.
-    """
-
-    cause: Cause
-    at_ms: int
-    members: list[str] = field(default_factory=list)
-    evidence: list[Source] = field(default_factory=list)
-    confidence: Confidence = Confidence.HIGH
-    is_follow_up: bool = False
-    returns: bool = False
-    restarted: bool = False
-
-
 def triggers_of(group: GroupLog) -> list[list[Trigger]]:
     """Return what began each round, the first sign first. A round without one has an empty list."""
     found: list[list[Trigger]] = []
     signs = _signs(group)
     for position, this in enumerate(group.rounds):
         before = group.rounds[position - 1] if position else None
-        said = _said(group, this, before, signs)
-        seen = _seen(group, this, before)
+        said = _of_coordinator(group, this, before, signs)
+        seen = _of_members(group, this, before)
         merged = _merged(said, seen)
         if not any(t for t in merged if not t.is_follow_up):
             merged += _of_environment(group, this)
@@ -143,20 +87,27 @@ def _merged(said: list[Trigger], seen: list[Trigger]) -> list[Trigger]:
     return result
 
 
-_ENDS = {Cause.MEMBER_LEFT, Cause.SESSION_EXPIRED, Cause.POLL_INTERVAL, Cause.STOOD_STILL, Cause.NO_HEARTBEAT}
+_ENDS = {
+    Cause.MEMBER_LEFT,
+    Cause.SESSION_EXPIRED,
+    Cause.POLL_INTERVAL,
+    Cause.STOOD_STILL,
+    Cause.NO_HEARTBEAT,
+    Cause.SLOW_BATCH,  # removed, as it did not join in time
+}
 
 
 # --- what the coordinator says
 
 
-_SAID = {
+_CAUSE_OF_MEMBER_LINE = {
     Kind.TOO_SLOW: Cause.SLOW_BATCH,
     Kind.RESUBSCRIBED: Cause.SUBSCRIPTION,
     Kind.JOINS_KNOWN: Cause.MEMBER_JOINED,
 }
 """Lines that speak of one member."""
 
-_OF_GROUP = {
+_CAUSE_OF_GROUP_LINE = {
     Kind.LOADED: Cause.FAILOVER,
     Kind.UNLOADED: Cause.FAILOVER,
     Kind.TOPICS_CHANGED: Cause.METADATA,
@@ -168,15 +119,13 @@ def _signs(group: GroupLog) -> dict[str, list[Fact]]:
     """Return what lines say of each member id, in order."""
     found: dict[str, list[Fact]] = {}
     for fact in group.facts:
-        added = _ADDED.search(fact.text) if fact.kind is Kind.ROUND_BEGAN else None
-        member_id = added[1] if added else fact.member_id
-        if member_id:
-            found.setdefault(member_id, []).append(fact)
+        if fact.member_id:
+            found.setdefault(fact.member_id, []).append(fact)
     return found
 
 
-def _said(
-    group: GroupLog, this: Round, before: Round | None, signs: Mapping[str, Sequence[Fact]]
+def _of_coordinator(
+    group: GroupLog, this: LoggedRound, before: LoggedRound | None, signs: Mapping[str, Sequence[Fact]]
 ) -> list[Trigger]:
     found: list[Trigger] = []
     for fact in this.facts:
@@ -186,31 +135,18 @@ def _said(
             found += _of_reason(group, fact, this, before)
         elif fact.kind is Kind.FAILED:
             found.append(_about(group, fact, _of_failure(group, fact, before, signs)))
-        elif fact.kind in _SAID or (fact.kind is Kind.JOINS_NEW and fact.instance_id):
-            found.append(_about(group, fact, _SAID.get(fact.kind, Cause.MEMBER_JOINED)))
+        elif fact.kind in _CAUSE_OF_MEMBER_LINE or (fact.kind is Kind.JOINS_NEW and fact.instance_id):
+            found.append(_about(group, fact, _CAUSE_OF_MEMBER_LINE.get(fact.kind, Cause.MEMBER_JOINED)))
         elif fact.kind is Kind.LEFT:
             found.append(_about(group, fact, _of_leave(fact.cause)))
         elif fact.kind is Kind.LEFT_BEHIND:
             names = [group.names.get(member_id, member_id) for member_id in fact.others]
-            found.append(Trigger(Cause.SESSION_EXPIRED, fact.at_ms, names, [fact.source]))
+            found.append(Trigger(Cause.SLOW_BATCH, fact.at_ms, names, [fact.source], Confidence.MEDIUM))
         elif fact.kind is Kind.FENCED:
             found.append(fenced(group, fact))
-        elif fact.kind in _OF_GROUP and before is not None:
-            found.append(Trigger(_OF_GROUP[fact.kind], fact.at_ms, [], [fact.source]))
-    return _put_together(found)
-
-
-def _put_together(found: list[Trigger]) -> list[Trigger]:
-    """Put the triggers of one cause and member together."""
-    result: list[Trigger] = []
-    for trigger in found:
-        same = next((t for t in result if t.cause is trigger.cause and t.members == trigger.members), None)
-        if same is None:
-            result.append(trigger)
-        else:
-            same.evidence += [source for source in trigger.evidence if source not in same.evidence]
-            same.at_ms = min(same.at_ms, trigger.at_ms)
-    return result
+        elif fact.kind in _CAUSE_OF_GROUP_LINE and before is not None:
+            found.append(Trigger(_CAUSE_OF_GROUP_LINE[fact.kind], fact.at_ms, [], [fact.source]))
+    return found
 
 
 def _about(group: GroupLog, fact: Fact, cause: Cause) -> Trigger:
@@ -219,7 +155,7 @@ def _about(group: GroupLog, fact: Fact, cause: Cause) -> Trigger:
 
 
 def _of_failure(
-    group: GroupLog, fact: Fact, before: Round | None, signs: Mapping[str, Sequence[Fact]]
+    group: GroupLog, fact: Fact, before: LoggedRound | None, signs: Mapping[str, Sequence[Fact]]
 ) -> Cause:
     """Return how a member ended that a coordinator removed: its session began with its join, or later.
 
@@ -256,19 +192,18 @@ def _of_leave(reason: str) -> Cause:
     return Cause.POLL_INTERVAL if "poll timeout" in reason or "max.poll" in reason else Cause.MEMBER_LEFT
 
 
-_SENTENCES = (
+_REASON_WORDS = (
     ("heartbeat expiration", Cause.SESSION_EXPIRED, Confidence.HIGH),
     ("adding new member", Cause.MEMBER_JOINED, Confidence.HIGH),
 )
-_OTHER_SENTENCES = (
+_WEAKER_REASON_WORDS = (
     ("static member", Cause.MEMBER_JOINED, Confidence.MEDIUM),
     ("error when storing", Cause.UNREACHABLE, Confidence.MEDIUM),
-    ("leader", Cause.LEADER, Confidence.HIGH),
 )
 """Words of a coordinator's reason, for clients that give no reason of their own."""
 
 
-def _of_reason(group: GroupLog, fact: Fact, this: Round, before: Round | None) -> list[Trigger]:
+def _of_reason(group: GroupLog, fact: Fact, this: LoggedRound, before: LoggedRound | None) -> list[Trigger]:
     """Return what the reason of a round says."""
     pending = _MEMBERS.search(fact.text)
     if pending is not None:
@@ -284,25 +219,30 @@ def _of_reason(group: GroupLog, fact: Fact, this: Round, before: Round | None) -
     return [Trigger(cause, fact.at_ms, names, [fact.source], confidence, is_follow_up=follows)]
 
 
-def _meaning(fact: Fact, this: Round, before: Round | None) -> tuple[Cause, Confidence, bool] | None:
+def _meaning(
+    fact: Fact, this: LoggedRound, before: LoggedRound | None
+) -> tuple[Cause, Confidence, bool] | None:
     """Return the cause that a reason names, how sure it is, and whether the round completes the last one."""
     low = fact.text.lower()
     if "leavegroup" in low:
         return _of_leave(fact.cause), Confidence.HIGH, False
-    for words, cause, confidence in _SENTENCES:
+    for words, cause, confidence in _REASON_WORDS:
         if words in low:
             return cause, confidence, False
-    for form, cause, follows in _REASONS:
+    for form, cause, follows in _CLIENT_REASONS:
         if form.search(fact.cause):
             return cause, Confidence.HIGH, follows
-    for words, cause, confidence in _OTHER_SENTENCES:
+    for words, cause, confidence in _WEAKER_REASON_WORDS:
         if words in low:
             return cause, confidence, False
-    if "updating metadata" not in low and "joining group during" not in low:
+    is_leader = "leader" in low
+    if not is_leader and "updating metadata" not in low and "joining group during" not in low:
         return None
     soon = before is not None and fact.at_ms - before.until_ms < FOLLOWS_MS
     if soon and "cooperative" in f"{this.protocol} {before.protocol if before else ''}":
         return Cause.ASSIGNOR, Confidence.MEDIUM, True
+    if is_leader:
+        return Cause.LEADER, Confidence.HIGH, False
     if "rebalance failed" in fact.cause or "rebalancing" in fact.cause:
         return Cause.MEMBER_JOINED, Confidence.LOW, False
     return Cause.SUBSCRIPTION, Confidence.LOW, False
@@ -311,7 +251,7 @@ def _meaning(fact: Fact, this: Round, before: Round | None) -> tuple[Cause, Conf
 # --- what the logs of members show
 
 
-def _seen(group: GroupLog, this: Round, before: Round | None) -> list[Trigger]:
+def _of_members(group: GroupLog, this: LoggedRound, before: LoggedRound | None) -> list[Trigger]:
     found: list[Trigger] = []
     known = before.members if before is not None else _members_before(group, this)
     for name, member_id in known.items():
@@ -320,11 +260,11 @@ def _seen(group: GroupLog, this: Round, before: Round | None) -> list[Trigger]:
         if name not in known:
             found.append(_arrival(group, this, name))
     for name, member in group.members.items():
-        found += _asked(group, this, name, member)
+        found += _rejoins_asked_for(group, this, name, member)
     return found
 
 
-def _members_before(group: GroupLog, this: Round) -> dict[str, str]:
+def _members_before(group: GroupLog, this: LoggedRound) -> dict[str, str]:
     """Return the members that the logs show in the middle of their lives, without their ids."""
     if this.was_empty:
         return {}
@@ -337,18 +277,19 @@ def _members_before(group: GroupLog, this: Round) -> dict[str, str]:
     }
 
 
-def _of_known(group: GroupLog, this: Round, name: str, member_id: str) -> list[Trigger]:
+def _of_known(group: GroupLog, this: LoggedRound, name: str, member_id: str) -> list[Trigger]:
     """Return what happened to a member of the round before: nothing, or how it ended or came back."""
     member = group.members.get(name)
     after = this.members.get(name)
-    is_same = after is not None and (after == member_id or not after or not member_id)
-    if is_same or (after is None and not this.is_whole and _stays(member, member_id, this)):
-        own = _left(member, this) if member else []
-        if is_same or not own:
-            return []
-    if member is None:
+    if member is None or (after and after == member_id):
         return []
     left = _left(member, this)
+    if after is None:
+        may_stay = not this.is_whole and _stays(member, member_id, this)
+    else:
+        may_stay = not after or not member_id
+    if may_stay and not left:
+        return []
     if left:
         exceeded = [f for f in left if f.kind is Kind.POLL_EXCEEDED or "poll timeout" in f.text]
         cause = Cause.POLL_INTERVAL if exceeded else Cause.MEMBER_LEFT
@@ -370,23 +311,23 @@ def _of_known(group: GroupLog, this: Round, name: str, member_id: str) -> list[T
     return [_silent_end(group, this, member)]
 
 
-def _left(member: Member, this: Round) -> list[Fact]:
+def _left(member: Member, this: LoggedRound) -> list[Fact]:
     """Return the lines with which a member leaves. A static one that is closed does not leave."""
     kinds = (Kind.LEAVES, Kind.POLL_EXCEEDED)
     found = member.between(this.since_ms, this.known_ms, *kinds)
     return found or ([] if member.instance_id else member.between(this.since_ms, this.known_ms, Kind.CLOSED))
 
 
-def _stays(member: Member | None, member_id: str, this: Round) -> bool:
+def _stays(member: Member, member_id: str, this: LoggedRound) -> bool:
     """Return whether a member may be in a round whose members are not all known: it has not ended."""
-    if member is None or not member.is_logged:
+    if not member.is_logged:
         return True
     later = [fact for fact in member.facts if fact.at_ms > this.known_ms and fact.member_id]
     asked = member.between(this.began_ms - 1, this.known_ms, Kind.JOINING, Kind.SYNCED)
     return bool(asked) or (bool(later) and later[0].member_id == member_id)
 
 
-def _silent_end(group: GroupLog, this: Round, member: Member) -> Trigger:
+def _silent_end(group: GroupLog, this: LoggedRound, member: Member) -> Trigger:
     """Return the end of a member that did not leave: its session, unless its log shows what happened."""
     last = member.last_before(this.known_ms)
     removed = member.between(this.since_ms, group.until_ms, Kind.UNKNOWN_MEMBER, Kind.LOST)
@@ -402,7 +343,7 @@ def _silent_end(group: GroupLog, this: Round, member: Member) -> Trigger:
     return Trigger(Cause.SESSION_EXPIRED, this.began_ms, [member.name], evidence, sure)
 
 
-def _arrival(group: GroupLog, this: Round, name: str) -> Trigger:
+def _arrival(group: GroupLog, this: LoggedRound, name: str) -> Trigger:
     member = group.members.get(name)
     joining = member.between(this.since_ms, this.known_ms, Kind.JOINING, Kind.SUBSCRIBED) if member else []
     named = [fact for fact in this.own if group.name_of(fact) == name]
@@ -412,14 +353,14 @@ def _arrival(group: GroupLog, this: Round, name: str) -> Trigger:
     return Trigger(Cause.MEMBER_JOINED, at_ms, [name], evidence)
 
 
-def _asked(group: GroupLog, this: Round, name: str, member: Member) -> list[Trigger]:
+def _rejoins_asked_for(group: GroupLog, this: LoggedRound, name: str, member: Member) -> list[Trigger]:
     """Return the rounds that a member asked for, and the troubles that it reports."""
     found = []
     for fact in member.between(this.since_ms, this.known_ms, Kind.ASKED_TO_REJOIN, Kind.CLIENT_FENCED):
         if fact.kind is Kind.CLIENT_FENCED:
             found.append(fenced(group, fact))
             continue
-        for words, cause, follows in _REASONS:
+        for words, cause, follows in _CLIENT_REASONS:
             if words.search(fact.text):
                 names = [] if cause is Cause.METADATA else [name]
                 found.append(Trigger(cause, fact.at_ms, names, [fact.source], is_follow_up=follows))
@@ -427,7 +368,7 @@ def _asked(group: GroupLog, this: Round, name: str, member: Member) -> list[Trig
     return found
 
 
-def _of_environment(group: GroupLog, this: Round) -> list[Trigger]:
+def _of_environment(group: GroupLog, this: LoggedRound) -> list[Trigger]:
     """Return a coordinator that was lost, if nothing else explains a round."""
     lost = [fact for fact in this.facts if fact.kind is Kind.LOST_COORDINATOR]
     if not lost:
@@ -469,19 +410,19 @@ def _find_returns(group: GroupLog, found: list[list[Trigger]]) -> None:
                 ended[name] = trigger
 
 
-def _returned(group: GroupLog, this: Round, joined: Trigger, earlier: Trigger) -> None:
+def _returned(group: GroupLog, this: LoggedRound, joined: Trigger, earlier: Trigger) -> None:
     (name,) = joined.members
     if joined.at_ms - earlier.at_ms > RETURN_MS:
         return
     if earlier.cause is Cause.SESSION_EXPIRED:
         _came_back(group, earlier, name, this)
-    if earlier.cause not in (Cause.STOOD_STILL, Cause.POLL_INTERVAL):
+    if earlier.cause not in (Cause.STOOD_STILL, Cause.POLL_INTERVAL, Cause.SLOW_BATCH):
         earlier.restarted = joined.restarted = True
     if earlier.cause is not Cause.MEMBER_LEFT:
         joined.cause, joined.returns = earlier.cause, True
 
 
-def _came_back(group: GroupLog, ended: Trigger, name: str, this: Round) -> None:
+def _came_back(group: GroupLog, ended: Trigger, name: str, this: LoggedRound) -> None:
     """Decide whether a member whose session expired stood still, or ended and was started again."""
     member = group.members.get(name)
     if member is None or len(ended.members) != 1:

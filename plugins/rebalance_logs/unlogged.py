@@ -1,14 +1,15 @@
 """Members without a log in the trace of a group: what assignments and logs of other members tell."""
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from coordinator_core.protocol import events as ev
 from coordinator_core.protocol.events import PartitionMap
 from coordinator_core.protocol.partition_maps import difference, intersection, union
-from rebalance_logs.groups import GroupLog, Member, Round
+from rebalance_logs.findings import Cause
+from rebalance_logs.groups import GroupLog, LoggedRound, Member
+from rebalance_logs.holders import Holder
 from rebalance_logs.sessions import HEARTBEAT_MS
-from rebalance_logs.triggers import Cause, Trigger
 
 OTHERS = "others"
 """All members without a log together, where no line shows which of them owns what."""
@@ -17,7 +18,7 @@ SETTLED_MS = 5_000
 """In the first round, members take over their partitions within this time."""
 
 
-def until_next(group: GroupLog, this: Round) -> int:
+def until_next(group: GroupLog, this: LoggedRound) -> int:
     """Return when the round after another begins, or the end of the logs."""
     after = bisect_right(group.rounds, this.known_ms, key=lambda r: r.known_ms)
     return group.rounds[after].began_ms if after < len(group.rounds) else group.until_ms
@@ -25,7 +26,6 @@ def until_next(group: GroupLog, this: Round) -> int:
 
 def kept_before(
     group: GroupLog,
-    triggers: list[list[Trigger]],
     given: PartitionMap,
     names: Sequence[str],
     events: Sequence[tuple[int, ev.Event]],
@@ -38,7 +38,7 @@ def kept_before(
     first = group.rounds[0] if given else None
     if first is None or first.was_empty or "cooperative" not in first.protocol:
         return {}
-    caused = {name for trigger in triggers[0] for name in trigger.members}
+    caused = {name for trigger in first.triggers for name in trigger.members}
     if names and caused.issuperset(names):
         return {}
     kept = given
@@ -50,103 +50,70 @@ def kept_before(
 
 def of_unlogged(
     group: GroupLog, member: Member, absences: list[tuple[int, Cause]], kept: PartitionMap
-) -> Iterator[tuple[int, ev.Event]]:
-    """Yield what the assignments of leaders, or the coordinator, tell about a member without a log.
+) -> list[tuple[int, ev.Event]]:
+    """Return what the assignments of leaders, or the coordinator, tell about a member without a log.
 
     ``kept``: what it has from the beginning.
     """
-    topics = sorted({topic for this in group.rounds for topic in this.owners.get(member.name, {})})
-    started = ev.MemberStarted(
-        client=member.name, instance_id=member.instance_id or None, topics=topics, process_rate=None
-    )
-    owned, runs = kept, bool(kept)
-    if runs:
-        yield group.from_ms, started
-        yield group.from_ms, ev.Assigned(client=member.name, generation=-1, added=kept, owned=kept)
+    name = member.name
+    topics = sorted({topic for this in group.rounds for topic in this.owners.get(name, {})})
+    holder = Holder(name, member.instance_id, topics)
+    if kept:
+        holder.start(group.from_ms)
+        holder.own(group.from_ms, kept)
     for this in group.rounds:
-        name = member.name
-        present = name in this.members
-        assigned = this.owners.get(name, owned if group.is_consumer_protocol and present else {})
-        if runs and not present:
+        if name not in this.members:
             ended = [at_ms for at_ms, _ in absences if at_ms <= this.known_ms]
-            yield (ended[-1] if ended else this.began_ms), ev.MemberStopped(client=name, how="crashed")
-            runs, owned = False, {}
-        if not present or (name not in this.owners and not group.is_consumer_protocol):
-            continue
-        if not runs:
-            runs = True
-            yield this.known_ms, started
-        yield (
-            this.known_ms,
-            ev.Joined(
-                client=name,
-                member_id=this.members[name],
-                generation=this.generation,
-                protocol=this.protocol,
-                leader=False,
-            ),
-        )
-        gone = (
-            difference(owned, assigned)
-            if "cooperative" in this.protocol or group.is_consumer_protocol
-            else owned
-        )
-        if gone:
+            holder.stop(ended[-1] if ended else this.began_ms, "crashed")
+        elif name in this.owners or group.is_consumer_protocol:
+            holder.start(this.known_ms)
+            holder.join(this.known_ms, this.members[name], this.generation, this.protocol)
+            share = this.owners.get(name, holder.owned)
+            keeps = share if "cooperative" in this.protocol or group.is_consumer_protocol else {}
             at_ms = this.began_ms if this.is_look else this.known_ms
-            yield at_ms, ev.Revoked(client=name, generation=this.generation, partitions=gone)
-        added = difference(assigned, difference(owned, gone))
-        owned = assigned
-        yield (
-            this.until_ms,
-            ev.Assigned(client=name, generation=this.generation, added=added, owned=owned),
-        )
+            holder.give_up(at_ms, difference(holder.owned, keeps))
+            holder.own(this.until_ms, share)
+    return holder.events
 
 
-def of_unknown_owners(
-    group: GroupLog, triggers: list[list[Trigger]], events: Sequence[tuple[int, ev.Event]]
-) -> Iterator[tuple[int, ev.Event]]:
-    """Yield what members own of which no log tells what they own: what nobody else has after a round.
+def of_unknown_owners(group: GroupLog, events: Sequence[tuple[int, ev.Event]]) -> list[tuple[int, ev.Event]]:
+    """Return what members own of which no log tells what they own: what nobody else has after a round.
 
     Which of them owns what is not known: they are one client, `OTHERS`.
     """
-    own: PartitionMap = {}
-    is_started = False
+    holder = Holder(OTHERS)
     before_ms = group.from_ms
     free_before: PartitionMap = {}
     # when all have taken over, and none has begun to give up what it has for the next round
     rests = [max(0, until_next(group, this) - this.until_ms) for this in group.rounds]
     times = [r.until_ms + min(SETTLED_MS, rest // 2) for r, rest in zip(group.rounds, rests, strict=True)]
     free = _free_at(events, times)
+    steps = [any(trigger.is_follow_up for trigger in this.triggers) for this in group.rounds]
     for number, (this, now_free) in enumerate(zip(group.rounds, free, strict=True)):
-        has_next = number + 1 < len(group.rounds)
-        is_next_its_step = has_next and any(t.is_follow_up for t in triggers[number + 1])
         theirs: PartitionMap = now_free if _has_others(group, this) else {}
-        if number == 0 and (own := kept_before(group, triggers, theirs, _others(group, this), events)):
-            is_started = True
-            yield group.from_ms, _started(own)
-            yield group.from_ms, ev.Assigned(client=OTHERS, generation=-1, added=own, owned=own)
-        if is_next_its_step:  # what was revoked in this round is given away in the next one
-            theirs = intersection(theirs, union(free_before, own))
+        if number == 0 and (kept := kept_before(group, theirs, _others(group, this), events)):
+            holder.topics = sorted(kept)
+            holder.start(group.from_ms)
+            holder.own(group.from_ms, kept)
+        if any(steps[number + 1 : number + 2]):  # what is revoked in this round is given away in the next one
+            theirs = intersection(theirs, union(free_before, holder.owned))
+        holder.generation = this.generation
         is_eager = "cooperative" not in this.protocol
-        given_up = own if is_eager else difference(own, theirs)
-        if given_up:
-            # they learnt of the round with their next heartbeats
-            at_ms = min(this.known_ms, this.began_ms + HEARTBEAT_MS // 2) if is_eager else this.known_ms
-            at_ms = before_ms if any(t.is_follow_up for t in triggers[number]) else at_ms
-            yield at_ms, ev.Revoked(client=OTHERS, generation=this.generation, partitions=given_up)
-        if theirs and not is_started:
-            is_started = True
-            yield this.known_ms, _started(theirs)
-        if theirs != own or given_up:
-            added = difference(theirs, difference(own, given_up))
-            yield (
-                this.until_ms,
-                ev.Assigned(client=OTHERS, generation=this.generation, added=added, owned=theirs),
-            )
-        own, free_before, before_ms = theirs, now_free, this.until_ms
+        given_up = holder.owned if is_eager else difference(holder.owned, theirs)
+        # they learnt of the round with their next heartbeats
+        at_ms = min(this.known_ms, this.began_ms + HEARTBEAT_MS // 2) if is_eager else this.known_ms
+        changes = theirs != holder.owned or bool(given_up)
+        holder.give_up(before_ms if steps[number] else at_ms, given_up)
+        if theirs and not holder.runs:
+            holder.topics = sorted(theirs)
+            holder.start(this.known_ms)
+        if changes:
+            holder.own(this.until_ms, theirs)
+        free_before, before_ms = now_free, this.until_ms
+    return holder.events
 
 
-def _has_others(group: GroupLog, this: Round) -> bool:
+def _has_others(group: GroupLog, this: LoggedRound) -> bool:
     """Return whether a round has members of which neither a log nor an assignment shows what they own."""
     if group.is_consumer_protocol:
         return False
@@ -156,13 +123,9 @@ def _has_others(group: GroupLog, this: Round) -> bool:
     return bool(_others(group, this))
 
 
-def _others(group: GroupLog, this: Round) -> list[str]:
+def _others(group: GroupLog, this: LoggedRound) -> list[str]:
     """Return the members of a round of which neither a log nor an assignment shows what they own."""
     return [name for name in this.members if not group.members[name].is_logged and name not in this.owners]
-
-
-def _started(owned: PartitionMap) -> ev.MemberStarted:
-    return ev.MemberStarted(client=OTHERS, instance_id=None, topics=sorted(owned), process_rate=None)
 
 
 def _free_at(events: Sequence[tuple[int, ev.Event]], times: Sequence[int]) -> list[PartitionMap]:

@@ -1,9 +1,8 @@
 """What rounds waited for: members whose joining or removal ended the first barrier, and what held them up."""
 
-from dataclasses import dataclass
-
 from rebalance_logs.facts import Kind
-from rebalance_logs.groups import GroupLog, Member, Round
+from rebalance_logs.findings import LoggedWait
+from rebalance_logs.groups import GroupLog, LoggedRound, Member
 
 UNSEEN_MS = 1_000
 """A round that goes on for longer after the last member joined waits for one that no log shows to join."""
@@ -14,25 +13,7 @@ SHORT_PART = 0.1
 _WAITED_FOR = frozenset((Kind.FAILED, Kind.LEFT_BEHIND, Kind.TOO_SLOW, Kind.PENDING_EXPIRED))
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """A member that a round waited for, and why: batch, heartbeat, session, callback, start or unknown.
-
-    A round that waited for one member has a wait for each thing that it was busy with.
-    """
-
-    member: str
-    from_ms: int
-    until_ms: int
-    why: str
-
-    @property
-    def seconds(self) -> float:
-        """How long the round waited."""
-        return (self.until_ms - self.from_ms) / 1_000
-
-
-def waits_of(group: GroupLog, this: Round) -> list[Wait]:
+def waits_of(group: GroupLog, this: LoggedRound) -> list[LoggedWait]:
     """Return whom a round waited for: the members whose joining or removal ended its first barrier."""
     if this.joined_ms is None or this.was_empty:
         return []
@@ -51,7 +32,7 @@ def waits_of(group: GroupLog, this: Round) -> list[Wait]:
             if late[-1].member_id
             else [group.names.get(i, i) for i in late[-1].others]
         )
-        return [Wait(name, this.began_ms, late[-1].at_ms, "session") for name in names if name]
+        return [LoggedWait(name, this.began_ms, late[-1].at_ms, "session") for name in names if name]
     if last_ms <= this.began_ms:
         return []
     unexplained = this.joined_ms - last_ms
@@ -60,33 +41,35 @@ def waits_of(group: GroupLog, this: Round) -> list[Wait]:
     return _waits_for(group.members[last_name], this, last_ms)
 
 
-def _unseen(group: GroupLog, this: Round) -> list[Wait]:
+def _unseen(group: GroupLog, this: LoggedRound) -> list[LoggedWait]:
     """Return the wait for members that no log shows to join: those that have ended, or one without a log."""
     assert this.joined_ms is not None
     position = group.rounds.index(this)
     before = group.rounds[position - 1].members if position else {}
     gone = [name for name, member_id in before.items() if this.members.get(name) != member_id]
     if gone:
-        return [Wait(name, this.began_ms, this.joined_ms, "session") for name in gone]
+        return [LoggedWait(name, this.began_ms, this.joined_ms, "session") for name in gone]
     silent = [name for name in this.members if not group.members[name].is_logged]
-    return [Wait(name, this.began_ms, this.joined_ms, "unknown") for name in silent[:1] if not silent[1:]]
+    return [
+        LoggedWait(name, this.began_ms, this.joined_ms, "unknown") for name in silent[:1] if not silent[1:]
+    ]
 
 
-def _waits_for(member: Member, this: Round, joined_ms: int) -> list[Wait]:
+def _waits_for(member: Member, this: LoggedRound, joined_ms: int) -> list[LoggedWait]:
     """Return on what a member spent the time until it joined, the longest part first."""
     learned = member.between(this.began_ms - 1, joined_ms, Kind.LEARNED, Kind.ASKED_TO_REJOIN)
     began_ms = this.began_ms
     if member.starts(this.since_ms, joined_ms):
-        return [Wait(member.name, began_ms, joined_ms, "start")]
+        return [LoggedWait(member.name, began_ms, joined_ms, "start")]
     if not learned:
-        return [Wait(member.name, began_ms, joined_ms, "unknown")]
+        return [LoggedWait(member.name, began_ms, joined_ms, "unknown")]
     learned_ms = learned[0].at_ms
     revoked = member.between(learned_ms - 1, joined_ms, Kind.REVOKED, Kind.LOST)
     called_ms = revoked[0].at_ms if revoked else joined_ms
     parts = [
-        Wait(member.name, began_ms, learned_ms, "heartbeat"),
-        Wait(member.name, learned_ms, called_ms, "batch"),
-        Wait(member.name, called_ms, joined_ms, "callback"),
+        LoggedWait(member.name, began_ms, learned_ms, "heartbeat"),
+        LoggedWait(member.name, learned_ms, called_ms, "batch"),
+        LoggedWait(member.name, called_ms, joined_ms, "callback"),
     ]
     parts.sort(key=lambda part: part.from_ms - part.until_ms)
     return [part for part in parts if part.seconds * 1_000 > SHORT_PART * (joined_ms - began_ms)]

@@ -19,10 +19,10 @@ from rebalance_lab.traces.history import History
 from rebalance_lab.verdicts.as_seen import MARGIN
 from rebalance_logs.causes import Diagnosis, diagnosed
 from rebalance_logs.clocks import shifts_of
+from rebalance_logs.findings import Cause
 from rebalance_logs.groups import groups_of
 from rebalance_logs.incident import as_yaml
 from rebalance_logs.reading import read_logs
-from rebalance_logs.triggers import Cause
 from tests.calibration.cells import document_of
 from tests.calibration.figures import stops_of
 from tests.calibration.observed import trace_of

@@ -14,7 +14,7 @@ from rebalance_kafka.snapshot import Described, Member
 from rebalance_kafka.watching import Watch
 from rebalance_lab.traces.history import History
 from rebalance_logs.causes import diagnose
-from rebalance_logs.triggers import Cause
+from rebalance_logs.findings import Cause
 from tests.rebalance_kafka.live import broker, member, polled, run, settled
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
+from typing import TypeAlias
 
 from coordinator_core.client.subscription import partition_map
 from coordinator_core.protocol import events as ev
@@ -73,77 +74,66 @@ def logs_of(scenario: Scenario, strategy: str) -> Written:
     exchanges: list[Exchange] = []
     trace = simulate(scenario, strategy, default_registry(), exchanged=exchanges.append)
     written = Written(trace)
-    for name, at_ms, line in (
+    for name, line in (
         *_of_broker(trace),
         *_of_clients(trace, scenario),
-        *_of_messages(exchanges, trace),
+        *((exchange.client, line) for exchange in exchanges for line in _of_exchange(trace, exchange)),
     ):
-        written.lines.setdefault(name, []).append((at_ms, line))
-    for lines in written.lines.values():
-        lines.sort(key=lambda line: line[0])
+        written.lines.setdefault(name, []).append(line)
+    for own in written.lines.values():
+        own.sort(key=lambda line: line[0])
     return written
 
 
-def _of_broker(trace: Trace) -> Iterator[tuple[str, int, str]]:
-    prefix = "[GroupCoordinator id=0 topic=__consumer_offsets partition=12]"
+_Line: TypeAlias = tuple[int, str]
+_WHERE = "[GroupCoordinator id=0 topic=__consumer_offsets partition=12]"
+_LOGGER = "(org.apache.kafka.clients.consumer.internals.ConsumerCoordinator)"
+
+
+def _of_broker(trace: Trace) -> Iterator[tuple[str, _Line]]:
     leader, members = "", 0
     removed: list[ev.MemberRemoved] = []
     added: list[ev.MemberAdded] = []
     for at_ms, event in ((e.at_ms, e.event) for e in trace.events):
-        if isinstance(event, ev.MemberAdded):
-            added.append(event)
-            yield (
-                "broker",
-                at_ms,
-                f"{prefix} [Group {event.group}] Pending dynamic member with id {event.member_id} joins"
-                " group in Stable state. Adding to the group now.",
-            )
-        elif isinstance(event, ev.MemberRemoved):
-            removed.append(event)
-            yield "broker", at_ms, f"{prefix} {_removal(event)}"
-        elif isinstance(event, ev.MemberReplaced):
-            yield (
-                "broker",
-                at_ms,
-                f"{prefix} [Group {event.group}] Static member with groupInstanceId={event.instance_id}"
-                " and unknown member id joins group in Stable state. Replacing previously mapped member"
-                f" {event.old_member_id} with this groupInstanceId.",
-            )
-        elif isinstance(event, ev.GroupStateChanged):
-            if event.after == "PreparingRebalance":
-                reason = _reason(event.cause, removed, added, leader)
-                yield (
-                    "broker",
-                    at_ms,
-                    f"{prefix} Preparing to rebalance group {event.group} in state PreparingRebalance with"
-                    f" old generation {event.generation} (reason: {reason}).",
+        text = ""
+        match event:
+            case ev.MemberAdded(group=group, member_id=member_id):
+                added.append(event)
+                text = (
+                    f"[Group {group}] Pending dynamic member with id {member_id} joins group in Stable state."
+                    " Adding to the group now."
                 )
-            removed, added = [], []
-            if event.after == "Stable":
-                yield (
-                    "broker",
-                    at_ms,
-                    f"{prefix} Assignment received from leader {leader} for group {event.group} for"
-                    f" generation {event.generation}. The group has {members} members, 0 of which are"
-                    " static.",
+            case ev.MemberRemoved():
+                removed.append(event)
+                text = _removal(event)
+            case ev.MemberReplaced(group=group, instance_id=instance, old_member_id=old):
+                text = (
+                    f"[Group {group}] Static member with groupInstanceId={instance} and unknown member id"
+                    f" joins group in Stable state. Replacing previously mapped member {old} with this"
+                    " groupInstanceId."
                 )
-            if event.after == "Empty":
-                empty = f"{prefix} Group {event.group} with generation {event.generation} is now empty."
-                yield "broker", at_ms, empty
-        elif isinstance(event, ev.GenerationStarted):
-            leader, members = event.leader, len(event.members)
-            yield (
-                "broker",
-                at_ms,
-                f"{prefix} Stabilized group {event.group} generation {event.generation} with"
-                f" {len(event.members)} members.",
-            )
-        elif isinstance(event, ev.CoordinatorElected) and at_ms:
-            yield (
-                "broker",
-                at_ms,
-                f"{prefix} Loading group metadata for {trace.scenario} with generation {event.generation}.",
-            )
+            case ev.GroupStateChanged(group=group, generation=generation, after=after):
+                if after == "PreparingRebalance":
+                    reason = _reason(event.cause, removed, added, leader)
+                    text = (
+                        f"Preparing to rebalance group {group} in state {after} with old generation"
+                        f" {generation} (reason: {reason})."
+                    )
+                elif after == "Stable":
+                    text = (
+                        f"Assignment received from leader {leader} for group {group} for generation"
+                        f" {generation}. The group has {members} members, 0 of which are static."
+                    )
+                elif after == "Empty":
+                    text = f"Group {group} with generation {generation} is now empty."
+                removed, added = [], []
+            case ev.GenerationStarted(group=group, generation=generation):
+                leader, members = event.leader, len(event.members)
+                text = f"Stabilized group {group} generation {generation} with {members} members."
+            case ev.CoordinatorElected(generation=generation) if at_ms:
+                text = f"Loading group metadata for {trace.scenario} with generation {generation}."
+        if text:
+            yield "broker", (at_ms, f"{_WHERE} {text}")
 
 
 def _removal(event: ev.MemberRemoved) -> str:
@@ -156,10 +146,7 @@ def _removal(event: ev.MemberRemoved) -> str:
 
 
 def _reason(
-    cause: str,
-    removed: Sequence[ev.MemberRemoved],
-    added: Sequence[ev.MemberAdded],
-    leader: str,
+    cause: str, removed: Sequence[ev.MemberRemoved], added: Sequence[ev.MemberAdded], leader: str
 ) -> str:
     if removed:
         gone = removed[-1]
@@ -183,62 +170,51 @@ def _of_java(reason: str) -> str:
     return next((java for own, java in JAVA_REASONS if own in reason), reason)
 
 
-_LOGGER = "(org.apache.kafka.clients.consumer.internals.ConsumerCoordinator)"
-
-
-def _of_clients(trace: Trace, scenario: Scenario) -> Iterator[tuple[str, int, str]]:
+def _of_clients(trace: Trace, scenario: Scenario) -> Iterator[tuple[str, _Line]]:
     config = scenario.config
     instances: dict[str, str | None] = {}
     existed = any(isinstance(e.event, ev.CoordinatorElected) and e.at_ms == 0 for e in trace.events)
     for at_ms, event in ((e.at_ms, e.event) for e in trace.events):
-        client = getattr(event, "client", "")
         if existed and at_ms == 0:
             continue  # the logs begin in the middle
-        instance = instances.get(client)
-        where = _where(trace, client, instance)
-        if isinstance(event, ev.MemberStarted):
-            instances[client] = event.instance_id
-            settings = {
-                "client.id": client,
-                "group.id": trace.scenario,
-                "group.instance.id": event.instance_id or "null",
-                "session.timeout.ms": config.get("session.timeout.ms", 45_000),
-                "heartbeat.interval.ms": config.get("heartbeat.interval.ms", 3_000),
-                "max.poll.interval.ms": config.get("max.poll.interval.ms", 300_000),
-            }
-            values = "".join(f"\n\t{name} = {value}" for name, value in settings.items())
-            yield (
-                client,
-                at_ms,
-                f"ConsumerConfig values: {values}\n (org.apache.kafka.common.config.AbstractConfig)",
-            )
-            instance = event.instance_id
-            where = _where(trace, client, instance)
-            yield client, at_ms, f"{where} Subscribed to topic(s): {', '.join(event.topics)} {_LOGGER}"
-        elif isinstance(event, ev.SubscriptionChanged):
-            yield client, at_ms, f"{where} Subscribed to topic(s): {', '.join(event.topics)} {_LOGGER}"
-        elif isinstance(event, ev.MemberStopped) and event.how == "closed":
-            yield client, at_ms, f"App info kafka.consumer for {client} unregistered (o.a.k.AppInfoParser)"
-        elif isinstance(event, ev.Joined):
-            generation = (
-                f"Generation{{generationId={event.generation}, memberId='{event.member_id}',"
-                f" protocol='{event.protocol}'}}"
-            )
-            yield client, at_ms, f"{where} Successfully joined group with generation {generation} {_LOGGER}"
-        elif isinstance(event, ev.Assigned):
-            yield client, at_ms, f"{where} Adding newly assigned partitions: {_listed(event.added)} {_LOGGER}"
-        elif isinstance(event, ev.Revoked):
-            yield (
-                client,
-                at_ms,
-                f"{where} Revoke previously assigned partitions {_listed(event.partitions)} {_LOGGER}",
-            )
-        elif isinstance(event, ev.Lost):
-            yield (
-                client,
-                at_ms,
-                f"{where} Lost previously assigned partitions {_listed(event.partitions)} {_LOGGER}",
-            )
+        text = ""
+        match event:
+            case ev.MemberStarted(client=client, instance_id=instance, topics=topics):
+                instances[client] = instance
+                settings = {
+                    "client.id": client,
+                    "group.id": trace.scenario,
+                    "group.instance.id": instance or "null",
+                    "session.timeout.ms": config.get("session.timeout.ms", 45_000),
+                    "heartbeat.interval.ms": config.get("heartbeat.interval.ms", 3_000),
+                    "max.poll.interval.ms": config.get("max.poll.interval.ms", 300_000),
+                }
+                values = "".join(f"\n\t{name} = {value}" for name, value in settings.items())
+                end = "\n (org.apache.kafka.common.config.AbstractConfig)"
+                yield client, (at_ms, f"ConsumerConfig values: {values}{end}")
+                text = f"Subscribed to topic(s): {', '.join(topics)}"
+            case ev.SubscriptionChanged(topics=topics):
+                text = f"Subscribed to topic(s): {', '.join(topics)}"
+            case ev.MemberStopped(client=client, how="closed"):
+                line = f"App info kafka.consumer for {client} unregistered (o.a.k.AppInfoParser)"
+                yield client, (at_ms, line)
+            case ev.Joined(generation=generation, member_id=member_id, protocol=protocol):
+                text = f"Successfully joined group with {_generation(generation, member_id, protocol)}"
+            case ev.Assigned(added=added):
+                text = f"Adding newly assigned partitions: {_listed(added)}"
+            case ev.Revoked(partitions=partitions):
+                text = f"Revoke previously assigned partitions {_listed(partitions)}"
+            case ev.Lost(partitions=partitions):
+                text = f"Lost previously assigned partitions {_listed(partitions)}"
+        if text:
+            client = event.client
+            yield client, (at_ms, f"{_where(trace, client, instances.get(client))} {text} {_LOGGER}")
+
+
+def _generation(generation: int, member_id: str, protocol: str) -> str:
+    return (
+        f"generation Generation{{generationId={generation}, memberId='{member_id}', protocol='{protocol}'}}"
+    )
 
 
 def _where(trace: Trace, client: str, instance: str | None = None) -> str:
@@ -246,61 +222,47 @@ def _where(trace: Trace, client: str, instance: str | None = None) -> str:
     return f"[Consumer {static}clientId={client}, groupId={trace.scenario}]"
 
 
-def _of_messages(exchanges: Sequence[Exchange], trace: Trace) -> Iterator[tuple[str, int, str]]:
-    """Yield the lines that requests and responses cause."""
-    for exchange in exchanges:
-        client, request = exchange.client, exchange.request
-        where = _where(trace, client)
-        if isinstance(request, m.JoinGroupRequest):
-            if request.reason:
-                yield (
-                    client,
-                    exchange.sent_ms,
-                    f"{where} Request joining group due to: {_of_java(request.reason)} {_LOGGER}",
-                )
-            yield client, exchange.sent_ms, f"{where} (Re-)joining group {_LOGGER}"
-        elif isinstance(request, m.SyncGroupRequest) and request.assignments:
+def _of_exchange(trace: Trace, exchange: Exchange) -> Iterator[_Line]:
+    """Yield the lines that a request and its response cause."""
+    texts = [(exchange.sent_ms, text) for text in _of_request(exchange.request)]
+    if exchange.response is not None and exchange.answered_ms is not None:
+        answered = _of_response(exchange.request, getattr(exchange.response, "error", ErrorCode.NONE))
+        texts += [(exchange.answered_ms, text) for text in answered]
+    where = _where(trace, exchange.client)
+    return ((at_ms, f"{where} {text} {_LOGGER}") for at_ms, text in texts)
+
+
+def _of_request(request: object) -> Iterator[str]:
+    match request:
+        case m.JoinGroupRequest(reason=reason):
+            if reason:
+                yield f"Request joining group due to: {_of_java(reason)}"
+            yield "(Re-)joining group"
+        case m.SyncGroupRequest(assignments=assignments) if assignments:
             shares = ", ".join(
                 f"{share.member_id}=Assignment(partitions=[{_listed(_decoded(share.assignment))}])"
-                for share in request.assignments
+                for share in assignments
             )
-            finished = f"Finished assignment for group at generation {request.generation_id}: {{{shares}}}"
-            yield client, exchange.sent_ms, f"{where} {finished} {_LOGGER}"
-        elif isinstance(request, m.LeaveGroupRequest):
-            for member in request.members:
+            yield f"Finished assignment for group at generation {request.generation_id}: {{{shares}}}"
+        case m.LeaveGroupRequest(members=members):
+            for member in members:
                 yield (
-                    client,
-                    exchange.sent_ms,
-                    f"{where} Member {member.member_id} sending LeaveGroup request to coordinator b:9092"
-                    f" (id: 2147483647 rack: null) due to {_of_java(member.reason)} {_LOGGER}",
+                    f"Member {member.member_id} sending LeaveGroup request to coordinator b:9092 (id:"
+                    f" 2147483647 rack: null) due to {_of_java(member.reason)}"
                 )
-        response, answered_ms = exchange.response, exchange.answered_ms
-        if response is None or answered_ms is None:
-            continue
-        if isinstance(request, m.HeartbeatRequest):
-            if response.error is ErrorCode.REBALANCE_IN_PROGRESS:
-                yield (
-                    client,
-                    answered_ms,
-                    f"{where} Request joining group due to: group is already rebalancing {_LOGGER}",
-                )
-            elif response.error is ErrorCode.UNKNOWN_MEMBER_ID:
-                yield (
-                    client,
-                    answered_ms,
-                    f"{where} Attempt to heartbeat with Generation{{...}} and group instance id null"
-                    f" failed due to UNKNOWN_MEMBER_ID, resetting generation {_LOGGER}",
-                )
-        elif isinstance(request, m.SyncGroupRequest) and not response.error:
-            generation = (
-                f"Generation{{generationId={request.generation_id}, memberId='{request.member_id}',"
-                " protocol='range'}"
-            )
+
+
+def _of_response(request: object, error: ErrorCode) -> Iterator[str]:
+    match request:
+        case m.HeartbeatRequest() if error is ErrorCode.REBALANCE_IN_PROGRESS:
+            yield "Request joining group due to: group is already rebalancing"
+        case m.HeartbeatRequest() if error is ErrorCode.UNKNOWN_MEMBER_ID:
             yield (
-                client,
-                answered_ms,
-                f"{where} Successfully synced group in generation {generation} {_LOGGER}",
+                "Attempt to heartbeat with Generation{...} and group instance id null failed due to"
+                " UNKNOWN_MEMBER_ID, resetting generation"
             )
+        case m.SyncGroupRequest(generation_id=generation, member_id=member_id) if not error:
+            yield f"Successfully synced group in {_generation(generation, member_id, 'range')}"
 
 
 def _listed(partitions: ev.PartitionMap) -> str:

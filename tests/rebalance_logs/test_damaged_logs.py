@@ -13,11 +13,11 @@ from rebalance_lab.scenarios.files import load_scenario_text
 from rebalance_logs.causes import diagnosed
 from rebalance_logs.clocks import shifts_of
 from rebalance_logs.document import as_document
+from rebalance_logs.findings import Confidence
 from rebalance_logs.groups import groups_of
 from rebalance_logs.incident import as_yaml
 from rebalance_logs.page import as_html
 from rebalance_logs.reading import read_logs
-from rebalance_logs.triggers import Confidence
 from tests.places import DATA
 
 FILES = sorted((DATA / "logs").rglob("*.log"))

@@ -33,6 +33,36 @@ def test_end_offsets_give_the_rates(tmp_path):
     assert found.source == "end offsets of 2 partitions in lag.csv"
 
 
+@pytest.mark.parametrize(
+    ("offsets", "rate"),
+    [
+        ([900, 100], {}),
+        ([900, 100, 0], {}),
+        ([0, 100, 20, 120], {T0: 10.0}),
+        ([0, 100, 100, 0], {T0: 5.0}),
+    ],
+    ids=["once", "always", "between two steps", "at last"],
+)
+def test_an_offset_that_goes_back_has_no_rate_then(offsets, rate, tmp_path):
+    rows = [(10 * n, "t", 0, offset) for n, offset in enumerate(offsets)]
+    assert load(tmp_path, csv_of("time,topic,partition,end_offset", *rows)).rates == rate
+
+
+@pytest.mark.parametrize(
+    ("metric", "offsets"),
+    [
+        ("kafka_consumergroup_current_offset", "committed offsets"),
+        ("kafka_committed_offsets", "committed offsets"),
+        ("kafka_topic_partition_current_offset", "end offsets"),
+    ],
+)
+def test_the_name_of_a_metric_says_which_offsets_it_has(metric, offsets, tmp_path):
+    labels = {"__name__": metric, "topic": "t", "partition": "0"}
+    answer = {"data": {"result": [{"metric": labels, "values": [[0, "0"], [10, "100"]]}]}}
+    found = load(tmp_path, json.dumps(answer), name="lag.json")
+    assert (found.rates, found.source) == ({T0: 10.0}, f"{offsets} of 1 partition in lag.json")
+
+
 def test_times_may_be_in_milliseconds(tmp_path):
     rows = [(1_795_000_000_000 + 1_000 * n, "t", 0, 10 * n) for n in range(4)]
     assert load(tmp_path, csv_of("ts,topic,partition,end_offset", *rows)).rates == {T0: 10.0}
@@ -64,7 +94,7 @@ def test_lag_alone_grows_at_the_rate_while_a_partition_stands_still(tmp_path):
                     },
                     "values": [[0, "5"], [10, "4"], [20, "304"], [30, "604"], [40, "3"]],
                 },
-                {"metric": {"topic": "t", "partition": "1"}, "values": [[0, "5"], [10, "4"]]},
+                {"metric": {"topic": "t", "partition": "1"}, "values": [[0, "5"], [10, "6"]]},
                 {"metric": {"group": "ship", "topic": "t", "partition": "2"}, "values": [[0, "5"]]},
             ],
         },

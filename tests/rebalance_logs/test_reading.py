@@ -9,7 +9,7 @@ import pytest
 
 from coordinator_core.errors import InputError
 from rebalance_logs.facts import Kind
-from rebalance_logs.reading import BLOCK, read_logs
+from rebalance_logs.reading import BLOCK, facts_of, read_logs
 from tests.places import DATA
 from tests.rebalance_logs.test_round_trip import causes_of, diagnosis
 
@@ -44,6 +44,12 @@ def test_the_message_and_its_own_time_are_found_in_any_wrapping(wrapped, tmp_pat
     fact = only(tmp_path)
     assert (fact.kind, fact.group, fact.generation) == (Kind.GENERATION, "pay", 4)
     assert fact.at_ms == AT_MS
+
+
+def test_a_time_without_a_year_is_of_this_year():
+    (fact,) = facts_of([f"Nov  3 12:34:57 host kafka[812]: {MESSAGE}"])
+    at = datetime.fromtimestamp(fact.at_ms / 1_000, UTC)
+    assert (at.year, at.month, at.day, at.hour) == (datetime.now(UTC).year, 11, 3, 12)
 
 
 def test_times_without_a_zone_are_in_the_given_one(tmp_path):

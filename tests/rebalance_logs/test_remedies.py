@@ -5,8 +5,11 @@ import pytest
 from coordinator_core.registry.registry import default_registry
 from rebalance_lab.scenarios.scenario import parse_scenario
 from rebalance_logs.causes import diagnose
+from rebalance_logs.facts import Fact, Kind, Source
+from rebalance_logs.findings import Cause, Trigger
+from rebalance_logs.groups import GroupLog, Member
+from rebalance_logs.remedies import Case, remedies_of
 from rebalance_logs.report import not_shown, sentences
-from rebalance_logs.triggers import Cause
 from tests.rebalance_logs.kafka_lines import logs_of
 from tests.rebalance_logs.test_causes import DOCUMENT, found
 from tests.rebalance_logs.test_round_trip import diagnosis
@@ -64,6 +67,64 @@ def test_no_setting_helps_who_was_away_for_long_also_if_it_is_not_known_what_tha
     assert cause.stopped_ms is None
     assert not settings(cause)
     assert cause.in_vain.startswith("No setting helps against an absence of 4")
+
+
+def case(cause, *, session_ms=None, library="java", paused_ms=None, consumer=False):
+    """A cause of the member ``c``, which has a setting, a library, and may have stood still."""
+    at_ms = 1_000_000
+    awake = [Fact(at_ms + (paused_ms or 0), Kind.UNKNOWN_MEMBER, Source(0, 1), library=library)]
+    settings = {} if session_ms is None else {"session.timeout.ms": str(session_ms)}
+    member = Member("c", library, facts=awake if paused_ms is not None else [], settings=settings)
+    group = GroupLog(
+        "g", [Fact(0, Kind.JOINED, Source(0, 1))], {"c": member}, {}, is_consumer_protocol=consumer
+    )
+    return Case(group, cause, [member], [Trigger(cause, at_ms, ["c"])])
+
+
+@pytest.mark.parametrize(
+    ("session_ms", "consumer", "expected"),
+    [
+        (None, False, "10000"),
+        (14_000, False, "7000"),
+        (9_000, False, "6000"),
+        (6_000, False, None),
+        (3_000, False, None),
+        (None, True, None),
+        (45_000, True, None),
+        (60_000, True, "45000"),
+    ],
+)
+def test_a_shorter_session_is_one_that_brokers_accept(session_ms, consumer, expected):
+    """group.min.session.timeout.ms is 6 s, group.consumer.min.session.timeout.ms 45 s."""
+    found = remedies_of(case(Cause.SESSION_EXPIRED, session_ms=session_ms, consumer=consumer))
+    assert [remedy.value for remedy in found] == [expected] * (expected is not None)
+
+
+@pytest.mark.parametrize(
+    ("paused_ms", "consumer", "expected"),
+    [(15_000, False, "90000"), (15_000, True, "60000"), (599_000, False, "966000")],
+)
+def test_a_longer_session_is_one_that_brokers_accept(paused_ms, consumer, expected):
+    """group.consumer.max.session.timeout.ms is 60 s."""
+    found = remedies_of(case(Cause.STOOD_STILL, session_ms=45_000, paused_ms=paused_ms, consumer=consumer))
+    assert [remedy.value for remedy in found] == [expected]
+    many = remedies_of(case(Cause.MANY_FAILED, session_ms=60_000, consumer=consumer))
+    assert [remedy.value for remedy in many] == ([] if consumer else ["120000"])
+
+
+@pytest.mark.parametrize(
+    ("library", "expected"),
+    [
+        ("java", ["max.poll.interval.ms", "max.poll.records"]),
+        ("kafka-python", ["max_poll_interval_ms", "max_poll_records"]),
+        ("librdkafka", ["max.poll.interval.ms"]),
+        ("kafkajs", ["rebalanceTimeout"]),
+        ("franz-go", ["kgo.RebalanceTimeout", "PollRecords"]),
+    ],
+)
+def test_settings_have_the_names_of_the_library_and_are_those_that_it_has(library, expected):
+    found = remedies_of(case(Cause.POLL_INTERVAL, library=library))
+    assert [(remedy.setting, remedy.of) for remedy in found] == [(name, library) for name in expected]
 
 
 def without_settings(tmp_path, *events, **changes):

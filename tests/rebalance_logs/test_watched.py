@@ -7,9 +7,9 @@ import pytest
 
 from rebalance_kafka.watching import Watch
 from rebalance_logs.causes import diagnose
+from rebalance_logs.findings import Cause, Confidence
 from rebalance_logs.reading import read_logs
 from rebalance_logs.report import not_shown
-from rebalance_logs.triggers import Cause, Confidence
 from rebalance_logs.unlogged import OTHERS
 from tests.places import DATA
 from tests.rebalance_kafka.test_watching import group
