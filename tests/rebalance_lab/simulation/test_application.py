@@ -251,14 +251,11 @@ def test_a_member_whose_batches_are_shorter_than_the_poll_interval_stays():
     assert seen(trace, ev.MemberRemoved) == []
 
 
-def test_a_batch_that_stands_still_ends_later_by_that_time():
+@pytest.mark.parametrize("meanwhile", [[], [{"at": "51s", "cut": "m-1", "for": "500ms"}]])
+def test_a_batch_that_stands_still_ends_later_by_that_time(meanwhile):
     """Exact batches end together, but for the one of the member that stood still for two seconds."""
-    trace = run(
-        events=[
-            {"at": "50s", "pause": "m-1", "for": "2s"},
-            {"at": "1m", "join": {"id": "late", "topics": ["t"]}},
-        ]
-    )
+    pause, join = {"at": "50s", "pause": "m-1", "for": "2s"}, {"id": "late", "topics": ["t"]}
+    trace = run(events=[pause, *meanwhile, {"at": "1m", "join": join}])
     revoked = {line.event.client: line.at_ms for line in seen(trace, ev.Revoked)}
     later = (revoked["m-1"] - revoked["m-0"]) % 5_000
     assert later == pytest.approx(2_000, abs=100)

@@ -81,6 +81,19 @@ def test_a_batch_within_the_poll_interval_stops_nothing():
     assert stopped_partition_seconds(History(trace)) == 0
 
 
+@pytest.mark.parametrize("kind", ["freeze", "pause"])
+def test_a_freeze_lasts_until_the_last_of_those_that_meet_has_ended(kind):
+    """Its heartbeats do not go on earlier: the session of the member ends."""
+    trace = run(
+        {"at": "60s", "freeze": "c-0", "for": "30s"},
+        {"at": "62s", kind: "c-0", "for": "2s"},
+        config={"session.timeout.ms": "10s"},
+    )
+    (removed,) = times(trace, ev.MemberRemoved)
+    assert 66_000 < removed <= 70_010
+    assert times(trace, ev.MemberResumed) == [90_000]
+
+
 def test_a_cut_within_a_cut_does_not_end_it():
     trace = run({"at": "60s", "cut": "c-0", "for": "6s"}, {"at": "61s", "cut": "c-0", "for": "1s"})
     assert times(trace, ev.MemberCutOff) == [60_000]
