@@ -185,6 +185,13 @@ def test_nothing_is_handled_while_an_application_shuts_down():
     assert lag(trace, 79_000) > 60 * 15
 
 
+def test_a_process_that_is_restarted_begins_when_the_one_before_has_shut_down():
+    trace = one({"at": "60s", "restart": "c"}, shut_down="20s")
+    (stopped,) = times(trace, ev.MemberStopped)
+    assert stopped >= 80_000
+    assert times(trace, ev.MemberStarted) == [0, stopped]
+
+
 def test_a_server_learns_at_once_that_the_connections_of_a_process_are_closed():
     """It would miss a consumer of RocketMQ after two minutes, and others look every 20 s."""
     trace = run({"at": "65s", "crash": "c-0"}, strategy="rocketmq")
