@@ -14,6 +14,7 @@ from rebalance_lab.simulation.process.application import Application
 from rebalance_lab.simulation.process.clients import CLIENTS
 from rebalance_lab.simulation.run import simulate
 from rebalance_lab.traces.invariants import Invariants
+from tests.rebalance_lab.simulation import runs
 
 JOINS_AT = 60_000
 
@@ -22,27 +23,21 @@ def run(strategy="range", *, duration="2m", config=None, events=None, seed=8, ex
     """Three members with a backlog of records of 100 ms, in batches of 50. A fourth joins after a minute."""
     fields = {"topics": ["t"], "process_rate": 10, "record_cv": 0, "batch_overhead": 0, **member}
     joins = [{"at": JOINS_AT, "join": {"id": "late", **fields, "start_up": "1s"}}]
-    document = {
-        "name": "batches",
-        "duration": duration,
-        "phase": "0s",
-        "seed": seed,
-        "topics": {"t": {"partitions": 12, "backlog": 1_200_000}},
-        "members": [{"id": "m", "count": 3, **fields}],
-        "events": joins if events is None else events,
-        "config": {"max.poll.records": 50, "session.timeout.ms": "10s", **(config or {})},
-    }
-    return simulate(parse_scenario(document, where="s"), strategy, default_registry(), exchanged=exchanged)
+    scenario = runs.scenario_of(
+        *(joins if events is None else events),
+        name="batches",
+        duration=duration,
+        phase="0s",
+        seed=seed,
+        topics={"t": {"partitions": 12, "backlog": 1_200_000}},
+        members=[{"id": "m", "count": 3, **fields}],
+        config={"max.poll.records": 50, "session.timeout.ms": "10s", **(config or {})},
+    )
+    return simulate(scenario, strategy, default_registry(), exchanged=exchanged)
 
 
 def seen(trace, kind, *, from_ms=JOINS_AT, **fields):
-    return [
-        line
-        for line in trace.events
-        if isinstance(line.event, kind)
-        and line.at_ms >= from_ms
-        and all(getattr(line.event, name) == value for name, value in fields.items())
-    ]
+    return runs.seen(trace, kind, from_ms=from_ms, **fields)
 
 
 def rests(trace):

@@ -4,37 +4,16 @@ import pytest
 
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.registry import default_registry
-from rebalance_lab.scenarios.scenario import parse_scenario
 from rebalance_lab.simulation.run import simulate
 from rebalance_lab.simulation.world.clock import VirtualClock
 from rebalance_lab.traces.history import History
 from rebalance_lab.verdicts.stops import stopped_partition_seconds
+from tests.rebalance_lab.simulation.runs import scenario_of, seen, times
 
 
 def run(*events, strategy="range", **fields):
-    document = {
-        "name": "overlaps",
-        "duration": "4m",
-        "phase": "0s",
-        "topics": {"t": {"partitions": 6, "rate": 60}},
-        "members": [{"id": "c", "count": 3, "topics": ["t"]}],
-        "events": list(events),
-        **fields,
-    }
-    return simulate(parse_scenario(document, where="s"), strategy, default_registry())
-
-
-def seen(trace, kind, **fields):
-    return [
-        line
-        for line in trace.events
-        if isinstance(line.event, kind)
-        and all(getattr(line.event, name) == value for name, value in fields.items())
-    ]
-
-
-def times(trace, kind, **fields):
-    return [line.at_ms for line in seen(trace, kind, **fields)]
+    scenario = scenario_of(*events, **{"duration": "4m", "phase": "0s", **fields})
+    return simulate(scenario, strategy, default_registry())
 
 
 def test_what_is_first_happens_before_what_was_put_in_for_the_same_time():

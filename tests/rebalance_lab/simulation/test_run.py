@@ -11,8 +11,11 @@ from rebalance_lab.scenarios.files import load_scenario
 from rebalance_lab.scenarios.scenario import parse_scenario
 from rebalance_lab.simulation.run import Run, simulate
 from rebalance_lab.traces.history import History
-from rebalance_lab.traces.invariants import Invariants, check_trace
+from rebalance_lab.traces.invariants import check_trace
 from tests.places import SCENARIOS
+from tests.rebalance_lab.simulation import runs
+from tests.rebalance_lab.simulation.runs import seen
+from tests.rebalance_lab.simulation.runs import watched as run
 
 STRATEGIES = ["range", "roundrobin", "sticky", "cooperative-sticky"]
 SMALL = ["scale-out", "leave", "bounce", "mixed-subscriptions"]
@@ -26,28 +29,10 @@ RUNS += [
 """A smaller deploy ends Stable under every strategy below."""
 
 
-def scenario_of(*events, members=2, duration="3m", **fields):
-    document = {
-        "name": "test",
-        "duration": duration,
-        "topics": {"t": {"partitions": 6, "rate": 60}},
-        "members": [{"id": f"c{i}", "topics": ["t"], "process_rate": 100} for i in range(members)],
-        "events": list(events),
-        **fields,
-    }
-    return parse_scenario(document, where="test")
-
-
-def run(scenario, strategy="cooperative-sticky"):
-    watch = Invariants()
-    trace = simulate(scenario, strategy, default_registry(), watch=watch)
-    assert watch.violations == []
-    return trace, watch
-
-
-def seen(trace, kind, **fields):
-    found = [line for line in trace.events if isinstance(line.event, kind)]
-    return [e for e in found if all(getattr(e.event, k) == v for k, v in fields.items())]
+def scenario_of(*events, members=2, **fields):
+    """Members that handle 100 records/s each."""
+    listed = [{"id": f"c{i}", "topics": ["t"], "process_rate": 100} for i in range(members)]
+    return runs.scenario_of(*events, members=listed, **fields)
 
 
 @pytest.mark.parametrize(("name", "strategy"), RUNS)

@@ -47,7 +47,7 @@ def any_events(draw):
     """What may happen to two consumers that know nothing of each other, in any order; some at one time."""
     events = [(0, started(client, *draw(TOPICS))) for client in "ab"]
     owned, at_ms, count = {"a": set(), "b": set()}, 0, 2
-    for kind in draw(st.lists(st.sampled_from(KINDS), max_size=25)):
+    for kind in draw(st.lists(st.sampled_from(KINDS), min_size=5, max_size=30)):
         at_ms += draw(st.sampled_from([0, 1, 1_000, 7_000]))
         client = draw(st.sampled_from("ab"))
         held = owned.get(client)
