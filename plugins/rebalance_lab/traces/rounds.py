@@ -19,7 +19,7 @@ from coordinator_core.registry.hookspecs import ProtocolSpec
 from coordinator_core.registry.registry import Registry
 from rebalance_lab.traces.entries import Entry, InitialGroup, MemberRound, Occurrence, Round
 from rebalance_lab.traces.family import family_of
-from rebalance_lab.traces.phases import Phase
+from rebalance_lab.traces.phases import Phase, seen_first
 from rebalance_lab.traces.round_stops import RoundStops
 from rebalance_lab.traces.timeline import Change, Timeline
 from rebalance_lab.traces.trace import Trace
@@ -31,9 +31,6 @@ _MEMBER_ID = re.compile(rf"\S+-{_ID}|{_ID}-[^\s,;:]+")
 
 _STEPS = (ev.Joined, ev.Assigned, ev.MemberStarted, ev.MemberStopped, ev.ConsumerFailed)
 """The events of a consumer after a `Revoked` or `Lost` that show what it gave up its partitions for."""
-
-_OF_STATE = re.compile(r" is [\w-]+$")
-"""The cause of a round that the state of a member has begun."""
 
 _LATE_MS = 100
 """A change of a member that comes later than this after its reason is described with the delay."""
@@ -322,7 +319,7 @@ class _Reader:
         entry.joined = [name for name in {**dict.fromkeys(entry.joined), **phase.joined} if name in members]
         entry.left |= phase.left
         if self._family.servers is not None and phase.left and len(entry.causes) == 1:
-            entry.causes = [_seen_first(entry.causes[0], phase.left)]
+            entry.causes = [seen_first(entry.causes[0], phase.left)]
         entry.returned = [name for name in entry.left if name in members]
         entry.waited_ms = self._now.at_ms - entry.began_ms
         self._of_generation[event.generation] = entry
@@ -496,10 +493,3 @@ class _Reader:
     def _name_owner(self, client: str, owned: Iterable[TopicPartition]) -> None:
         if numbers := partition_map(owned):
             self._add(client, f", the owner of {listed(numbers)}")
-
-
-def _seen_first(cause: str, left: Mapping[str, str]) -> str:
-    """Return that members have left, if a member had seen a part of it before the last server did."""
-    if not _OF_STATE.search(cause):
-        return cause
-    return "; ".join(f"{name}: {why}" for name, why in left.items())

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import chain
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
@@ -13,6 +12,7 @@ from coordinator_core.families.migration import MIGRATION
 from coordinator_core.families.reconcile import RECONCILE
 from coordinator_core.model import TopicIndex, TopicPartition
 from coordinator_core.protocol import events as ev
+from rebalance_lab.traces.consumer import Consumer
 from rebalance_lab.traces.trace import Trace
 
 _STANDING = (ev.MemberPaused, ev.MemberResumed, ev.MemberCutOff, ev.MemberReconnected)
@@ -22,43 +22,6 @@ ABSENCES = (*_STANDING, ev.MemberStopped, ev.ConsumerFailed)
 
 _WORKING = frozenset((*_STANDING, ev.WorkStopped, ev.WorkStarted))
 """The events after which a consumer works on other partitions than before, though it owns the same ones."""
-
-
-@dataclass(slots=True)
-class Consumer:
-    """A process of a consumer.
-
-    ``taken_over``: the generation of the last assignment that it took over. ``stopped``: the partitions that
-    it owns and does not work on, with the reason. ``handles``: the records/s that it can handle, polls
-    included; None if nothing limits it. ``batches``: the event that describes them. ``state``: the last one
-    of its client. ``in_callback``: whether a callback of the application runs. ``how``: how it has ended,
-    ``error`` the reason if it has failed.
-    """
-
-    started: ev.MemberStarted
-    topics: tuple[str, ...]
-    member_id: str = ""
-    generation: int = -1
-    taken_over: int = -1
-    owned: dict[TopicPartition, None] = field(default_factory=dict)
-    stopped: dict[TopicPartition, str] = field(default_factory=dict)
-    handles: float | None = None
-    batches: ev.ApplicationStarted | None = None
-    state: str = ""
-    in_callback: bool = False
-    paused: bool = False
-    cut_off: bool = False
-    how: str = ""
-    error: str = ""
-
-    @property
-    def works(self) -> bool:
-        """Whether it handles records."""
-        return not (self.paused or self.cut_off)
-
-    def works_on(self, partition: TopicPartition) -> bool:
-        """Whether it handles records of a partition that it owns."""
-        return self.works and partition not in self.stopped
 
 
 class Stop(NamedTuple):

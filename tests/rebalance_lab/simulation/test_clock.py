@@ -1,3 +1,4 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,6 +24,16 @@ def test_a_time_that_has_passed_means_now_and_never_goes_back():
     clock.at(10, lambda: clock.at(3, lambda: seen.append(clock.now_ms)))
     run(clock)
     assert seen == [10]
+
+
+@pytest.mark.parametrize(("times", "rung"), [([10, 20, 30], [30]), ([10, None], []), ([30, 10], [10])])
+def test_an_alarm_rings_once_at_its_last_time_or_not_at_all(times, rung):
+    clock, seen = VirtualClock(), []
+    alarm = Alarm(clock, lambda: seen.append(clock.now_ms))
+    for due_ms in times:
+        alarm.set(due_ms)
+    run(clock)
+    assert seen == rung
 
 
 def test_an_alarm_can_be_set_while_it_rings():
