@@ -6,11 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from coordinator_core.client.requests import NEVER
 from coordinator_core.model import TopicPartition
 from rebalance_lab.simulation.process.workers import ROUNDING
-
-NEVER_MS = 2**62
-"""A time after all others."""
 
 Steps = Sequence[tuple[int, Sequence[float]]]
 """The times at which the rates of a topic change, and the records/s of each of its partitions."""
@@ -29,12 +27,12 @@ class Rises:
         self._known.clear()
 
     def next_ms(self, partitions: Iterable[TopicPartition], capacity: float, *, now_ms: int) -> int:
-        """Return when the records/s of partitions next rise above a capacity, `NEVER_MS` if never."""
+        """Return when the records/s of partitions next rise above a capacity, `NEVER` if never."""
         key = tuple(partitions), capacity
         if key not in self._known:
             self._known[key] = self._rises(*key)
         place = bisect_right(self._known[key], now_ms)
-        return self._known[key][place] if place < len(self._known[key]) else NEVER_MS
+        return self._known[key][place] if place < len(self._known[key]) else NEVER
 
     def _rises(self, partitions: Iterable[TopicPartition], capacity: float) -> list[int]:
         owned: dict[str, list[int]] = {}

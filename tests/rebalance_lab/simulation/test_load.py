@@ -58,6 +58,17 @@ def test_a_worker_that_starts_behind_the_last_record_waits_for_none():
     assert load.measure(now_ms=11_000).lag == 0
 
 
+def test_a_pause_stops_work_and_keeps_the_position():
+    load = load_of(100.0)
+    worker = load.add_worker("c", 200.0)
+    load.start(worker, {P0: 0}, now_ms=0)
+    load.set_working(worker, False, now_ms=5_000)
+    assert position_of(load, worker, P0, now_ms=9_000) == 500
+    load.set_working(worker, True, now_ms=10_000)
+    assert load.measure(now_ms=15_000).max_lag == pytest.approx(500)
+    assert position_of(load, worker, P0, now_ms=15_000) == 1_500
+
+
 def test_a_partition_that_appears_is_produced_to_from_then_on():
     load = load_of(100.0)
     load.set_rates("t", (50.0, 50.0), now_ms=10_000)
