@@ -10,37 +10,31 @@ its own, so that the numbers of one concern do not depend on another.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
-from itertools import chain
 from math import inf
 from random import Random
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.client.config import ClientConfig
 from coordinator_core.coordinator.records import Record
-from coordinator_core.errors import InputError
 from coordinator_core.families.migration import NAME_OF, PROTOCOLS
 from coordinator_core.families.running_group import RunningGroup, RunningMember
-from coordinator_core.model import Cluster, Partitions, TopicPartition, made_up_ids
+from coordinator_core.model import Cluster, Partitions, made_up_ids
 from coordinator_core.protocol import events as ev
-from coordinator_core.registry.hookspecs import DEFAULT_PROTOCOL, Strategy
 from coordinator_core.registry.registry import Registry
 from rebalance_lab.scenarios.replicas import topic_infos
 from rebalance_lab.scenarios.scenario import Member, Scenario
 from rebalance_lab.scenarios.stage import Passage
 from rebalance_lab.simulation.gathering import Gathering
+from rebalance_lab.simulation.member_assignors import MemberAssignors
 from rebalance_lab.simulation.process.application import drawn
 from rebalance_lab.simulation.process.clients import CLIENTS
 from rebalance_lab.simulation.process.connections import ranks
 from rebalance_lab.simulation.process.lateness import Lateness
 from rebalance_lab.simulation.process.load import Load
 from rebalance_lab.simulation.process.process import Process
-from rebalance_lab.simulation.process.workers import ROUNDING
+from rebalance_lab.simulation.rises import Rises
 from rebalance_lab.simulation.simulation import Simulation
 from rebalance_lab.simulation.skipping.quiet import Quiet
 from rebalance_lab.simulation.world.administrator import Administrator
@@ -56,15 +50,9 @@ from rebalance_lab.simulation.world.world import World
 from rebalance_lab.traces.invariants import Invariants
 from rebalance_lab.traces.trace import Trace
 
-COORDINATORS = "uniform-848"
-"""The assignor of the coordinator, if the strategy is one for members: the default one of Kafka's."""
-
 GOLDEN, SILVER = (5**0.5 - 1) / 2, 2**0.5 - 1
 """The multiples of each, without their whole parts, are spread evenly however many they are, and those of
 both together in the square."""
-
-DEFAULTS = ("range", "cooperative-sticky")
-"""The assignors of members of the classic protocol beside a strategy of the other: Kafka's defaults."""
 
 MEASURES = 200
 """The lag is measured at least this often in a run, and at every change."""
@@ -130,11 +118,11 @@ class Run(Simulation[Process]):
         self._cut_until: dict[str, int] = {}
         self._starts = 0
         self._nodes = range(0)
-        self._rates: dict[tuple[str, int], tuple[NDArray[np.int64], NDArray[np.float64]]] = {}
         steps = (steps for topic in scenario.topics.values() for steps in topic.rates.steps)
         self._rate_times = sorted({at_ms for at_ms, _ in steps})
-        self._rises: dict[tuple[tuple[TopicPartition, ...], float], list[int]] = {}
+        self._rises = Rises(self.steps_of, self.partitions)
         self._starting, self._committing = self._stream("start-up"), self._stream("commits")
+        self._assignors = MemberAssignors(scenario, self.strategy, registry, self.family.spec, self._host_of)
         self._topic_ids = made_up_ids(scenario.topic_names)
         self.observers.append(self._observe)
         if watch is not None:
@@ -157,7 +145,7 @@ class Run(Simulation[Process]):
                 self.brokers,
                 self.consumers.values,
                 self.family.spec.at_rest,
-                self._overload_ms,
+                lambda owned, capacity: self._rises.next_ms(owned, capacity, now_ms=self.clock.now_ms),
                 scenario.duration_ms,
             )
         self._world = World(
@@ -204,7 +192,7 @@ class Run(Simulation[Process]):
                 )
                 for member in members
             ],
-            protocol=self._common_assignor(members[0]).name,
+            protocol=self._assignors.common(members[0]).name,
             generation=members[0].generation,
             infos=topic_infos(self.partitions, self.scenario.racks),
             random=self._stream("running group"),
@@ -223,7 +211,9 @@ class Run(Simulation[Process]):
             count=scenario.brokers,
             config=self.family.coordinator_config(),
             parts=self.family.coordinator(
-                lambda: self.registry.build(self._of_coordinator()), self._cluster, self._assignors_by_name()
+                lambda: self.registry.build(self._assignors.of_coordinator()),
+                self._cluster,
+                self._assignors.by_name(),
             ),
             topics=self.partitions,
             racks=scenario.racks,
@@ -244,7 +234,7 @@ class Run(Simulation[Process]):
         if self._group is None:
             return ()
         members = {member.id: member for member in self.scenario.running}
-        return tuple(self._group.records(lambda name: self._common_assignor(members[name])))
+        return tuple(self._group.records(lambda name: self._assignors.common(members[name])))
 
     def _cluster(self) -> Cluster:
         return Cluster(topic_infos(self.partitions, self.scenario.racks), self._topic_ids)
@@ -304,45 +294,6 @@ class Run(Simulation[Process]):
         if step + 1 < len(steps):
             self._change_rates(topic, step + 1)
 
-    def _overload_ms(self, partitions: Iterable[TopicPartition], capacity: float) -> int:
-        """Return when the records/s of partitions next rise above a capacity; the end of the run if never."""
-        key = tuple(partitions), capacity
-        rises = self._rises.get(key)
-        if rises is None:
-            rises = self._rises[key] = self._rises_above(*key)
-        place = bisect_right(rises, self.clock.now_ms)
-        return rises[place] if place < len(rises) else self.scenario.duration_ms
-
-    def _rises_above(self, partitions: Iterable[TopicPartition], capacity: float) -> list[int]:
-        """Return the times at which the records/s of partitions rise above a capacity."""
-        owned: dict[str, list[int]] = {}
-        for topic, number in partitions:
-            owned.setdefault(topic, []).append(number)
-        steps = {topic: self._steps(topic) for topic in owned if topic in self.partitions}
-        if not any(len(at_ms) > 1 or at_ms[0] for at_ms, _ in steps.values()):
-            return []
-        times = np.sort(np.concatenate([at_ms for at_ms, _ in steps.values()]))
-        total = np.zeros(len(times))
-        for topic, (at_ms, rows) in steps.items():
-            row = np.searchsorted(at_ms, times, side="right") - 1
-            total += np.where(row >= 0, rows[:, owned[topic]].sum(axis=1)[row], 0.0)
-        above = total > capacity * (1 + ROUNDING)
-        rises: list[int] = times[1:][above[1:] & ~above[:-1]].tolist()
-        return rises
-
-    def _steps(self, topic: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return the times at which the rates of a topic change, and the rates: (steps, partitions)."""
-        count = self.partitions[topic]
-        known = self._rates.get((topic, count))
-        if known is None:
-            steps = self.steps_of(topic)
-            times = np.array([at_ms for at_ms, _ in steps], dtype=np.int64)
-            known = self._rates[topic, count] = (
-                times,
-                np.array([rates for _, rates in steps], dtype=np.float64),
-            )
-        return known
-
     # --- what scenario events do
 
     def _phase_ms(self) -> int:
@@ -364,9 +315,9 @@ class Run(Simulation[Process]):
             self._world,
             member,
             self._config_of(member),
-            self._assignors_of(member),
+            self._assignors.of(member),
             self._stream(f"client {self._starts}"),
-            part=self.family.member(self._nodes, self._protocol_of(member)),
+            part=self.family.member(self._nodes, self._assignors.protocol_of(member)),
             bootstrap=range(self.scenario.brokers),
             habits=partial(self._stream, f"application {self._starts}"),
             name=f"process {self._starts}",
@@ -399,18 +350,8 @@ class Run(Simulation[Process]):
             client_rack=member.rack,
         )
 
-    def _assignors_of(self, member: Member) -> list[Assignor]:
-        """Return the assignors of a member, the preferred one first."""
-        texts, spoken = member.overrides.assignors, self._protocol_of(member)
-        if spoken != NAME_OF.get(self.strategy.protocol, ""):
-            texts = texts or (DEFAULTS if spoken == "classic" else (COORDINATORS,))
-        own = [self.registry.strategy(text, what="assignor") for text in texts]
-        host = SimulatedHost(self.clock, self.load, member.process_rate)
-        return [self.registry.build(strategy, host) for strategy in own or [self.strategy]]
-
-    def _protocol_of(self, member: Member) -> str:
-        """Return the protocol that a member speaks, as ``group.protocol`` has it."""
-        return member.overrides.protocol or NAME_OF.get(self.strategy.protocol, "")
+    def _host_of(self, member: Member) -> SimulatedHost:
+        return SimulatedHost(self.clock, self.load, member.process_rate)
 
     def _lateness_of(self, member: Member, name: str) -> Lateness:
         """Return the waits of a process."""
@@ -426,35 +367,8 @@ class Run(Simulation[Process]):
     def _waits_in_rounds(self, member: Member) -> bool:
         """Return whether a coordinator has rounds for which a member waits."""
         spec = self.family.spec
-        joins = PROTOCOLS[self._protocol_of(member)] if spec.of_scenarios else spec
+        joins = PROTOCOLS[self._assignors.protocol_of(member)] if spec.of_scenarios else spec
         return spec.servers is None and not joins.own_epochs
-
-    def _of_coordinator(self) -> Strategy:
-        """Return the assignor of the coordinator: Kafka's default one, if the strategy is for members."""
-        if self.family.spec.of_scenarios and self.strategy.protocol == DEFAULT_PROTOCOL:
-            return self.registry.strategy(COORDINATORS, what="assignor")
-        return self.strategy
-
-    def _assignors_by_name(self) -> dict[str, Callable[[], Assignor]]:
-        """Return the assignors that members name, by their names on the wire, that of the strategy first."""
-        own = [self.registry.strategy(t, what="assignor") for t in chain(*self.scenario.assignors_of_members)]
-        makers = [partial(self.registry.build, strategy) for strategy in (self._of_coordinator(), *own)]
-        return {make().name: make for make in makers} if own else {}
-
-    def _common_assignor(self, member: Member) -> Assignor:
-        """Return the assignor of a member on which the group that runs already has agreed.
-
-        Raises:
-            InputError: if its members have no assignor in common.
-        """
-        if self.family.spec.own_epochs or not self.scenario.assignors_of_members:
-            return self._assignors_of(member)[0]
-        listed = [[a.name for a in self._assignors_of(other)] for other in self.scenario.running]
-        for name in listed[0]:
-            if all(name in names for names in listed):
-                return next(a for a in self._assignors_of(member) if a.name == name)
-        where = f"scenario {self.scenario.name!r}: members"
-        raise InputError(where, "members with owned without a common assignor", "one that all of them have")
 
     def pause(self, name: str, for_ms: int, *, in_batch: bool = False) -> None:
         """Let a process stand still, or handle a long batch. Of pauses that overlap, the last one counts."""
@@ -574,7 +488,7 @@ class Run(Simulation[Process]):
     def _topics_changed(self, deleted: str | None = None) -> None:
         """Let the brokers describe their topics again, and answer the fetches of partitions that ended."""
         self.brokers.topics_changed()
-        self._rises.clear()
+        self._rises.forget()
         if deleted is not None:
             for process in self.consumers.values():
                 process.partitions_deleted_soon(deleted)

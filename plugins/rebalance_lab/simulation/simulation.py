@@ -29,29 +29,23 @@ class Consumer(Protocol):
     @property
     def is_running(self) -> bool:
         """Whether the process has neither ended nor begun to close."""
-        ...
 
     @property
     def is_stuck(self) -> bool:
         """Whether the application stands still and cannot close the consumer."""
-        ...
 
     @property
     def ended(self) -> bool:
         """Whether the process has ended."""
-        ...
 
     def when_ended(self, action: Callable[[], None]) -> None:
         """Call ``action`` when the process ends."""
-        ...
 
     def close(self) -> None:
         """Close properly. A process that is stuck closes when it continues."""
-        ...
 
     def crash(self) -> None:
         """End without a LeaveGroup."""
-        ...
 
 
 C = TypeVar("C", bound=Consumer)

@@ -1,9 +1,13 @@
 """The members that come and go while a round waits, and those that it waited for."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 
 _MOST_UNDER_WAY_MS = 1_000
 """A wait that goes on for longer than this after the last join was ended by something else."""
+
+_OF_STATE = re.compile(r" is [\w-]+$")
+"""The cause of a round that the state of a member has begun."""
 
 
 class Phase:
@@ -39,3 +43,10 @@ class Phase:
         last_ms = max((self.arrived_ms.get(name, 0) for name in members), default=0)
         how = f"the last of {len(members)} {did}" if len(members) > 1 else only
         return {name: how for name in members if self.arrived_ms.get(name) == last_ms}
+
+
+def seen_first(cause: str, left: Mapping[str, str]) -> str:
+    """Return that members have left, if a member had seen a part of it before the last server did."""
+    if not _OF_STATE.search(cause):
+        return cause
+    return "; ".join(f"{name}: {why}" for name, why in left.items())

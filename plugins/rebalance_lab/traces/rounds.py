@@ -8,9 +8,7 @@ back.
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any
 
 from coordinator_core.client.subscription import partition_map
 from coordinator_core.model import TopicPartition
@@ -21,9 +19,9 @@ from coordinator_core.registry.hookspecs import ProtocolSpec
 from coordinator_core.registry.registry import Registry
 from rebalance_lab.traces.entries import Entry, InitialGroup, MemberRound, Occurrence, Round
 from rebalance_lab.traces.family import family_of
-from rebalance_lab.traces.phases import Phase
-from rebalance_lab.traces.rests import IntArray
-from rebalance_lab.traces.timeline import Change, Stop, Timeline
+from rebalance_lab.traces.phases import Phase, seen_first
+from rebalance_lab.traces.round_stops import RoundStops
+from rebalance_lab.traces.timeline import Change, Timeline
 from rebalance_lab.traces.trace import Trace
 from rebalance_lab.traces.waits import Waits
 
@@ -33,12 +31,6 @@ _MEMBER_ID = re.compile(rf"\S+-{_ID}|{_ID}-[^\s,;:]+")
 
 _STEPS = (ev.Joined, ev.Assigned, ev.MemberStarted, ev.MemberStopped, ev.ConsumerFailed)
 """The events of a consumer after a `Revoked` or `Lost` that show what it gave up its partitions for."""
-
-_RESTING = (ev.GroupStateChanged, ev.Assigned, ev.MemberStopped, ev.ConsumerFailed)
-"""The events after which all consumers may have taken over their parts."""
-
-_OF_STATE = re.compile(r" is [\w-]+$")
-"""The cause of a round that the state of a member has begun."""
 
 _LATE_MS = 100
 """A change of a member that comes later than this after its reason is described with the delay."""
@@ -103,34 +95,15 @@ def _steps(trace: Trace) -> list[ev.Event | None]:
     return steps[::-1]
 
 
-class _Stop(NamedTuple):
-    """A stop as rounds count it: partitions that no owner has worked on yet stop from the first rest on.
-
-    ``since_ms`` is earlier if the stop continued one that had just ended: a new owner that restores the
-    state of a partition owns it, and works on it later.
-    """
-
-    partition: TopicPartition
-    from_ms: int
-    until_ms: int
-    since_ms: int
-
-
 class _Reader:
     def __init__(self, family: ProtocolSpec, trace: Trace, timeline: Timeline, from_ms: int = 0) -> None:
         self.entries: list[Entry] = []
-        self.counted_ms, self._from_ms = 0, from_ms
         joined = [line.event for line in trace.events if isinstance(line.event, ev.Joined)]
         self._names = {event.member_id: event.client for event in joined}
         self._joins = {(event.client, event.generation) for event in joined}
         self._family = family
         self._now = timeline
-        self._rested_ms: int | None = None
-        """The first time at which all consumers had taken over their parts."""
-        self._stops: list[_Stop] = []
-        self._ended: list[_Stop] = []
-        """The stops that the last event has ended."""
-        self._last_stop: dict[TopicPartition, _Stop] = {}
+        self._stops = RoundStops(timeline, family, from_ms)
         self._last_owner: dict[TopicPartition, str] = {}
         self._waits = Waits(timeline, family)
         timeline.after.append(self._see)
@@ -141,7 +114,6 @@ class _Reader:
         self._of_generation: dict[int, Round] = {}
         self._taken_over: dict[tuple[str, int], None] = {}
         self._round_of: dict[str, Round] = {}
-        self._stopped: dict[int, set[TopicPartition]] = {}
         self._phase = Phase()
         self._for_next_round: list[ev.Revoked] = []
         self._initial: InitialGroup | None = None
@@ -162,7 +134,7 @@ class _Reader:
             ev.Revoked: self._revoked,
             ev.Lost: self._lost,
             ev.Assigned: self._assigned,
-            ev.WorkStarted: lambda e: self._count(self._round_of.get(e.client)),
+            ev.WorkStarted: lambda e: self._stops.count(self._round_of.get(e.client)),
             ev.ConsumerFailed: lambda e: self._occurred(f"{e.client} failed: {e.error}"),
             ev.Changed: self._changed,
             ev.MemberStopped: self._member_stopped,
@@ -179,26 +151,24 @@ class _Reader:
         }
 
     @property
+    def counted_ms(self) -> int:
+        """The sum of all stops, after the last event."""
+        return self._stops.counted_ms
+
+    @property
     def rounds(self) -> list[Round]:
         """The entries that are rounds."""
         return [entry for entry in self.entries if isinstance(entry, Round)]
-
-    def _counted(self, since_ms: int) -> int:
-        """Return the part of a stop until now that counts."""
-        return max(0, self._now.at_ms - max(since_ms, self._from_ms))
 
     def finish(self) -> None:
         """Complete the entries, after the last event."""
         if self._under_way is not None and not self._under_way.generation:
             self._under_way.joined, self._under_way.left = list(self._phase.joined), self._phase.left
         waits = self._waits.of_rounds()
-        stops = [*self._stops, *self._followed(self._now.stops_going_on())]
-        times = np.array([stop[1:3] for stop in stops], dtype=np.int64).reshape(-1, 2)
-        self.counted_ms = _shared_ms(times, self._from_ms, self._now.at_ms)
+        self._stops.finish()
         for entry in self.rounds:
-            entry.idle_meanwhile_ms = _shared_ms(
-                times, entry.began_ms, entry.began_ms + (entry.waited_ms or 0)
-            )
+            until_ms = entry.began_ms + (entry.waited_ms or 0)
+            entry.idle_meanwhile_ms = self._stops.shared_ms(entry.began_ms, until_ms)
             own = waits.get(entry.began_ms, {})
             if sum(own.values()) == entry.waited_ms and not entry.was_empty:
                 entry.waits = own
@@ -207,10 +177,7 @@ class _Reader:
         event = change.event
         if isinstance(event, (ev.Revoked, ev.Lost)):
             self._step = next(self._steps)
-        self._ended = self._followed(change.stops)
-        self._stops += self._ended
-        if isinstance(event, _RESTING) and self._rested_ms is None and self._rests():
-            self._rested_ms = self._now.at_ms
+        self._stops.see(change)
         moved = self._moved(change)
         if self._initial is not None and self._is_initial(event, self._initial):
             return
@@ -218,25 +185,6 @@ class _Reader:
         if handler is not None:
             self._given_up, self._moved_from = change.given_up, moved
             handler(event)
-
-    def _followed(self, stops: Iterable[Stop]) -> list[_Stop]:
-        """Return stops as rounds count them."""
-        found = []
-        for partition, began_ms, until_ms, worked in stops:
-            if not worked and self._rested_ms is None:
-                continue
-            from_ms = began_ms if worked else max(began_ms, self._rested_ms or 0)
-            before = self._last_stop.get(partition)
-            goes_on = before is not None and before.until_ms == from_ms
-            since_ms = before.since_ms if before is not None and goes_on else from_ms
-            found.append(_Stop(partition, from_ms, until_ms, since_ms))
-            self._last_stop[partition] = found[-1]
-        return found
-
-    def _rests(self) -> bool:
-        now = self._now
-        consumers = now.consumers.values()
-        return now.state in self._family.at_rest and all(c.taken_over == now.generation for c in consumers)
 
     def _moved(self, change: Change) -> list[str]:
         """Return the last owner of each partition that an event has given to another consumer."""
@@ -371,7 +319,7 @@ class _Reader:
         entry.joined = [name for name in {**dict.fromkeys(entry.joined), **phase.joined} if name in members]
         entry.left |= phase.left
         if self._family.servers is not None and phase.left and len(entry.causes) == 1:
-            entry.causes = [_seen_first(entry.causes[0], phase.left)]
+            entry.causes = [seen_first(entry.causes[0], phase.left)]
         entry.returned = [name for name in entry.left if name in members]
         entry.waited_ms = self._now.at_ms - entry.began_ms
         self._of_generation[event.generation] = entry
@@ -488,29 +436,17 @@ class _Reader:
         for before in self._moved_from:
             to = entry.moves.setdefault(before, {})
             to[event.client] = to.get(event.client, 0) + 1
-        self._count(entry)
+        self._stops.count(entry)
 
     def _taken_back(self, event: ev.Assigned) -> None:
         back = self._return_of.pop(event.client, None)
-        longest_ms = max((stop.until_ms - stop.from_ms for stop in self._ended), default=0)
+        longest_ms = max((stop.until_ms - stop.from_ms for stop in self._stops.ended), default=0)
         stopped = f" after {longest_ms / 1_000:.3g} s without work on them" if longest_ms else ""
         text = f"{listed(event.owned) or 'nothing'} without a round{stopped}"
         if back is not None:
             back.text += f" and owns {text}"
         elif event.owned:
             self._occurred(f"{event.client} owns {text}")
-
-    def _count(self, entry: Round | None) -> None:
-        """Count the stops that an event has ended in the round that ended them."""
-        if entry is None:
-            return
-        for stop in self._ended:
-            if counted_ms := self._counted(stop.from_ms):
-                stopped = self._stopped.setdefault(entry.began_ms, set())
-                stopped.add(stop.partition)
-                entry.stopped = len(stopped)
-                entry.stopped_ms += counted_ms
-                entry.longest_stop_ms = max(entry.longest_stop_ms, self._counted(stop.since_ms))
 
     # --- changes from outside
 
@@ -527,9 +463,9 @@ class _Reader:
         self._name_owner(event.client, consumer.owned if consumer is not None else ())
 
     def _goes_on(self, event: ev.MemberResumed | ev.MemberReconnected) -> None:
-        if self._ended:
-            longest_ms = max(stop.until_ms - stop.since_ms for stop in self._ended)
-            owned = partition_map(stop.partition for stop in self._ended)
+        if ended := self._stops.ended:
+            longest_ms = max(stop.until_ms - stop.since_ms for stop in ended)
+            owned = partition_map(stop.partition for stop in ended)
             self._add(event.client, f", after {longest_ms / 1_000:.3g} s without work on {listed(owned)}")
 
     def _coordinator_stopped(self, event: ev.CoordinatorFailed) -> None:
@@ -557,16 +493,3 @@ class _Reader:
     def _name_owner(self, client: str, owned: Iterable[TopicPartition]) -> None:
         if numbers := partition_map(owned):
             self._add(client, f", the owner of {listed(numbers)}")
-
-
-def _seen_first(cause: str, left: Mapping[str, str]) -> str:
-    """Return that members have left, if a member had seen a part of it before the last server did."""
-    if not _OF_STATE.search(cause):
-        return cause
-    return "; ".join(f"{name}: {why}" for name, why in left.items())
-
-
-def _shared_ms(times: IntArray, from_ms: int, until_ms: int) -> int:
-    """Return the parts of times (int64[n, 2]: begin, end) within a time, summed."""
-    shared_ms = np.minimum(times[:, 1], until_ms) - np.maximum(times[:, 0], from_ms)
-    return int(np.maximum(shared_ms, 0).sum())

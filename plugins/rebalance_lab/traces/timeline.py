@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import chain
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
@@ -13,6 +12,7 @@ from coordinator_core.families.migration import MIGRATION
 from coordinator_core.families.reconcile import RECONCILE
 from coordinator_core.model import TopicIndex, TopicPartition
 from coordinator_core.protocol import events as ev
+from rebalance_lab.traces.consumer import Consumer
 from rebalance_lab.traces.trace import Trace
 
 _STANDING = (ev.MemberPaused, ev.MemberResumed, ev.MemberCutOff, ev.MemberReconnected)
@@ -22,43 +22,6 @@ ABSENCES = (*_STANDING, ev.MemberStopped, ev.ConsumerFailed)
 
 _WORKING = frozenset((*_STANDING, ev.WorkStopped, ev.WorkStarted))
 """The events after which a consumer works on other partitions than before, though it owns the same ones."""
-
-
-@dataclass(slots=True)
-class Consumer:
-    """A process of a consumer.
-
-    ``taken_over``: the generation of the last assignment that it took over. ``stopped``: the partitions that
-    it owns and does not work on, with the reason. ``handles``: the records/s that it can handle, polls
-    included; None if nothing limits it. ``batches``: the event that describes them. ``state``: the last one
-    of its client. ``in_callback``: whether a callback of the application runs. ``how``: how it has ended,
-    ``error`` the reason if it has failed.
-    """
-
-    started: ev.MemberStarted
-    topics: tuple[str, ...]
-    member_id: str = ""
-    generation: int = -1
-    taken_over: int = -1
-    owned: dict[TopicPartition, None] = field(default_factory=dict)
-    stopped: dict[TopicPartition, str] = field(default_factory=dict)
-    handles: float | None = None
-    batches: ev.ApplicationStarted | None = None
-    state: str = ""
-    in_callback: bool = False
-    paused: bool = False
-    cut_off: bool = False
-    how: str = ""
-    error: str = ""
-
-    @property
-    def works(self) -> bool:
-        """Whether it handles records."""
-        return not (self.paused or self.cut_off)
-
-    def works_on(self, partition: TopicPartition) -> bool:
-        """Whether it handles records of a partition that it owns."""
-        return self.works and partition not in self.stopped
 
 
 class Stop(NamedTuple):
@@ -170,16 +133,16 @@ class Timeline:
             ev.PartitionsAdded: self._partitions_added,
             ev.TopicDeleted: self._topic_deleted,
             ev.MemberStarted: self._member_started,
-            ev.ApplicationStarted: self._application_started,
+            ev.ApplicationStarted: self._of_consumer(_application_started),
             ev.MemberStopped: self._member_ended,
             ev.ConsumerFailed: self._member_ended,
-            ev.MemberPaused: lambda e: self._set(e.client, paused=not e.in_batch),
-            ev.MemberResumed: lambda e: self._set(e.client, paused=False),
-            ev.MemberCutOff: lambda e: self._set(e.client, cut_off=True),
-            ev.MemberReconnected: lambda e: self._set(e.client, cut_off=False),
-            ev.ClientStateChanged: self._client_state_changed,
+            ev.MemberPaused: self._of_consumer(lambda c, e: setattr(c, "paused", not e.in_batch)),
+            ev.MemberResumed: self._of_consumer(lambda c, _: setattr(c, "paused", False)),
+            ev.MemberCutOff: self._of_consumer(lambda c, _: setattr(c, "cut_off", True)),
+            ev.MemberReconnected: self._of_consumer(lambda c, _: setattr(c, "cut_off", False)),
+            ev.ClientStateChanged: self._of_consumer(lambda c, e: setattr(c, "state", e.after)),
             ev.RatesChanged: self._rates_changed,
-            ev.SubscriptionChanged: self._subscription_changed,
+            ev.SubscriptionChanged: self._of_consumer(self._subscription_changed),
             ev.CoordinatorElected: self._coordinator_elected,
             ev.GroupStateChanged: self._state_changed,
             ev.MemberAdded: self._member_added,
@@ -190,9 +153,19 @@ class Timeline:
             ev.Revoked: self._revoked,
             ev.Lost: self._revoked,
             ev.Assigned: self._assigned,
-            ev.WorkStopped: self._work_stopped,
-            ev.WorkStarted: self._work_started,
+            ev.WorkStopped: self._of_consumer(self._work_stopped),
+            ev.WorkStarted: self._of_consumer(self._work_started),
         }
+
+    def _of_consumer(self, fold: Callable[[Consumer, Any], None]) -> Callable[[Any], None]:
+        """Return a fold of events of consumers that run. Those of others change nothing."""
+
+        def folded(event: Any) -> None:
+            consumer = self.consumers.get(event.client)
+            if consumer is not None:
+                fold(consumer, event)
+
+        return folded
 
     def read(self, trace: Trace) -> None:
         """Apply every event of a trace."""
@@ -309,13 +282,6 @@ class Timeline:
         self._starts[event.client] -= 1
         self._want(event)
 
-    def _application_started(self, event: ev.ApplicationStarted) -> None:
-        consumer = self.consumers.get(event.client)
-        if consumer is not None:
-            consumer.batches = event
-            if event.records_per_second is not None:
-                consumer.handles = event.records_per_second
-
     def _member_ended(self, event: ev.MemberStarted | ev.MemberStopped | ev.ConsumerFailed) -> None:
         consumer = self.consumers.get(event.client)
         if consumer is not None:
@@ -330,23 +296,10 @@ class Timeline:
     def _rates_changed(self, event: ev.RatesChanged) -> None:
         self.rates.setdefault(event.topic, []).append((self.at_ms, tuple(event.rates)))
 
-    def _client_state_changed(self, event: ev.ClientStateChanged) -> None:
-        consumer = self.consumers.get(event.client)
-        if consumer is not None:
-            consumer.state = event.after
-
-    def _set(self, client: str, **changes: bool) -> None:
-        consumer = self.consumers.get(client)
-        if consumer is not None:
-            for name, value in changes.items():
-                setattr(consumer, name, value)
-
-    def _subscription_changed(self, event: ev.SubscriptionChanged) -> None:
-        consumer = self.consumers.get(event.client)
-        if consumer is not None:
-            consumer.topics = tuple(event.topics)
-            self._subscribed = None
-            self._want(event)
+    def _subscription_changed(self, consumer: Consumer, event: ev.SubscriptionChanged) -> None:
+        consumer.topics = tuple(event.topics)
+        self._subscribed = None
+        self._want(event)
 
     def _want(self, event: ev.MemberStarted | ev.SubscriptionChanged) -> None:
         topics = tuple(event.topics)
@@ -443,18 +396,14 @@ class Timeline:
             if len(owners) > 1:
                 self.contested[partition] = None
 
-    def _work_stopped(self, event: ev.WorkStopped) -> None:
-        consumer = self.consumers.get(event.client)
-        if consumer is not None:
-            consumer.stopped.update((p, event.why) for p in self.partitions(event.partitions))
-            consumer.in_callback = event.why == "callback"
+    def _work_stopped(self, consumer: Consumer, event: ev.WorkStopped) -> None:
+        consumer.stopped.update((p, event.why) for p in self.partitions(event.partitions))
+        consumer.in_callback = event.why == "callback"
 
-    def _work_started(self, event: ev.WorkStarted) -> None:
-        consumer = self.consumers.get(event.client)
-        if consumer is not None:
-            consumer.in_callback = False
-            for partition in self.partitions(event.partitions):
-                consumer.stopped.pop(partition, None)
+    def _work_started(self, consumer: Consumer, event: ev.WorkStarted) -> None:
+        consumer.in_callback = False
+        for partition in self.partitions(event.partitions):
+            consumer.stopped.pop(partition, None)
 
     def _give_up(self, client: str, listed: Iterable[TopicPartition]) -> None:
         """Remove partitions from a consumer. Ignore those that it does not own, and failed consumers."""
@@ -522,3 +471,9 @@ class Timeline:
             if bool(number) != bool(before):
                 (begun if number else ended).append(partition)
         return begun, ended
+
+
+def _application_started(consumer: Consumer, event: ev.ApplicationStarted) -> None:
+    consumer.batches = event
+    if event.records_per_second is not None:
+        consumer.handles = event.records_per_second

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.hookspecs import ProtocolSpec
 from rebalance_lab.traces.causes import BATCH, CALLBACK, DELAY, HEARTBEAT, SESSION, START, UNKNOWN, WAITS
-from rebalance_lab.traces.timeline import ABSENCES, Change, Consumer, Timeline
+from rebalance_lab.traces.consumer import Consumer
+from rebalance_lab.traces.timeline import ABSENCES, Change, Timeline
 
 _LATE, _JOINING = "late", "joining"
 """The further states of a member: it has yet to send its request to join, or has sent it."""

@@ -11,40 +11,20 @@ from coordinator_core.protocol.messages import DescribedMember
 from coordinator_core.registry.hookspecs import hookimpl
 from coordinator_core.registry.registry import default_registry, installed_registry
 from rebalance_lab.scenarios.families import family_for
-from rebalance_lab.scenarios.scenario import parse_scenario
 from rebalance_lab.simulation.planning.plan import plan
 from rebalance_lab.simulation.run import simulate
-from rebalance_lab.traces.invariants import Invariants
 from tests.coordinator_core.families import toy
-
-
-def scenario_of(*events, **fields):
-    document = {
-        "name": "test",
-        "duration": "3m",
-        "topics": {"t": {"partitions": 6, "rate": 60}},
-        "members": [{"id": "c", "count": 3, "topics": ["t"]}],
-        "events": list(events),
-        **fields,
-    }
-    return parse_scenario(document, where="test")
-
-
-def run(scenario, strategy="cooperative-sticky"):
-    watch = Invariants()
-    trace = simulate(scenario, strategy, default_registry(), watch=watch)
-    assert watch.violations == []
-    assert watch.settled() == []
-    return trace
+from tests.rebalance_lab.simulation.runs import scenario_of, seen, times
+from tests.rebalance_lab.simulation.runs import settled as run
 
 
 def removed(trace):
-    found = [e for e in trace.events if isinstance(e.event, ev.MemberRemoved)]
-    return [(e.at_ms, e.event.member_id) for e in found if e.event.reason == "removed by an administrator"]
+    found = seen(trace, ev.MemberRemoved, reason="removed by an administrator")
+    return [(line.at_ms, line.event.member_id) for line in found]
 
 
 def rounds(trace, from_ms):
-    return [e for e in trace.events if isinstance(e.event, ev.GenerationStarted) and e.at_ms > from_ms]
+    return seen(trace, ev.GenerationStarted, from_ms=from_ms)
 
 
 CRASHED = ({"at": "60s", "crash": "c-1"}, {"at": "65s", "remove_member": "c-1"})
@@ -67,9 +47,8 @@ def test_a_crashed_member_is_removed_before_its_session_ends(strategy):
 def test_a_process_that_runs_joins_again(strategy):
     trace = run(scenario_of({"at": "60s", "remove_member": "c-1"}), strategy)
     assert [member_id[:4] for _, member_id in removed(trace)] == ["c-1-"]
-    (lost,) = [e for e in trace.events if isinstance(e.event, ev.Lost)]
-    assert lost.event.client == "c-1"
-    assert 60_000 < lost.at_ms < 63_100
+    (lost,) = times(trace, ev.Lost, client="c-1")
+    assert 60_000 < lost < 63_100
     assert len(rounds(trace, 60_000)[-1].event.members) == 3
 
 

@@ -14,6 +14,7 @@ from rebalance_lab.simulation.process.application import Application
 from rebalance_lab.simulation.process.clients import CLIENTS
 from rebalance_lab.simulation.run import simulate
 from rebalance_lab.traces.invariants import Invariants
+from tests.rebalance_lab.simulation import runs
 
 JOINS_AT = 60_000
 
@@ -22,27 +23,21 @@ def run(strategy="range", *, duration="2m", config=None, events=None, seed=8, ex
     """Three members with a backlog of records of 100 ms, in batches of 50. A fourth joins after a minute."""
     fields = {"topics": ["t"], "process_rate": 10, "record_cv": 0, "batch_overhead": 0, **member}
     joins = [{"at": JOINS_AT, "join": {"id": "late", **fields, "start_up": "1s"}}]
-    document = {
-        "name": "batches",
-        "duration": duration,
-        "phase": "0s",
-        "seed": seed,
-        "topics": {"t": {"partitions": 12, "backlog": 1_200_000}},
-        "members": [{"id": "m", "count": 3, **fields}],
-        "events": joins if events is None else events,
-        "config": {"max.poll.records": 50, "session.timeout.ms": "10s", **(config or {})},
-    }
-    return simulate(parse_scenario(document, where="s"), strategy, default_registry(), exchanged=exchanged)
+    scenario = runs.scenario_of(
+        *(joins if events is None else events),
+        name="batches",
+        duration=duration,
+        phase="0s",
+        seed=seed,
+        topics={"t": {"partitions": 12, "backlog": 1_200_000}},
+        members=[{"id": "m", "count": 3, **fields}],
+        config={"max.poll.records": 50, "session.timeout.ms": "10s", **(config or {})},
+    )
+    return simulate(scenario, strategy, default_registry(), exchanged=exchanged)
 
 
 def seen(trace, kind, *, from_ms=JOINS_AT, **fields):
-    return [
-        line
-        for line in trace.events
-        if isinstance(line.event, kind)
-        and line.at_ms >= from_ms
-        and all(getattr(line.event, name) == value for name, value in fields.items())
-    ]
+    return runs.seen(trace, kind, from_ms=from_ms, **fields)
 
 
 def rests(trace):
@@ -251,14 +246,11 @@ def test_a_member_whose_batches_are_shorter_than_the_poll_interval_stays():
     assert seen(trace, ev.MemberRemoved) == []
 
 
-def test_a_batch_that_stands_still_ends_later_by_that_time():
+@pytest.mark.parametrize("meanwhile", [[], [{"at": "51s", "cut": "m-1", "for": "500ms"}]])
+def test_a_batch_that_stands_still_ends_later_by_that_time(meanwhile):
     """Exact batches end together, but for the one of the member that stood still for two seconds."""
-    trace = run(
-        events=[
-            {"at": "50s", "pause": "m-1", "for": "2s"},
-            {"at": "1m", "join": {"id": "late", "topics": ["t"]}},
-        ]
-    )
+    pause, join = {"at": "50s", "pause": "m-1", "for": "2s"}, {"id": "late", "topics": ["t"]}
+    trace = run(events=[pause, *meanwhile, {"at": "1m", "join": join}])
     revoked = {line.event.client: line.at_ms for line in seen(trace, ev.Revoked)}
     later = (revoked["m-1"] - revoked["m-0"]) % 5_000
     assert later == pytest.approx(2_000, abs=100)

@@ -53,127 +53,88 @@ class Group:
         for client in clients:
             self.moves(client, "resting")
 
+    def stops(self, client):
+        self.see(ev.MemberStopped(client=client, how="crashed"))
 
-@pytest.fixture
-def group():
-    """A group of a and b that rests."""
+
+STATES = {"E": EMPTY, "R": REBALANCING, "S": SETTLED}
+AT_REST = ("is_here a b, reads a b, rests a b", "RS")
+"""Steps, and the states up to then. All cases but the first two begin with a and b at rest."""
+
+CASES = {
+    "a group begins empty": [("", "")],
+    "a group is settled when its last member rests": [
+        ("is_here a b, reads a b, rests a", "R"),
+        ("rests b", "RS"),
+    ],
+    "a member that joins begins a round": [
+        AT_REST,
+        ("is_here a b c, reads a b c, rests a b", "RSR"),
+        ("rests c", "RSRS"),
+    ],
+    "members that rest with an old version are not at rest": [
+        AT_REST,
+        ("is_here a b c, reads a c, rests a b c", "RSR"),
+        ("reads b, rests b", "RSRS"),
+    ],
+    "a member that rebalances by itself begins a round": [
+        AT_REST,
+        ("moves a looking", "RSR"),
+        ("rests a", "RSRS"),
+    ],
+    "a process that is not a member begins no round": [AT_REST, ("moves c connecting", "RS")],
+    "the group does not wait for a process that has ended, which the servers have still": [
+        AT_REST,
+        ("is_here a b c, reads a b c, rests a b", "RSR"),
+        ("stops c", "RSRS"),
+    ],
+    "a member that the servers drop begins a round": [
+        AT_REST,
+        ("is_here a", "RSR"),
+        ("reads a, rests a", "RSRS"),
+    ],
+    "a group without members is empty": [AT_REST, ("is_here a, is_here", "RSRE"), ("is_here a", "RSRER")],
+    "a member id that comes back, of a process that is restarted, is waited for": [
+        AT_REST,
+        ("stops b, is_here a, reads a, rests a", "RSRS"),
+        ("is_here a b, reads a, rests a", "RSRSR"),
+        ("reads b, rests b", "RSRSRS"),
+    ],
+    "a process that continues the membership of one that has ended is waited for": [
+        AT_REST,
+        ("stops b, reads b, moves b looking, moves a looking, rests a", "RSR"),
+    ],
+}
+
+
+def after(*steps):
     group = Group()
-    group.is_here("a", "b")
-    group.reads("a", "b")
-    group.rests("a", "b")
-    assert group.states == [REBALANCING, SETTLED]
-    group.changes.clear()
+    for step in filter(None, ", ".join(steps).split(", ")):
+        name, *arguments = step.split()
+        getattr(group, name)(*arguments)
     return group
 
 
-def test_a_group_begins_empty():
-    assert Group().gathering.state == EMPTY
+@pytest.mark.parametrize("case", CASES)
+def test_a_group_rests_when_all_of_its_members_do(case):
+    steps = []
+    for more, states in CASES[case]:
+        steps.append(more)
+        group = after(*steps)
+        assert group.states == [STATES[letter] for letter in states]
+        assert all(change.after in GROUP_STATES[change.before] for change in group.changes)
+        assert group.gathering.state == [EMPTY, *group.states][-1]
 
 
-def test_a_group_is_settled_when_its_last_member_rests():
-    group = Group()
-    group.is_here("a", "b")
-    group.reads("a", "b")
-    group.rests("a")
-    assert group.states == [REBALANCING]
-    group.rests("b")
-    assert group.states == [REBALANCING, SETTLED]
-    last = group.changes[-1]
-    assert (last.before, last.generation, last.cause) == (REBALANCING, 1, "every member is at rest")
-
-
-def test_a_member_that_joins_begins_a_round(group):
-    group.is_here("a", "b", "c")
-    assert group.states == [REBALANCING]
-    assert group.changes[0].cause == "c-id joined"
-    group.reads("a", "b", "c")
-    group.rests("a", "b")
-    assert group.states == [REBALANCING]
-    group.rests("c")
-    assert group.states == [REBALANCING, SETTLED]
-
-
-def test_members_that_rest_with_an_old_version_are_not_at_rest(group):
-    group.is_here("a", "b", "c")
-    group.reads("a", "c")
-    group.rests("a", "b", "c")
-    assert group.states == [REBALANCING]
-    group.reads("b")
-    group.rests("b")
-    assert group.states == [REBALANCING, SETTLED]
-
-
-def test_a_member_that_rebalances_by_itself_begins_a_round(group):
-    group.moves("a", "looking")
-    assert group.states == [REBALANCING]
-    assert group.changes[0].cause == "a is looking"
-    group.rests("a")
-    assert group.states == [REBALANCING, SETTLED]
-
-
-def test_a_process_that_is_not_a_member_begins_no_round(group):
-    group.moves("c", "connecting")
-    assert group.states == []
-
-
-def test_the_group_does_not_wait_for_a_process_that_has_ended(group):
-    """The servers have the member until its session expires."""
-    group.is_here("a", "b", "c")
-    group.reads("a", "b", "c")
-    group.rests("a", "b")
-    group.see(ev.MemberStopped(client="c", how="crashed"))
-    assert group.states == [REBALANCING, SETTLED]
-
-
-def test_a_member_that_the_servers_drop_begins_a_round(group):
-    group.is_here("a")
-    assert group.states == [REBALANCING]
-    assert group.changes[0].cause == "b-id: left"
-    group.reads("a")
-    group.rests("a")
-    assert group.states == [REBALANCING, SETTLED]
-
-
-def test_a_group_without_members_is_empty(group):
-    group.is_here("a")
-    group.is_here()
-    assert group.states == [REBALANCING, EMPTY]
-    group.is_here("a")
-    assert group.states == [REBALANCING, EMPTY, REBALANCING]
-
-
-def test_a_member_id_that_comes_back_is_waited_for():
-    """A restarted process has the id of the one that has ended."""
-    group = Group()
-    group.is_here("a", "b")
-    group.reads("a", "b")
-    group.rests("a", "b")
-    group.see(ev.MemberStopped(client="b", how="crashed"))
-    group.is_here("a")
-    group.reads("a")
-    group.rests("a")
-    group.changes.clear()
-    group.is_here("a", "b")
-    group.reads("a")
-    group.rests("a")
-    assert group.states == [REBALANCING]
-    group.reads("b")
-    group.rests("b")
-    assert group.states == [REBALANCING, SETTLED]
-
-
-def test_a_process_that_continues_the_membership_of_one_that_has_ended_is_waited_for(group):
-    """The servers have not noticed that another process has the id."""
-    group.see(ev.MemberStopped(client="b", how="crashed"))
-    group.reads("b")
-    group.moves("b", "looking")
-    group.moves("a", "looking")
-    group.rests("a")
-    assert group.states == [REBALANCING]
-
-
-def test_each_change_is_one_that_the_table_allows(group):
-    group.is_here("a")
-    group.is_here()
-    group.is_here("b")
-    assert all(change.after in GROUP_STATES[change.before] for change in group.changes)
+@pytest.mark.parametrize(
+    ("steps", "cause"),
+    [
+        ("rests b", "every member is at rest"),
+        ("is_here a b c", "c-id joined"),
+        ("moves a looking", "a is looking"),
+        ("is_here a", "b-id: left"),
+    ],
+)
+def test_each_change_has_its_cause_and_the_generation(steps, cause):
+    last = after(AT_REST[0], steps).changes[-1]
+    assert (last.cause, last.generation) == (cause, 1)

@@ -1,7 +1,6 @@
 """The fluid load against integration in small steps, and what holds of it whatever happens."""
 
 from math import inf
-from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -97,6 +96,9 @@ def carry_out(actions, rates, process, step_ms):
         now_ms += duration_ms
         steps.run(duration_ms)
         measures.append(exact.measure(now_ms=now_ms))
+        of_nobody = sum(steps.produced[p] - steps.high[p] for p, owner in enumerate(steps.owner) if not owner)
+        of_clients = sum(measures[-1].by_client.values())
+        assert of_clients + of_nobody == pytest.approx(measures[-1].lag, abs=10 + 2 * len(actions))
     return measures, steps
 
 
@@ -106,25 +108,6 @@ def check_agreement(measures, steps, tolerance):
     assert max(m.max_lag for m in measures) == pytest.approx(steps.lag_max, abs=tolerance)
     integral = sum(m.lag_record_seconds for m in measures)
     assert integral == pytest.approx(steps.lag_seconds, rel=0.01, abs=tolerance / 4)
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_random_changes_agree_with_integration_in_small_steps(seed):
-    random = Random(seed)
-    rates = [random.choice([0.0, 100.0, 1_000.0, 5_000.0]) for _ in range(6)]
-    process = {"a": 6_000.0, "b": random.choice([500.0, 9_000.0])}
-    actions = [
-        (
-            random.choice(["take", "take", "drop", "rates", "pause"]),
-            random.choice("ab"),
-            random.randrange(6),
-            random.randrange(800),
-            [random.choice([0.0, 100.0, 1_000.0, 5_000.0]) for _ in range(6)],
-            random.randrange(100, 1_000),
-        )
-        for _ in range(6)
-    ]
-    check_agreement(*carry_out(actions, rates, process, step_ms=0.2), tolerance=20)
 
 
 three_rates = st.lists(st.sampled_from(RATES), min_size=3, max_size=3)
@@ -172,30 +155,6 @@ def test_what_a_worker_can_do_is_shared_out_max_min_fair(rates, capacity):
     assert handled == pytest.approx([100 * min(rate, level) for rate in rates], abs=1.01)
     lag = load.measure(now_ms=100_000).lag
     assert lag == pytest.approx(100 * max(0.0, sum(rates) - capacity), rel=1e-9, abs=1e-3)
-
-
-@given(
-    st.lists(st.tuples(three_rates, st.integers(0, 5_000)), min_size=1, max_size=8),
-    st.sampled_from([40.0, 700.0, 3_000.0]),
-)
-def test_what_is_produced_is_handled_or_lag(changes, capacity):
-    load, partitions = load_of([0.0] * 3), partitions_of(3)
-    workers = [load.add_worker(name, capacity) for name in "ab"]
-    load.start(workers[0], {partitions[0]: 0, partitions[1]: 0}, now_ms=0)
-    load.start(workers[1], {partitions[2]: 0}, now_ms=0)
-    owners = [workers[0], workers[0], workers[1]]
-    produced, now_ms = [0.0] * 3, 0
-    for rates, duration_ms in changes:
-        load.set_rates("t", rates, now_ms=now_ms)
-        now_ms += duration_ms
-        produced = [before + r * duration_ms / 1_000 for before, r in zip(produced, rates, strict=True)]
-        ends = [load.end_offset(partition, now_ms=now_ms) for partition in partitions]
-        assert ends == pytest.approx(produced, abs=1.001)
-        handled = [position_of(load, w, p, now_ms=now_ms) for w, p in zip(owners, partitions, strict=True)]
-        measured = load.measure(now_ms=now_ms)
-        assert sum(produced) - sum(handled) - measured.lag == pytest.approx(1.5, abs=1.501)
-        assert sum(measured.by_client.values()) == pytest.approx(measured.lag, abs=1e-5)
-        assert measured.duplicates == 0
 
 
 @given(

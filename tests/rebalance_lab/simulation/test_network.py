@@ -117,12 +117,6 @@ def test_a_cut_swallows_what_is_under_way_and_what_is_sent_during_it():
     assert arrived == [20]
 
 
-def test_a_cut_of_one_consumer_leaves_the_others_alone():
-    clock, network = network_of()
-    network.cut_off.add("other")
-    assert len(send(clock, network.connect("c"), 3)) == 3
-
-
 def test_a_closed_connection_delivers_nothing_more():
     clock, network = network_of(latency_ms_min=10, latency_ms_max=10)
     connection = network.connect("c")
@@ -157,12 +151,3 @@ def test_the_two_directions_and_other_connections_do_not_hold_each_other_up():
         clock.step()
     assert len(arrived["there"]) == 100
     assert max(arrived["back"] + arrived["other"]) < max(arrived["there"])
-
-
-def test_a_closed_connection_carries_nothing_in_either_direction():
-    clock, network = network_of()
-    connection = network.connect("c")
-    connection.close()
-    connection.to_client(lambda: None)
-    connection.to_broker(lambda: None)
-    assert clock.next_ms() is None

@@ -4,37 +4,16 @@ import pytest
 
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.registry import default_registry
-from rebalance_lab.scenarios.scenario import parse_scenario
 from rebalance_lab.simulation.run import simulate
 from rebalance_lab.simulation.world.clock import VirtualClock
 from rebalance_lab.traces.history import History
 from rebalance_lab.verdicts.stops import stopped_partition_seconds
+from tests.rebalance_lab.simulation.runs import scenario_of, seen, times
 
 
 def run(*events, strategy="range", **fields):
-    document = {
-        "name": "overlaps",
-        "duration": "4m",
-        "phase": "0s",
-        "topics": {"t": {"partitions": 6, "rate": 60}},
-        "members": [{"id": "c", "count": 3, "topics": ["t"]}],
-        "events": list(events),
-        **fields,
-    }
-    return simulate(parse_scenario(document, where="s"), strategy, default_registry())
-
-
-def seen(trace, kind, **fields):
-    return [
-        line
-        for line in trace.events
-        if isinstance(line.event, kind)
-        and all(getattr(line.event, name) == value for name, value in fields.items())
-    ]
-
-
-def times(trace, kind, **fields):
-    return [line.at_ms for line in seen(trace, kind, **fields)]
+    scenario = scenario_of(*events, **{"duration": "4m", "phase": "0s", **fields})
+    return simulate(scenario, strategy, default_registry())
 
 
 def test_what_is_first_happens_before_what_was_put_in_for_the_same_time():
@@ -79,6 +58,19 @@ def test_a_batch_within_the_poll_interval_stops_nothing():
     trace = run({**LONG_BATCH, "for": "10s"})
     assert times(trace, ev.MemberPaused) == [60_000]
     assert stopped_partition_seconds(History(trace)) == 0
+
+
+@pytest.mark.parametrize("kind", ["freeze", "pause"])
+def test_a_freeze_lasts_until_the_last_of_those_that_meet_has_ended(kind):
+    """Its heartbeats do not go on earlier: the session of the member ends."""
+    trace = run(
+        {"at": "60s", "freeze": "c-0", "for": "30s"},
+        {"at": "62s", kind: "c-0", "for": "2s"},
+        config={"session.timeout.ms": "10s"},
+    )
+    (removed,) = times(trace, ev.MemberRemoved)
+    assert 66_000 < removed <= 70_010
+    assert times(trace, ev.MemberResumed) == [90_000]
 
 
 def test_a_cut_within_a_cut_does_not_end_it():
@@ -170,6 +162,13 @@ def test_nothing_is_handled_while_an_application_shuts_down():
     trace = one({"at": "60s", "leave": "c"}, shut_down="20s")
     assert lag(trace, 60_000) < 60
     assert lag(trace, 79_000) > 60 * 15
+
+
+def test_a_process_that_is_restarted_begins_when_the_one_before_has_shut_down():
+    trace = one({"at": "60s", "restart": "c"}, shut_down="20s")
+    (stopped,) = times(trace, ev.MemberStopped)
+    assert stopped >= 80_000
+    assert times(trace, ev.MemberStarted) == [0, stopped]
 
 
 def test_a_server_learns_at_once_that_the_connections_of_a_process_are_closed():

@@ -9,32 +9,23 @@ from coordinator_core.protocol import events as ev
 from coordinator_core.registry.hookspecs import hookimpl
 from coordinator_core.registry.registry import default_registry, installed_registry
 from rebalance_lab.scenarios.families import family_for
-from rebalance_lab.scenarios.scenario import parse_scenario
 from rebalance_lab.simulation.planning.plan import plan
 from rebalance_lab.simulation.run import simulate
-from rebalance_lab.traces.invariants import Invariants
 from tests.coordinator_core.families import toy
+from tests.rebalance_lab.simulation import runs
 
 BOTH = ["cooperative-sticky", "range"]
 
 
-def scenario_of(*events, members=({"id": "c", "count": 3},), duration="12m", **fields):
-    document = {
-        "name": "test",
-        "duration": duration,
-        "topics": {"t": {"partitions": 12, "rate": 60}},
-        "members": [{"topics": ["t"], **member} for member in members],
-        "events": list(events),
-        **fields,
-    }
-    return parse_scenario(document, where="test")
+def scenario_of(*events, members=({"id": "c", "count": 3},), **fields):
+    """Members of a topic of twelve partitions, with settings of their own."""
+    listed = [{"topics": ["t"], **member} for member in members]
+    topics = {"t": {"partitions": 12, "rate": 60}}
+    return runs.scenario_of(*events, **{"duration": "12m", "members": listed, "topics": topics, **fields})
 
 
 def run(scenario, strategy="range"):
-    watch = Invariants()
-    trace = simulate(scenario, strategy, default_registry(), watch=watch)
-    assert watch.violations == []
-    return trace
+    return runs.watched(scenario, strategy)[0]
 
 
 def of(trace, kind, from_s=0, to_s=10**6):
@@ -199,18 +190,11 @@ def test_a_rolling_restart_to_an_unknown_assignor_is_refused():
 
 
 def test_under_reconcile_the_assignor_that_most_members_name_counts():
-    document = {
-        "name": "votes",
-        "duration": "2m",
-        "topics": {"t": {"partitions": 6}},
-        "members": [{"id": "c", "count": 3, "topics": ["t"]}],
-        "events": [
-            {"at": "20s", "rolling_restart": {"every": "10s", "down": "2s", "assignors": ["range-848"]}}
-        ],
-    }
-    scenario = parse_scenario(document, where="votes", registry=default_registry())
-    trace = simulate(scenario, "uniform-848+reconcile", default_registry())
-    started = [line.event.protocol for line in trace.events if isinstance(line.event, ev.GenerationStarted)]
+    restart = {"every": "10s", "down": "2s", "assignors": ["range-848"]}
+    trace = run(
+        scenario_of({"at": "20s", "rolling_restart": restart}, duration="2m"), "uniform-848+reconcile"
+    )
+    started = [event.protocol for event in of(trace, ev.GenerationStarted)]
     assert list(dict.fromkeys(started)) == ["uniform-848", "range-848"]
 
 
@@ -223,12 +207,5 @@ def test_under_reconcile_the_assignor_that_most_members_name_counts():
     ],
 )
 def test_assignors_of_members_have_to_suit_the_protocol(assignors, strategy, problem):
-    document = {
-        "name": "votes",
-        "duration": "1m",
-        "topics": {"t": {"partitions": 6}},
-        "members": [{"id": "c", "topics": ["t"], "assignors": assignors}],
-    }
-    scenario = parse_scenario(document, where="votes", registry=default_registry())
     with pytest.raises(InputError, match=problem):
-        simulate(scenario, strategy, default_registry())
+        run(scenario_of(members=[{"id": "c", "assignors": assignors}]), strategy)

@@ -2,6 +2,7 @@
 
 import msgspec
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,6 +12,7 @@ from rebalance_lab.scenarios.scenario import parse_scenario
 from rebalance_lab.simulation.run import Run, simulate
 from rebalance_lab.traces.invariants import Invariants
 from tests.examples import scaled
+from tests.places import DATA
 
 MEMBERS = ("m0", "m1", "m2", "m3")
 STRATEGIES = (
@@ -183,6 +185,22 @@ def test_no_rule_is_broken_in_any_run(run):
 
 # --- examples
 
+
+def quiet_runs():
+    """The runs of tests/data/quiet.yaml: each statement with its strategies and variants of its scenario."""
+    for statement, run in yaml.safe_load((DATA / "quiet.yaml").read_text()).items():
+        for number, variant in enumerate(run.get("variants", [{}])):
+            for strategy in run["strategies"]:
+                name = f"{statement}, {strategy} {number}"
+                yield pytest.param({"name": "g", **run["scenario"], **variant}, strategy, id=name)
+
+
+@pytest.mark.parametrize(("scenario", "strategy"), list(quiet_runs()))
+def test_a_message_that_is_left_out_changes_nothing(scenario, strategy):
+    every, some = both(scenario, strategy)
+    assert every == some
+
+
 HOUR_MS = 3_600_000
 
 
@@ -257,31 +275,6 @@ def test_a_quiet_hour_costs_nothing_under_any_family(strategy, kinds):
     assert some.finish().events == every.finish().events
 
 
-@pytest.mark.parametrize("strategy", ["watcher", "rocketmq"])
-def test_a_span_does_not_begin_before_the_members_start(strategy):
-    """A group without a coordinator is not unknown before its members join."""
-    events = [{"at": 0, "pause": "m0", "for": "1s"}, {"at": "2m", "crash": "m1"}]
-    every, some = both(document(duration="5m", events=events), strategy)
-    assert every == some
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_looks_that_are_left_out_take_the_random_numbers_of_their_brokers(seed):
-    """Each topic is looked up at a broker of its own, and lists differ after a broker came back empty."""
-    causes = [{"at": "200s", "coordinator_failover": {"down": "3s"}}, {"at": "300s", "crash": "m0"}]
-    fields = document(
-        duration="10m",
-        brokers=3,
-        seed=seed,
-        topics={name: {"partitions": 4, "rate": 4} for name in "abcdef"},
-        members=[{"id": f"m{n}", "topics": list("abcdef")} for n in range(3)],
-        events=causes,
-        network={"latency": [1, 40], "loss": 0.002},
-    )
-    every, some = both(fields, "rocketmq")
-    assert every == some
-
-
 def test_the_looks_of_an_assignor_that_depends_on_more_than_the_group_are_simulated():
     sent = arrivals(run_of(document(duration="10m"), "lag-aware+peers"))
     assert len([at_ms for at_ms in sent["MemberList"] if at_ms > 300_000]) == 2 * 15
@@ -297,141 +290,6 @@ def test_nothing_is_sent_while_the_delay_of_lost_partitions_runs():
     assert [at for times in sent.values() for at in times if 360_000 < at < rejoins[0] - 5_000] == []
     every.advance(1_200_000)
     assert some.finish().events == every.finish().events
-
-
-@pytest.mark.parametrize("strategy", ["watcher", "rocketmq"])
-def test_offsets_of_a_group_without_members_expire_as_with_every_message(strategy):
-    """The coordinator checks them every ten minutes. A paused member commits nothing."""
-    fields = document(
-        duration="1h",
-        events=[{"at": "20m", "pause": "m0", "for": "25m"}, {"at": "50m", "leave": "m1"}],
-        config={"offsets.retention.minutes": 5},
-    )
-    every, some = both(fields, strategy)
-    assert every == some
-
-
-def test_a_member_that_misses_its_poll_in_a_callback_leaves_as_with_every_message():
-    """The member has no batches. It leaves while the others are at rest, and their heartbeats matter then."""
-    fields = document(
-        duration="5m",
-        seed=414668946,
-        topics={"a": {"partitions": 8, "rate": 3_000}, "b": {"partitions": 13, "rate": 10}},
-        members=[
-            {"id": "m0", "topics": ["b"], "on_revoked": "20s"},
-            {"id": "m4", "topics": ["a", "b"], "process_rate": 6.8},
-            {"id": "m5", "topics": ["a", "b"]},
-        ],
-        config={"max.poll.interval.ms": 10_000},
-        network={"latency": [1, 1]},
-    )
-    every, some = both(fields, "sticky+reconcile")
-    assert every == some
-
-
-def test_no_poll_is_left_out_during_a_callback_of_a_member_without_records():
-    fields = document(
-        duration="1m",
-        seed=0,
-        topics={"t": {"partitions": 1, "rate": 0}},
-        members=[{"id": "m0", "topics": ["t"]}, {"id": "m1", "topics": ["t"], "on_assigned": "70s"}],
-        config={"max.poll.interval.ms": 10_000},
-        network={"latency": [1, 1]},
-    )
-    every, some = both(fields, "range")
-    assert every == some
-
-
-def test_a_member_without_partitions_polls_without_commits_during_a_callback():
-    slow = {"id": "m2", "topics_pattern": ".*", "client": "aiokafka", "on_assigned": "70s", "start_up": "20s"}
-    fields = document(
-        duration="5m",
-        seed=0,
-        topics={"a": {"partitions": 1, "rate": 0}, "b": {"partitions": 2, "rate": 1}},
-        members=[{"id": f"m{n}", "topics": ["b"]} for n in range(2)] + [slow, {"id": "m3", "topics": ["a"]}],
-        events=[{"at": 71_483, "leave": "m3"}],
-        config={"session.timeout.ms": 10_000, "auto.commit.interval.ms": 1_000},
-        network={"latency": [1, 1]},
-    )
-    every, some = both(fields, "cooperative-sticky+delay=60s")
-    assert every == some
-
-
-def test_polls_in_the_background_that_are_left_out_end_no_batch():
-    """The batch of a backlog goes on while the member keeps up for a while."""
-    counts = [[100, 0, 300, 30_000], [300, 1_000, 0, 300], [12, 1_000, 3_000, 120], [100, 12, 3_000, 3_000]]
-    counts += [[12, 0, 0, 30_000], [300, 100, 3_000, 100]]
-    member = {"id": "m0", "topics": ["a", "b"], "process_rate": 5, "record_cv": 1, "client": "aiokafka"}
-    leaver = {"id": "m1", "topics": ["a"], "config": {"max.poll.records": 1}}
-    fields = document(
-        duration="5m",
-        seed=1592498589,
-        brokers=1,
-        topics={
-            "a": {"partitions": 4, "rates_rows": counts, "interval": "30s"},
-            "b": {"partitions": 2, "rate": 1},
-        },
-        members=[member, leaver],
-        events=[
-            {"at": 90_240, "leave": "m1"},
-            {"at": 133_935, "crash": "m0"},
-            {"at": 177_042, "restart": "m0"},
-        ],
-        config={
-            "max.poll.interval.ms": 20_000,
-            "auto.commit.interval.ms": 1_000,
-            "group.consumer.session.timeout.ms": 10_000,
-        },
-        network={"latency": [1, 1]},
-    )
-    every, some = both(fields, "range-848+reconcile")
-    assert every == some
-
-
-def test_a_pause_restarts_the_timer_of_polls_whatever_messages_came_before_it():
-    """The poll that ends the batch is to commit. Only a heartbeat since that time would have noted it."""
-    member = {"id": "m0", "topics": ["t"], "process_rate": 5, "start_up": "5s"}
-    fields = document(
-        duration="2m",
-        seed=2141254132,
-        topics={"t": {"partitions": 4, "rate": 100}},
-        members=[member, {"id": "m1", "topics": ["t"]}],
-        events=[{"at": 49_433, "crash": "m1"}, {"at": 91_416, "pause": "m0", "for": "7s"}],
-        config={"max.poll.interval.ms": 10_000},
-        network={"latency": [0, 0]},
-    )
-    every, some = both(fields, "lag-aware")
-    assert every == some
-
-
-def test_a_batch_that_a_pause_prolongs_may_outlast_the_interval_of_polls():
-    """Otherwise no batch is as long."""
-    fields = document(
-        duration="10m",
-        seed=0,
-        topics={"t": {"partitions": 2, "rate": 130}},
-        members=[{"id": "m0", "topics": ["t"], "process_rate": 50, "record_cv": 0}],
-        events=[{"at": 475_434, "pause": "m0", "for": "15s"}],
-        config={"max.poll.interval.ms": 20_000},
-        network={"latency": [100, 300]},
-    )
-    every, some = both(fields, "sticky+reconcile")
-    assert every == some
-
-
-def test_nothing_is_left_out_while_the_copy_of_a_commit_is_written():
-    """The response to the copy is one of those whose numbers decide which messages are lost."""
-    fields = document(
-        duration="90s",
-        seed=3691464746,
-        brokers=3,
-        topics={"t": {"partitions": 1, "rate": 0}},
-        members=[{"id": f"m{n}", "topics": ["t"]} for n in range(2)],
-        events=[{"at": 2_272, "crash": "m0"}],
-        network={"latency": [2, 40], "loss": 0.05, "duplicate": 0.05},
-    )
-    every, some = both(fields, "uniform-848+reconcile")
-    assert every == some
 
 
 def test_a_heartbeat_that_changes_something_cannot_be_left_out():
@@ -474,65 +332,6 @@ def test_nothing_is_sent_between_two_causes_that_are_five_seconds_apart():
     assert every == some
 
 
-@pytest.mark.parametrize("cut_s", [38, 39, 40])
-def test_a_commit_just_before_a_heartbeat_delays_its_response(cut_s):
-    """Both are sent then: the time at which a client misses its coordinator depends on them."""
-    fields = document(
-        duration="80s",
-        seed=0,
-        members=[{"id": "m", "topics": ["t"]}],
-        events=[{"at": f"{cut_s}s", "cut": "m", "for": "15s"}],
-        config={"session.timeout.ms": 6_000, "auto.commit.interval.ms": 2_950},
-        network={"latency": [100, 300]},
-    )
-    every, some = both(fields, "range")
-    assert every == some
-
-
-def test_a_commit_that_delays_a_heartbeat_need_not_be_the_last_one():
-    """Heartbeats are 5 s apart here, so that another commit follows before the next one."""
-    fields = document(
-        duration="60s",
-        seed=3519698708,
-        topics={"t": {"partitions": 1, "rate": 0}},
-        members=[{"id": "m", "topics": ["t"]}],
-        events=[{"at": "38s", "freeze": "m", "for": "15s"}],
-        config={"group.consumer.session.timeout.ms": 10_000, "auto.commit.interval.ms": 2_950},
-        network={"latency": [100, 300]},
-    )
-    every, some = both(fields, "range-848+reconcile")
-    assert every == some
-
-
-@pytest.mark.parametrize("cut_s", [60, 84, 85])
-def test_a_heartbeat_that_is_sent_after_all_follows_those_that_are_left_out(cut_s):
-    """The commit at the end of a long batch is known long before the last heartbeat, which it delays."""
-    fields = document(
-        duration="130s",
-        seed=0,
-        topics={"t": {"partitions": 1, "rate": 100}},
-        members=[{"id": "m", "topics": ["t"], "process_rate": 5}],
-        events=[{"at": f"{cut_s}s", "cut": "m", "for": "15s"}],
-        config={"session.timeout.ms": 6_000, "max.poll.records": 75},
-        network={"latency": [100, 300]},
-    )
-    every, some = both(fields, "range")
-    assert every == some
-
-
-def test_commits_that_are_left_out_take_the_random_numbers_of_their_batches():
-    member = {"topics": ["t"], "process_rate": 100, "record_cv": 1, "client": "aiokafka"}
-    fields = document(
-        duration="200s",
-        topics={"t": {"partitions": 4, "rate": 800}},
-        members=[{"id": f"m{n}", **member} for n in range(2)],
-        events=[{"at": "100s", "crash": "m0"}],
-        config={"max.poll.records": 50},
-    )
-    every, some = both(fields, "range")
-    assert every == some
-
-
 def test_an_hour_with_a_backlog_costs_little_if_rates_stay_the_same():
     """The polls are drawn together, and the coordinator stores the offsets of the last one only."""
     member = {"topics": ["t"], "process_rate": 100, "record_cv": 1}
@@ -544,19 +343,6 @@ def test_an_hour_with_a_backlog_costs_little_if_rates_stay_the_same():
     some, every = run_of(fields), run_of(fields, every_message=True)
     assert actions_until(some, HOUR_MS) * 15 < actions_until(every, HOUR_MS)
     assert some.finish().events == every.finish().events
-
-
-def test_metadata_of_a_topic_of_other_members_are_requested_again():
-    """The leader alone requests the topics of all members, for as long as it leads them."""
-    fields = document(
-        duration="100s",
-        topics={name: {"partitions": 2, "rate": 1} for name in "ab"},
-        members=[{"id": f"m{n}", "topics": list(topics)} for n, topics in enumerate(("a", "a", "ab"))],
-        events=[{"at": 30_000 + 7_300 * n, "restart" if n % 2 else "leave": "m2"} for n in range(8)],
-        config={"metadata.max.age.ms": 9_000},
-    )
-    every, some = both(fields, "cooperative-sticky")
-    assert every == some
 
 
 @pytest.mark.parametrize("every_message", [True, False])
@@ -578,26 +364,3 @@ def test_a_lost_heartbeat_is_simulated(loss):
     middle = [at_ms for at_ms in sent if 60_000 < at_ms < 1_180_000]
     assert bool(middle) is bool(loss)
     assert set(middle) <= set(known)
-
-
-def test_the_last_commit_before_a_backlog_is_sent():
-    """The next one may never come: the first batch of the backlog lasts longer than the member lives."""
-    changes = {"t": {"partitions": 4, "rates_rows": [[100] * 4, [10_000] * 4], "interval": "100s"}}
-    slow = {"process_rate": 5, "record_cv": 0}
-    members = [{"id": "m0", "topics": ["t"]}, {"id": "m1", "topics": ["t"], **slow}]
-    crash = {"at": "120s", "crash": "m1"}
-    config = {"max.poll.records": 500}
-    fields = document(topics=changes, members=members, events=[crash], duration="200s", config=config)
-    every, some = both(fields, "range")
-    assert every == some
-
-
-def test_a_member_whose_polls_alone_take_time_gets_a_backlog():
-    """Its records take none, but it has a rate above which records wait."""
-    fields = document(
-        duration="60s",
-        topics={"t": {"partitions": 1, "rates_rows": [[0], [0], [30_000]], "interval": "20s"}},
-        members=[{"id": "m0", "topics": ["t"], "batch_overhead": "3s"}],
-    )
-    every, some = both(fields, "range")
-    assert every == some

@@ -5,14 +5,13 @@ import pytest
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.registry import default_registry
-from rebalance_lab.scenarios.scenario import parse_scenario
 from rebalance_lab.simulation.planning.plan import plan
-from rebalance_lab.simulation.run import simulate
 from rebalance_lab.traces.family import family_of
 from rebalance_lab.traces.history import History
-from rebalance_lab.traces.invariants import Invariants
 from rebalance_lab.traces.stopped import StoppedTime
 from rebalance_lab.traces.timeline import Timeline
+from tests.rebalance_lab.simulation import runs
+from tests.rebalance_lab.simulation.runs import rounds
 
 CREATED = {"at": "1m", "create_topic": {"c": {"partitions": 6, "rate": 60}}}
 DELETED = {"at": "3m", "delete_topic": "b"}
@@ -20,36 +19,26 @@ STRATEGIES = ["range", "cooperative-sticky"]
 
 
 def scenario_of(*events, **fields):
-    document = {
-        "name": "test",
+    """Two members with a pattern and one with a list, of two topics."""
+    defaults = {
         "duration": "5m",
         "topics": {"a": {"partitions": 4, "rate": 40}, "b": {"partitions": 4, "rate": 40}},
         "members": [{"id": "p", "count": 2, "topics_pattern": ".*"}, {"id": "l", "topics": ["a", "b"]}],
         "config": {"metadata.max.age.ms": "30s"},
-        "events": list(events),
-        **fields,
     }
-    return parse_scenario(document, where="test")
+    return runs.scenario_of(*events, **{**defaults, **fields})
 
 
 def run(scenario, strategy="range"):
-    watch = Invariants()
-    trace = simulate(scenario, strategy, default_registry(), watch=watch)
-    assert watch.violations == []
-    assert watch.settled() == []
-    return trace
+    return runs.settled(scenario, strategy)
+
+
+def seen(trace, kind):
+    return [(line.at_ms, line.event) for line in runs.seen(trace, kind)]
 
 
 def planned(scenario, strategy="range"):
     return plan(scenario, strategy, default_registry())
-
-
-def seen(trace, kind):
-    return [(e.at_ms, e.event) for e in trace.events if isinstance(e.event, kind)]
-
-
-def rounds(trace):
-    return [at_ms for at_ms, _ in seen(trace, ev.GenerationStarted)]
 
 
 def topics_of(owners):

@@ -6,7 +6,9 @@ from coordinator_core.protocol import events as ev
 from coordinator_core.registry.registry import default_registry
 from rebalance_lab.simulation.run import Run
 from rebalance_lab.simulation.world.troubles import Blocked, Troubles
-from tests.rebalance_lab.simulation.test_run import run, scenario_of, seen
+from tests.rebalance_lab.simulation.runs import seen
+from tests.rebalance_lab.simulation.runs import watched as run
+from tests.rebalance_lab.simulation.test_run import scenario_of
 
 REGISTRY = default_registry()
 QUICK = {"session.timeout.ms": 10_000}

@@ -5,13 +5,13 @@ import pytest
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.registry import default_registry
 from rebalance_lab.scenarios.files import load_scenario
-from rebalance_lab.scenarios.scenario import parse_scenario
 from rebalance_lab.simulation.run import simulate
 from rebalance_lab.traces.history import History
-from rebalance_lab.traces.invariants import Invariants
 from rebalance_lab.verdicts.measuring import measure
 from tests.examples import rest_slow
 from tests.places import SCENARIOS
+from tests.rebalance_lab.simulation import runs
+from tests.rebalance_lab.simulation.runs import settled as run
 from tests.rebalance_lab.verdicts.compared import least_largest_load
 
 SKEWED = [100, 10, 10, 10]
@@ -23,27 +23,12 @@ def scenario_of(rates, *events, members="ab", process_rates=(), duration="3m"):
     listed = [{"id": name, "topics": ["t"]} for name in members]
     for member, rate in zip(listed, process_rates, strict=False):
         member["process_rate"] = rate
-    document = {
-        "name": "weights",
-        "duration": duration,
-        "topics": {"t": {"partitions": len(rates), "rates": rates}},
-        "members": listed,
-        "events": list(events),
-        "config": {"session.timeout.ms": "10s"},
-    }
-    return parse_scenario(document, where="test")
+    topics, config = {"t": {"partitions": len(rates), "rates": rates}}, {"session.timeout.ms": "10s"}
+    return runs.scenario_of(*events, members=listed, topics=topics, config=config, duration=duration)
 
 
 def joins(name, at="90s"):
     return {"at": at, "join": {"id": name, "topics": ["t"]}}
-
-
-def run(scenario, strategy):
-    watch = Invariants()
-    trace = simulate(scenario, strategy, default_registry(), watch=watch)
-    assert watch.violations == []
-    assert watch.settled() == []
-    return trace
 
 
 def computed(trace):

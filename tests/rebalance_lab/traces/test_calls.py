@@ -10,10 +10,13 @@ from tests.rebalance_lab.traces.traces import (
     assigned,
     found,
     found_in,
+    generation,
     joined,
     lost,
     removed,
+    revoked,
     started,
+    state,
     stopped,
 )
 
@@ -214,6 +217,14 @@ def test_two_callbacks_that_outlast_the_wait_of_a_round_together_are_named():
     with_config(document, session_timeout_ms="90s")
     (text,) = found_in(document, "range+static")
     assert text.startswith("callbacks outlast the waits of rounds")
+
+
+@pytest.mark.parametrize("runs_a_call", [True, False])
+def test_a_static_member_without_which_a_round_ended_is_late_if_it_runs_a_callback(runs_a_call):
+    callback = (8_000, ev.WorkStopped(client="a", partitions={"t": [0, 1]}, why="callback"))
+    call = [(8_000, revoked("a", {"t": [0]})), callback] if runs_a_call else []
+    goes_on = [(9_000, generation(2, "a", "b")), (9_500, state("PreparingRebalance", cause="a rejoined"))]
+    assert any("callbacks outlast" in text for text in found(SHARED, call, goes_on)) is runs_a_call
 
 
 # --- members without a call, or without partitions

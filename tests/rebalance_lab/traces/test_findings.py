@@ -1,6 +1,6 @@
 """What a run that ended badly says, on traces of a few events, and in a simulated run."""
 
-from dataclasses import replace
+from itertools import product
 
 import pytest
 
@@ -11,12 +11,15 @@ from rebalance_lab.simulation.run import simulate
 from rebalance_lab.traces.findings import findings
 from rebalance_lab.traces.history import History
 from rebalance_lab.traces.invariants import Invariants, check_trace
+from tests.approved import approved
 from tests.rebalance_lab.traces.traces import (
     SHARED,
     assigned,
     found,
+    found_in,
     found_twice,
     generation,
+    history_in,
     history_of,
     joined,
     removed,
@@ -32,167 +35,8 @@ def failed(client, error):
     return ev.ConsumerFailed(client=client, error=error)
 
 
-# --- the end of a run
-
-
-@pytest.mark.parametrize(
-    "timed",
-    [
-        [],
-        [(9_000, stopped("a")), (9_000, stopped("b"))],
-        [(9_000, ev.MemberPaused(client="a"))],
-        [(9_000, revoked("a", {"t": [0]})), (20_000, assigned("b", 1, {"t": [0, 2, 3]}, added={"t": [0]}))],
-    ],
-)
-def test_a_run_that_ended_well_says_nothing(timed):
-    """All partitions have an owner, which may stand still, or nobody subscribes any longer."""
-    assert found(SHARED, timed) == ()
-
-
-def test_a_run_of_nobody_says_nothing():
-    assert found() == ()
-
-
-UNOWNED = {
-    "a dead member": (
-        [(60_000, stopped("a", "crashed"))],
-        "2 partitions have no owner at the end, since 60 s (t 0-1): the group still counted on a member that"
-        " had ended; make the duration of the scenario longer, or session.timeout.ms shorter",
-    ),
-    "a member that stands still": (
-        [
-            (60_000, revoked("b", {"t": [2, 3]})),
-            (60_000, generation(2, "a", "b")),
-            (60_000, joined("a", 2)),
-            (60_000, joined("b", 2)),
-            (60_000, state("Stable")),
-            (60_000, assigned("a", 2, {"t": [0, 1]})),
-            (60_000, ev.MemberCutOff(client="b")),
-        ],
-        "2 partitions have no owner at the end, since 60 s (t 2-3): the group still counted on a member that"
-        " stood still or was cut off; make the duration of the scenario longer, or max.poll.interval.ms"
-        " (pauses) or session.timeout.ms (freezes, cuts) shorter",
-    ),
-    "new partitions": (
-        [(60_000, ev.PartitionsAdded(topic="t", partitions=6))],
-        "2 partitions have no owner at the end, since 60 s (t 4-5): the group rested, and its assignment did"
-        " not have all partitions; make the duration of the scenario longer than metadata.max.age.ms after a"
-        " change of topics, or start a round",
-    ),
-    "a static member that is away": (
-        [(60_000, revoked("a", {"t": [0, 1]})), (60_000, stopped("a"))],
-        "2 partitions have no owner at the end, since 60 s (t 0-1): a static member was away; make the"
-        " duration of the scenario longer, or start a member",
-    ),
-}
-
-
-@pytest.mark.parametrize("why", UNOWNED)
-def test_partitions_without_an_owner_at_the_end_are_listed_with_the_cause(why):
-    timed, text = UNOWNED[why]
-    assert found(SHARED, timed) == (text,)
-
-
-CUT = {
-    "a round": (
-        [(60_000, revoked("b", {"t": [3]})), (60_000, state("PreparingRebalance"))],
-        "a round waited for members to join it; make the duration of the scenario longer, or batches shorter"
-        " (max.poll.records)",
-    ),
-    "the messages of a round": (
-        [(60_000, revoked("b", {"t": [3]})), (60_000, state("CompletingRebalance"))],
-        "the assignment of a round was under way; make the duration of the scenario longer",
-    ),
-    "a poll to come": (
-        [(60_000, revoked("b", {"t": [3]}))],
-        "a member had yet to take over its assignment, or to rejoin; make the duration of the scenario"
-        " longer",
-    ),
-}
-
-
-@pytest.mark.parametrize("why", CUT)
-@pytest.mark.parametrize(("end_ms", "is_fault"), [(60_000, False), (360_000, False), (360_001, True)])
-def test_a_handover_that_the_end_of_the_run_cuts_is_no_fault_unless_it_takes_longer_than_a_round(
-    why, end_ms, is_fault
-):
-    timed, reason = CUT[why]
-    text = f"1 partition has no owner at the end, since 60 s (t 3): {reason}"
-    found_texts = found_twice(history_of(SHARED, timed, topics={"t": 4}, duration_ms=end_ms))
-    assert found_texts == ((text,) if is_fault else ())
-
-
-def test_a_rolling_restart_that_the_end_of_the_run_cuts_is_no_fault():
-    """Members of a cooperative round had given up partitions that others were about to take over."""
-    document = {
-        "name": "cut",
-        "duration": "62s",
-        "phase": "0s",
-        "topics": {"t": {"partitions": 6, "rate": 60}},
-        "members": [{"id": "c", "count": 3, "topics": ["t"], "process_rate": 20}],
-        "events": [{"at": "20s", "rolling_restart": {"every": "12s", "down": "8s"}}],
-        "config": {"session.timeout.ms": 6_000, "max.poll.records": 20},
-    }
-    scenario = parse_scenario(document, where="cut")
-    unowned = 0
-    for seed in (0, 1, 6):
-        trace = simulate(replace(scenario, seed=seed), "cooperative-sticky", default_registry())
-        unowned += bool(History(trace).stops.unowned_at_end)
-        assert found_twice(History(trace)) == ()
-    assert unowned == 3
-
-
-def test_each_cause_is_a_finding_of_its_own():
-    timed = [(50_000, ev.PartitionsAdded(topic="t", partitions=5)), (60_000, stopped("a", "crashed"))]
-    assert [text.split(":")[0] for text in found(SHARED, timed)] == [
-        "2 partitions have no owner at the end, since 60 s (t 0-1)",
-        "1 partition has no owner at the end, since 50 s (t 4)",
-    ]
-
-
-def test_a_group_that_never_rested_says_so():
-    begun = [(0, started("a", "t")), (0, assigned("a", 1, {"t": [0, 1, 2, 3]}))]
-    assert found(begun, (1_000, state("PreparingRebalance"))) == (
-        "the group never rested, and was PreparingRebalance at the end: make the duration of the scenario"
-        " longer, or batches shorter (max.poll.records)",
-    )
-    assert found(begun) == (
-        "the group never rested, and was without members at the end: make the duration of the scenario"
-        " longer, or batches shorter (max.poll.records)",
-    )
-
-
-# --- consumers that failed
-
-
-def test_consumers_that_failed_are_named_by_error_with_what_to_change():
-    timed = [(0, started(f"c{n}", "t")) for n in range(6)]
-    timed += [(1_000, failed(f"c{n}", "JoinGroup: INVALID_SESSION_TIMEOUT")) for n in range(5)]
-    timed += [(1_000, failed("c5", "JoinGroup: X"))]
-    assert found(timed) == (
-        "c0, c1, c2, c3 and 1 more failed: JoinGroup: INVALID_SESSION_TIMEOUT; set session.timeout.ms to a"
-        " value from group.min.session.timeout.ms to group.max.session.timeout.ms of the brokers",
-        "c5 failed: JoinGroup: X; see its meaning in Kafka's protocol",
-    )
-
-
-def test_a_consumer_that_failed_and_was_started_again_is_none_that_failed():
-    assert found(SHARED, (5_000, failed("a", "X")), (5_000, started("a", "t"))) != ()
-    timed = [(5_000, failed("b", "X")), (6_000, started("b", "t")), (7_000, assigned("b", 1, {"t": [2, 3]}))]
-    assert found(SHARED, timed) == ()
-
-
-@pytest.mark.parametrize(("instance_id", "count"), [("one", 0), ("other", 1)])
-def test_a_fenced_consumer_was_replaced_by_the_one_that_has_its_instance_id(instance_id, count):
-    timed = [
-        (5_000, started("a2", "t", instance_id=instance_id)),
-        (5_000, assigned("a2", 1, {"t": [0, 1]})),
-        (9_000, failed("a", "Heartbeat: FENCED_INSTANCE_ID")),
-    ]
-    assert len(found(SHARED, timed)) == count
-
-
-# --- batches
+def replaced(old, new):
+    return ev.MemberReplaced(group="g", instance_id="one", old_member_id=old, new_member_id=new)
 
 
 def limited(client, *, batch_ms=500_000, records=500):
@@ -201,137 +45,192 @@ def limited(client, *, batch_ms=500_000, records=500):
     )
 
 
-LEFT = "max.poll.interval.ms has passed without a poll"
-PAUSED = ev.MemberPaused(client="b")
-BATCHES = [*SHARED, (0, limited("a")), (0, limited("b"))]
+def at(at_ms, *happened):
+    return [(at_ms, event) for event in happened]
 
 
-def test_batches_that_outlast_the_poll_interval_are_told_with_the_members_and_what_to_change():
-    timed = [(9_000, removed("b", LEFT)), (9_500, joined("b", 2)), (9_600, removed("b", LEFT))]
-    assert found(BATCHES, timed) == (
-        "batches of 500 s on average outlast max.poll.interval.ms (300 s): b left the group 2 times in all;"
-        " make max.poll.records (now 500) smaller, or max.poll.interval.ms longer",
+def with_leader(leader, at_ms=0):
+    return at(
+        at_ms,
+        generation(1, "a", "b", leader=leader),
+        joined("a", 1),
+        joined("b", 1),
+        state("Stable"),
+        assigned("a", 1, {"t": [0, 1]}),
+        assigned("b", 1, {"t": [2, 3]}),
     )
-    (text,) = found(BATCHES, (9_000, removed("b", LEFT)), (9_000, removed("a", LEFT)))
-    assert "a, b left the group 2 times in all; make" in text
-    assert "b left the group once; make" in found(BATCHES, (9_000, removed("b", LEFT)))[0]
 
 
-def test_batches_of_different_lengths_are_findings_of_their_own():
-    timed = [(0, limited("b", batch_ms=400_000)), (9_000, removed("a", LEFT)), (9_000, removed("b", LEFT))]
-    assert [text.split(" on")[0] for text in found(BATCHES, timed)] == [
-        "batches of 500 s",
-        "batches of 400 s",
-    ]
+GROWS = ev.PartitionsAdded(topic="t", partitions=6)
+PAUSED, RESUMED = ev.MemberPaused(client="b"), ev.MemberResumed(client="b")
+LEFT = removed("b", "max.poll.interval.ms has passed without a poll")
+A_LEFT = removed("a", "max.poll.interval.ms has passed without a poll")
+EXPIRED = [removed(name, "session expired") for name in "ab"]
+BATCHES = [*SHARED, *at(0, limited("a"), limited("b"))]
+STATIC = at(0, started("a", "t", instance_id="one"), started("b", "t"))
+BACK = [replaced("a", "a2"), joined("a", 1, "a2"), assigned("a", 1, {"t": [0, 1]})]
+NEVER = at(0, started("a", "t"), assigned("a", 1, {"t": [0, 1, 2, 3]}))
+CODES = ["JoinGroup: INVALID_SESSION_TIMEOUT"] * 5 + ["JoinGroup: X"]
+CUT = [
+    ("a round", [revoked("b", {"t": [3]}), state("PreparingRebalance")]),
+    ("the messages of a round", [revoked("b", {"t": [3]}), state("CompletingRebalance")]),
+    ("a poll to come", [revoked("b", {"t": [3]})]),
+]
 
-
-@pytest.mark.parametrize(
-    ("timed", "count"),
-    [
-        ([(9_000, removed("a", "session expired"))], 1),
-        ([(9_000, removed("b", "session expired"))], 0),
-        ([(9_000, removed("b", "left"))], 0),
-        ([(9_000, PAUSED), (9_000, removed("b", LEFT))], 0),
-        ([(9_000, ev.MemberCutOff(client="a")), (9_000, removed("a", "session expired"))], 0),
-        ([(8_000, stopped("a", "crashed")), (9_000, started("a", "t")), (9_000, removed("a", LEFT))], 0),
-        ([(8_000, PAUSED), (9_000, ev.MemberResumed(client="b")), (9_000, removed("b", LEFT))], 1),
-        ([(8_000, limited("b", batch_ms=74_999)), (9_000, removed("b", LEFT))], 0),
+CASES = {
+    "nobody has run": [],
+    "all partitions have an owner": SHARED,
+    "nobody subscribes any longer": [*SHARED, *at(9_000, stopped("a"), stopped("b"))],
+    "an owner stands still": [*SHARED, *at(9_000, ev.MemberPaused(client="a"))],
+    "a partition has had another owner": [
+        *SHARED,
+        *at(9_000, revoked("a", {"t": [0]})),
+        *at(20_000, assigned("b", 1, {"t": [0, 2, 3]}, added={"t": [0]})),
     ],
-)
-def test_a_member_that_is_removed_because_of_its_batches_runs_and_has_long_batches(timed, count):
-    """A static member, as `a`, sends no LeaveGroup: its session expires."""
-    assert sum(text.startswith("batches") for text in found(BATCHES, timed)) == count
+    "a member has died": [*SHARED, *at(60_000, stopped("a", "crashed"))],
+    "a member stands still that was to take over": [
+        *SHARED,
+        *at(60_000, revoked("b", {"t": [2, 3]}), generation(2, "a", "b"), joined("a", 2), joined("b", 2)),
+        *at(60_000, state("Stable"), assigned("a", 2, {"t": [0, 1]}), ev.MemberCutOff(client="b")),
+    ],
+    "partitions are new": [*SHARED, *at(60_000, GROWS)],
+    "a static member is away": [*SHARED, *at(60_000, revoked("a", {"t": [0, 1]}), stopped("a"))],
+    "two causes": [
+        *SHARED,
+        *at(50_000, ev.PartitionsAdded(topic="t", partitions=5)),
+        *at(60_000, stopped("a", "crashed")),
+    ],
+    "a group in its first round": [*NEVER, *at(1_000, state("PreparingRebalance"))],
+    "a group without a state": NEVER,
+    "six consumers have failed": [
+        *[(0, started(f"c{n}", "t")) for n in range(6)],
+        *[(1_000, failed(f"c{n}", code)) for n, code in enumerate(CODES)],
+    ],
+    "one has failed, and runs again without partitions": [
+        *SHARED,
+        *at(5_000, failed("a", "X"), started("a", "t")),
+    ],
+    "one has failed, and works again": [
+        *SHARED,
+        *at(5_000, failed("b", "X"), started("b", "t"), assigned("b", 1, {"t": [2, 3]})),
+    ],
+    **{
+        f"one is fenced, and {what} runs": [
+            *SHARED,
+            *at(5_000, started("a2", "t", instance_id=instance), assigned("a2", 1, {"t": [0, 1]})),
+            *at(9_000, failed("a", "Heartbeat: FENCED_INSTANCE_ID")),
+        ]
+        for what, instance in (("its successor", "one"), ("another one", "other"))
+    },
+    "a member leaves twice because of its batches": [*BATCHES, *at(9_000, LEFT, joined("b", 2), LEFT)],
+    "two members leave because of their batches": [*BATCHES, *at(9_000, LEFT, A_LEFT)],
+    "their batches differ": [*BATCHES, *at(0, limited("b", batch_ms=400_000)), *at(9_000, A_LEFT, LEFT)],
+    "a static member is removed with its session": [*BATCHES, *at(9_000, EXPIRED[0])],
+    "another one is removed with its session": [*BATCHES, *at(9_000, EXPIRED[1])],
+    "a member leaves for good": [*BATCHES, *at(9_000, removed("b", "left"))],
+    "a member that stands still does not poll": [*BATCHES, *at(9_000, PAUSED, LEFT)],
+    "a member that has stood still does not poll": [*BATCHES, *at(8_000, PAUSED, RESUMED, LEFT)],
+    "a static member that is cut off is removed": [
+        *BATCHES,
+        *at(9_000, ev.MemberCutOff(client="a"), EXPIRED[0]),
+    ],
+    "the limits of the process before do not count": [
+        *BATCHES,
+        *at(8_000, stopped("a", "crashed"), started("a", "t"), A_LEFT),
+    ],
+    "four batches fit into the interval": [*BATCHES, *at(9_000, limited("b", batch_ms=74_999), LEFT)],
+    "the leader is back after partitions were added": [
+        *STATIC,
+        *with_leader("a"),
+        *at(5_000, GROWS, *BACK),
+    ],
+    "another member is back": [*STATIC, *with_leader("b"), *at(5_000, GROWS, *BACK)],
+    "the leader was back before": [*STATIC, *with_leader("a"), *at(5_000, *BACK, GROWS)],
+    "a round follows": [
+        *STATIC,
+        *with_leader("a"),
+        *at(5_000, GROWS, *BACK, generation(2, "a2", "b", leader="a2")),
+    ],
+    "a round with older metadata comes between": [
+        *STATIC,
+        *with_leader("a"),
+        *at(5_000, GROWS),
+        *with_leader("a", 5_500),
+        *at(6_000, *BACK),
+    ],
+}
+
+
+def test_the_findings_of_traces_by_hand():
+    texts = {name: "\n".join(found(timed)) or "(none)" for name, timed in CASES.items()}
+    for (name, events), end_ms in product(CUT, (60_000, 360_000, 360_001)):
+        history = history_of(SHARED, at(60_000, *events), topics={"t": 4}, duration_ms=end_ms)
+        title = f"{name} is cut after {(end_ms - 60_000) / 1_000:g} s by the end of the run"
+        texts[title] = "\n".join(found_twice(history)) or "(none)"
+    approved("findings", texts)
+
+
+# --- simulated runs
+
+
+def simulated(strategy="range", *, duration="3m", **fields):
+    """The findings of a run of two members of a topic."""
+    member = {"id": "m", "count": 2, "topics": ["t"], "process_rate": 1, "batch_overhead": 0}
+    topics = {"t": {"partitions": 4, "rate": 10, "backlog": 100_000}}
+    return found_in(
+        {"name": "s", "duration": duration, "topics": topics, "members": [member], **fields}, strategy
+    )
+
+
+@pytest.mark.parametrize("seed", [0, 1, 6])
+def test_a_rolling_restart_that_the_end_of_the_run_cuts_is_no_fault(seed):
+    """Members of a cooperative round had given up partitions that others were about to take over."""
+    document = {
+        "name": "cut",
+        "duration": "62s",
+        "phase": "0s",
+        "seed": seed,
+        "topics": {"t": {"partitions": 6, "rate": 60}},
+        "members": [{"id": "c", "count": 3, "topics": ["t"], "process_rate": 20}],
+        "events": [{"at": "20s", "rolling_restart": {"every": "12s", "down": "8s"}}],
+        "config": {"session.timeout.ms": 6_000, "max.poll.records": 20},
+    }
+    history = history_in(document, "cooperative-sticky")
+    assert history.stops.unowned_at_end
+    assert found_twice(history) == ()
 
 
 @pytest.mark.parametrize("strategy", ["range", "cooperative-sticky+static"])
 def test_a_simulated_group_whose_batches_outlast_the_poll_interval_says_so(strategy):
-    document = {
-        "name": "storm",
-        "duration": "20m",
-        "topics": {"t": {"partitions": 4, "rate": 10, "backlog": 100_000}},
-        "members": [{"id": "m", "count": 2, "topics": ["t"], "process_rate": 1, "batch_overhead": 0}],
-    }
-    found = found_twice(History(simulate(parse_scenario(document, where="s"), strategy, default_registry())))
-    text = next(text for text in found if text.startswith("batches"))
+    text = next(text for text in simulated(strategy, duration="20m") if text.startswith("batches"))
     assert text.startswith("batches of 500 s on average outlast max.poll.interval.ms (300 s): m-0, m-1 left")
-    document["config"] = {"max.poll.records": 150}
-    scenario = parse_scenario(document, where="s")
-    assert found_twice(History(simulate(scenario, strategy, default_registry()))) == ()
+    assert simulated(strategy, duration="20m", config={"max.poll.records": 150}) == ()
 
 
-def test_polls_that_outlast_their_interval_by_themselves_are_told_too():
+def test_polls_that_outlast_their_interval_by_themselves_are_findings_too():
     """The members have no process_rate: their records take no time."""
-    document = {
-        "name": "polls",
-        "duration": "3m",
-        "topics": {"t": {"partitions": 4, "rate": 4_000}},
-        "members": [{"id": "m", "count": 2, "topics": ["t"], "batch_overhead": "25s"}],
-        "config": {"max.poll.interval.ms": 10_000},
-    }
-    trace = simulate(parse_scenario(document, where="s"), "range", default_registry())
-    (text,) = found_twice(History(trace))
-    assert text.startswith("batches of 25 s on average outlast max.poll.interval.ms (10 s): m-0, m-1 left")
-    assert text.endswith(
-        "times in all; make max.poll.records (now 500) smaller, or max.poll.interval.ms longer"
+    (text,) = simulated(
+        topics={"t": {"partitions": 4, "rate": 4_000}},
+        members=[{"id": "m", "count": 2, "topics": ["t"], "batch_overhead": "25s"}],
+        config={"max.poll.interval.ms": 10_000},
     )
-
-
-# --- the leader that does not notice
-
-
-def replaced(old, new):
-    return ev.MemberReplaced(group="g", instance_id="one", old_member_id=old, new_member_id=new)
-
-
-def with_leader(leader):
-    return [
-        (0, started("a", "t", instance_id="one")),
-        (0, started("b", "t")),
-        (0, generation(1, "a", "b", leader=leader)),
-        (0, joined("a", 1)),
-        (0, joined("b", 1)),
-        (0, state("Stable")),
-        (0, assigned("a", 1, {"t": [0, 1]})),
-        (0, assigned("b", 1, {"t": [2, 3]})),
-    ]
-
-
-ADDED = (5_000, ev.PartitionsAdded(topic="t", partitions=6))
-BACK = [(6_000, replaced("a", "a2")), (6_000, joined("a", 1, "a2")), (6_000, assigned("a", 1, {"t": [0, 1]}))]
-
-
-@pytest.mark.parametrize(
-    ("timed", "unnoticed"),
-    [
-        ([with_leader("a"), ADDED, BACK], True),
-        ([with_leader("b"), ADDED, BACK], False),
-        ([with_leader("a"), [(at_ms - 2_000, event) for at_ms, event in BACK], ADDED], False),
-        ([with_leader("a"), ADDED, BACK, (9_000, generation(2, "a2", "b", leader="a2"))], False),
-        ([with_leader("a"), ADDED, [(5_500, event) for _, event in with_leader("a")[2:]], BACK], True),
-    ],
-)
-def test_a_leader_that_comes_back_after_partitions_were_added_does_not_notice_them(timed, unnoticed):
-    """A round between the two does not notice them either, if the metadata of its leader are older."""
-    assert any("in Kafka" in text for text in found(*timed)) is unnoticed
+    assert text.startswith("batches of 25 s on average outlast max.poll.interval.ms (10 s): m-0, m-1 left")
 
 
 def test_a_simulated_run_says_that_partitions_stay_unowned_when_a_static_leader_comes_back():
     """Partitions are added while the leader is away. It comes back within its session, takes the topic as it
     finds it, and starts no round, though nine minutes pass and metadata is refreshed every 30 s."""
-    document = {
-        "name": "hole",
-        "duration": "10m",
-        "topics": {"t": {"partitions": 4}},
-        "members": [{"id": m, "topics": ["t"], "instance_id": m} for m in ("a", "b")],
-        "config": {"metadata.max.age.ms": "30s"},
-        "events": [
+    (text,) = simulated(
+        duration="10m",
+        topics={"t": {"partitions": 4}},
+        members=[{"id": m, "topics": ["t"], "instance_id": m} for m in ("a", "b")],
+        config={"metadata.max.age.ms": "30s"},
+        events=[
             {"at": "60s", "leave": "a"},
             {"at": "65s", "add_partitions": {"t": 6}},
             {"at": "70s", "restart": "a"},
         ],
-    }
-    scenario = parse_scenario(document, where="hole")
-    (text,) = found_twice(History(simulate(scenario, "range", default_registry())))
+    )
     assert text.startswith(
         "2 partitions have no owner at the end, since 65 s (t 4-5): the group rested, and the"
     )
@@ -354,9 +253,7 @@ def group(strategy, *events, duration="60s", **more):
         "network": {"latency": ["1ms", "1ms"]},
         **more,
     }
-    registry = default_registry()
-    scenario = parse_scenario(document, where="family.yaml", registry=registry)
-    return findings(History(simulate(scenario, strategy, registry)))
+    return found_in(document, strategy)
 
 
 LATE = {"at": "29s", "lag_view": {"member": "c2", "by": "10s"}}

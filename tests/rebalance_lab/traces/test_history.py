@@ -1,11 +1,15 @@
 """What a history reads out of a trace, on traces of a few events with known answers."""
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
-from rebalance_lab.traces.history import Lag, Mark
+from rebalance_lab.fuzzing.reference import reference_metrics
+from rebalance_lab.traces.history import History, Lag, Mark
 from rebalance_lab.traces.ledger import Span
+from tests.examples import scaled
 from tests.rebalance_lab.traces.traces import (
     assigned,
     changed,
@@ -20,215 +24,105 @@ from tests.rebalance_lab.traces.traces import (
     started,
     state,
     stopped,
+    trace_of,
 )
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
-# --- moves
+# --- owners and stops, against a fold that shares no code with this one
 
 
-def test_a_partition_that_goes_to_another_consumer_has_moved():
-    history = history_of(
-        (0, started("a", "t")),
-        (0, started("b", "t")),
-        (1_000, assigned("a", 1, {"t": [0, 1]})),
-        (2_000, revoked("a", {"t": [1]})),
-        (3_000, assigned("b", 2, {"t": [1]})),
-        topics={"t": 2},
-    )
-    assert history.moved == 1
+PARTITIONS = [("t", 0), ("t", 1), ("u", 0)]
+SOME = st.sets(st.sampled_from(PARTITIONS))
+TOPICS = st.sampled_from([["t"], ["u"], ["t", "u"], ["t", "u", "undescribed"]])
 
 
-def test_the_first_owner_is_no_move():
-    history = history_of((0, started("a", "t")), (1_000, assigned("a", 1, {"t": [0, 1]})), topics={"t": 2})
-    assert history.moved == 0
+def listed(partitions):
+    return {topic: sorted(n for name, n in partitions if name == topic) for topic, _ in sorted(partitions)}
 
 
-def test_what_comes_back_to_the_owner_it_had_has_not_moved():
-    """Revoked by everyone before a round, or lost and given back, or owned before a restart."""
-    history = history_of(
-        (0, started("a", "t")),
-        (1_000, assigned("a", 1, {"t": [0]})),
-        (2_000, revoked("a", {"t": [0]})),
-        (2_000, assigned("a", 2, {"t": [0]})),
-        (3_000, lost("a", {"t": [0]})),
-        (3_000, assigned("a", 3, {"t": [0]})),
-        (4_000, stopped("a", "crashed")),
-        (5_000, started("a", "t")),
-        (6_000, assigned("a", 4, {"t": [0]})),
-        topics={"t": 1},
-    )
-    assert history.moved == 0
+@st.composite
+def any_events(draw):
+    """What may happen to two consumers that know nothing of each other, in any order; some at one time."""
+    events = [(0, started(client, *draw(TOPICS))) for client in "ab"]
+    owned, at_ms, count = {"a": set(), "b": set()}, 0, 2
+    for kind in draw(st.lists(st.sampled_from(KINDS), min_size=5, max_size=30)):
+        at_ms += draw(st.sampled_from([0, 1, 1_000, 7_000]))
+        client = draw(st.sampled_from("ab"))
+        held = owned.get(client)
+        if kind == "start":
+            owned[client] = set()
+            event = started(client, *draw(TOPICS))
+        elif kind == "grow":
+            count += 1
+            event = ev.PartitionsAdded(topic="t", partitions=count)
+        elif kind == "stable":
+            event = state("Stable")
+        elif held is None:
+            continue
+        elif kind == "assign":
+            owned[client] = draw(SOME)
+            event = assigned(client, 1, listed(owned[client]), listed(owned[client] - held))
+        elif kind in GIVING_UP:
+            given_up = draw(SOME)
+            owned[client] = held - given_up
+            event = GIVING_UP[kind](client, listed(given_up))
+        elif kind in ENDS:
+            del owned[client]
+            event = ENDS[kind](client)
+        elif kind in WORK:
+            event = WORK[kind](client, listed(held & draw(SOME)))
+        else:
+            event = ev.SubscriptionChanged(client=client, topics=draw(TOPICS))
+        events.append((at_ms, event))
+    return events
 
 
-def test_what_is_kept_in_a_round_has_not_moved():
-    history = history_of(
-        (0, started("a", "t")),
-        (1_000, assigned("a", 1, {"t": [0]})),
-        (2_000, assigned("a", 2, {"t": [0, 1]}, added={"t": [1]})),
-        topics={"t": 2},
-    )
-    assert history.moved == 0
+GIVING_UP = {"revoke": revoked, "lose": lost}
+ENDS = {
+    "close": stopped,
+    "crash": lambda client: stopped(client, "crashed"),
+    "fail": lambda client: ev.ConsumerFailed(client=client, error="FENCED_INSTANCE_ID"),
+}
+WORK = {
+    "pause": lambda client, _: ev.MemberPaused(client=client),
+    "long batch": lambda client, _: ev.MemberPaused(client=client, in_batch=True),
+    "resume": lambda client, _: ev.MemberResumed(client=client),
+    "cut": lambda client, _: ev.MemberCutOff(client=client),
+    "heal": lambda client, _: ev.MemberReconnected(client=client),
+    "stop work": lambda client, held: ev.WorkStopped(client=client, partitions=held, why="restore"),
+    "start work": lambda client, held: ev.WorkStarted(client=client, partitions=held),
+}
+KINDS = [
+    "start",
+    "start",
+    "assign",
+    "assign",
+    "assign",
+    "grow",
+    "stable",
+    "subscribe",
+    *GIVING_UP,
+    *ENDS,
+    *WORK,
+]
 
 
-def test_a_partition_that_goes_away_and_comes_back_has_moved_twice():
-    history = history_of(
-        (0, started("a", "t")),
-        (0, started("b", "t")),
-        (1_000, assigned("a", 1, {"t": [0]})),
-        (2_000, stopped("a", "crashed")),
-        (3_000, assigned("b", 2, {"t": [0]})),
-        (4_000, revoked("b", {"t": [0]})),
-        (4_000, started("a", "t")),
-        (5_000, assigned("a", 3, {"t": [0]})),
-        topics={"t": 1},
-    )
-    assert history.moved == 2
-
-
-# --- stopped time
-
-
-def stopped_ms(*timed, topics, duration_ms=100_000):
-    return history_of(*timed, topics=topics, duration_ms=duration_ms).stops.stopped_ms
-
-
-def test_partitions_of_a_subscribed_topic_stand_still_until_they_are_assigned():
-    """Two partitions wait 10 s, a third 15 s: 35 s."""
-    timed = [
-        (0, started("a", "t")),
-        (10_000, assigned("a", 1, {"t": [0, 1]})),
-        (15_000, assigned("a", 2, {"t": [0, 1, 2]}, added={"t": [2]})),
-    ]
-    assert stopped_ms(timed, topics={"t": 3}) == 35_000
-
-
-def test_a_topic_that_nobody_subscribes_to_does_not_stand_still():
-    timed = [(0, started("a", "t", "undescribed")), (0, assigned("a", 1, {"t": [0]}))]
-    assert stopped_ms(timed, topics={"t": 1, "other": 9}) == 0
-
-
-def test_a_topic_stands_still_from_the_time_that_it_is_subscribed_to():
-    """The topic u is wanted from 60 s to the end at 100 s, and nobody has its two partitions: 80 s."""
-    timed = [
-        (0, started("a", "t")),
-        (0, assigned("a", 1, {"t": [0]})),
-        (60_000, ev.SubscriptionChanged(client="a", topics=["t", "u"])),
-    ]
-    assert stopped_ms(timed, topics={"t": 1, "u": 2}) == 80_000
-
-
-def test_partitions_that_were_added_stand_still_until_they_are_assigned():
-    timed = [
-        (0, started("a", "t")),
-        (0, assigned("a", 1, {"t": [0]})),
-        (20_000, ev.PartitionsAdded(topic="t", partitions=3)),
-        (25_000, assigned("a", 2, {"t": [0, 1, 2]}, added={"t": [1, 2]})),
-    ]
-    history = history_of(timed, topics={"t": 1})
-    assert history.stops.stopped_ms == 10_000
-    assert history.topics == {"t": 3}
-
-
-@pytest.mark.parametrize(
-    ("begin", "end"),
-    [
-        (ev.MemberPaused(client="a"), ev.MemberResumed(client="a")),
-        (ev.MemberCutOff(client="a"), ev.MemberReconnected(client="a")),
-    ],
-)
-def test_what_a_paused_or_cut_off_consumer_owns_stands_still(begin, end):
-    timed = [
-        (0, started("a", "t")),
-        (0, assigned("a", 1, {"t": [0, 1]})),
-        (20_000, begin),
-        (25_000, end),
-    ]
-    assert stopped_ms(timed, topics={"t": 2}) == 10_000
-
-
-def test_a_pause_and_a_cut_that_overlap_stand_still_for_their_union():
-    """Paused from 20 s to 30 s, cut from 25 s to 40 s: 20 s."""
-    timed = [
-        (0, started("a", "t")),
-        (0, assigned("a", 1, {"t": [0]})),
-        (20_000, ev.MemberPaused(client="a")),
-        (25_000, ev.MemberCutOff(client="a")),
-        (30_000, ev.MemberResumed(client="a")),
-        (40_000, ev.MemberReconnected(client="a")),
-    ]
-    assert stopped_ms(timed, topics={"t": 1}) == 20_000
-
-
-def test_what_is_assigned_to_a_paused_consumer_stands_still():
-    timed = [
-        (0, started("a", "t")),
-        (0, ev.MemberPaused(client="a")),
-        (0, assigned("a", 1, {"t": [0]})),
-        (30_000, ev.MemberResumed(client="a")),
-    ]
-    assert stopped_ms(timed, topics={"t": 1}) == 30_000
-
-
-@pytest.mark.parametrize(
-    "gone", [stopped("a", "crashed"), stopped("a"), ev.ConsumerFailed(client="a", error="FENCED_INSTANCE_ID")]
-)
-def test_what_a_consumer_that_is_gone_owned_stands_still_until_it_has_another_owner(gone):
-    timed = [
-        (0, started("a", "t")),
-        (0, started("b", "t")),
-        (0, assigned("a", 1, {"t": [0]})),
-        (0, assigned("b", 1, {"t": [1]})),
-        (50_000, gone),
-        (90_000, assigned("b", 2, {"t": [0, 1]}, added={"t": [0]})),
-    ]
-    assert stopped_ms(timed, topics={"t": 2}) == 40_000
-
-
-def test_nothing_stands_still_when_the_last_subscriber_is_closed_for_good():
-    timed = [(0, started("a", "t")), (0, assigned("a", 1, {"t": [0]})), (50_000, stopped("a"))]
-    assert stopped_ms(timed, topics={"t": 1}) == 0
-
-
-def test_what_is_revoked_or_lost_stands_still():
-    timed = [
-        (0, started("a", "t")),
-        (0, assigned("a", 1, {"t": [0, 1]})),
-        (97_000, revoked("a", {"t": [0]})),
-        (99_000, lost("a", {"t": [1]})),
-    ]
-    assert stopped_ms(timed, topics={"t": 2}) == 3_000 + 1_000
-
-
-def test_a_partition_with_two_owners_of_which_one_works_does_not_stand_still():
-    """One was cut off and does not know that another has its partition; then it learns of it."""
-    timed = [
-        (0, started("a", "t")),
-        (0, started("b", "t")),
-        (0, assigned("a", 1, {"t": [0]})),
-        (10_000, ev.MemberCutOff(client="a")),
-        (20_000, assigned("b", 2, {"t": [0]})),
-        (30_000, ev.MemberReconnected(client="a")),
-        (31_000, lost("a", {"t": [0]})),
-    ]
-    assert stopped_ms(timed, topics={"t": 1}) == 10_000
-
-
-def test_a_partition_that_its_owner_does_not_work_on_is_stopped():
-    """For example while its state is restored. The next owner of such a partition works on it."""
-    history = history_of(
-        (0, started("a", "t")),
-        (0, started("b", "t")),
-        (1_000, assigned("a", 1, {"t": [0, 1]})),
-        (1_000, ev.WorkStopped(client="a", partitions={"t": [0, 1]}, why="restore")),
-        (3_000, ev.WorkStarted(client="a", partitions={"t": [0]})),
-        (4_000, revoked("a", {"t": [1]})),
-        (4_000, assigned("b", 2, {"t": [1]})),
-        (6_000, ev.WorkStarted(client="a", partitions={"t": [1]})),
-        topics={"t": 2},
-    )
-    assert history.stops.stopped_ms == 2 * 1_000 + 2 * 2_000 + 1_000
+@settings(max_examples=scaled(600))
+@given(any_events())
+def test_stops_and_moves_are_those_of_the_plain_fold(events):
+    trace = trace_of(events, topics={"t": 2, "u": 1}, from_ms=0)
+    history = History(trace)
+    found = {
+        "stopped_partition_seconds": history.stops.stopped_ms / 1_000,
+        "longest_stop_seconds": history.stops.longest_ms / 1_000,
+        "double_owned_partition_seconds": history.stops.double_owned_ms / 1_000,
+        "moved_partitions": history.moved,
+        "rounds": history.rounds,
+        "messages": 0,
+    }
+    assert found == pytest.approx(reference_metrics(trace, history.family))
 
 
 # --- where the group came to rest
@@ -394,6 +288,21 @@ def test_the_window_of_a_group_that_never_rests_is_the_whole_run():
     history = history_of((0, started("a", "t")), (40_000, state("Stable")), topics={"t": 2})
     assert (history.start_up_ms, history.from_ms, history.rounds) == (None, 0, 1)
     assert history.stops.stopped_ms == 200_000
+
+
+@pytest.mark.parametrize(
+    ("lags", "kept"),
+    [
+        ([(0, 5), (500, 90), (2_000, 40), (3_000, 5), (4_000, 3)], [4_000]),
+        ([(0, 5), (500, 90), (2_000, 40), (3_000, 50), (4_000, 3)], [3_000, 4_000]),
+    ],
+)
+def test_the_backlog_of_the_start_does_not_count_until_it_is_handled_or_grows(lags, kept):
+    """The group first rests at 1 s. The lag at time 0 is 5 records."""
+    first, second, *later = [(at_ms, measured(lag)) for at_ms, lag in lags]
+    rests = round_at(1_000, 1, {"a": {"t": [0]}})
+    history = history_of((0, started("a", "t")), first, second, rests, later, topics={"t": 1})
+    assert [lag.at_ms for lag in history.lags] == kept
 
 
 # --- the rest of it

@@ -56,41 +56,6 @@ def test_each_round_has_its_cause_its_leader_and_its_assignor(scale_out):
         assert "c2" in rounds[-1].causes[0]
 
 
-def test_cooperative_sticky_revokes_one_of_each_and_gives_them_in_the_next_round(scale_out):
-    first, second, third, fourth = [e for e in scale_out["cooperative-sticky"] if isinstance(e, Round)]
-    before = {c: held(m.assigned) for c, m in first.members.items()}
-    assert {c: len(p) for c, p in before.items()} == {"c1": 3, "c2": 3}
-    for client in ("c1", "c2"):
-        member = second.members[client]
-        assert len(held(member.revoked)) == 1
-        assert held(member.kept) == before[client] - held(member.revoked)
-        assert third.members[client].kept == member.kept
-        assert not third.members[client].revoked
-    assert second.members["c3"] == MemberRound()
-    given_up = held(second.members["c1"].revoked) | held(second.members["c2"].revoked)
-    assert held(third.members["c3"].assigned) == given_up
-    orphans = held(fourth.members["c1"].assigned) | held(fourth.members["c3"].assigned)
-    assert orphans == held(second.members["c2"].kept)
-    assert "c2" not in fourth.members
-
-
-def test_under_range_everyone_revokes_everything_in_each_round(scale_out):
-    first, second, third = [e for e in scale_out["range"] if isinstance(e, Round)]
-    assert {c: m.assigned for c, m in first.members.items()} == {
-        "c1": {"clicks": [0, 1, 2]},
-        "c2": {"clicks": [3, 4, 5]},
-    }
-    assert second.members == {
-        "c1": MemberRound(revoked={"clicks": [0, 1, 2]}, assigned={"clicks": [0, 1]}),
-        "c2": MemberRound(revoked={"clicks": [3, 4, 5]}, assigned={"clicks": [2, 3]}),
-        "c3": MemberRound(assigned={"clicks": [4, 5]}),
-    }
-    assert third.members == {
-        "c1": MemberRound(revoked={"clicks": [0, 1]}, assigned={"clicks": [0, 1, 2]}),
-        "c3": MemberRound(revoked={"clicks": [4, 5]}, assigned={"clicks": [3, 4, 5]}),
-    }
-
-
 # --- what belongs to no round, and what a round waits for
 
 

@@ -22,7 +22,6 @@ from tests.rebalance_lab.traces.traces import (
     generation,
     history_of,
     joined,
-    lost,
     removed,
     revoked,
     round_at,
@@ -179,6 +178,21 @@ def test_a_topic_without_consumers_stands_still_unless_it_was_given_up(ended, va
     assert found == ({"vacant": vacant_ms} if vacant_ms else {})
 
 
+def test_a_topic_has_no_member_until_the_group_begins_a_round_with_its_new_subscriber():
+    """a, the only subscriber of t, crashes; b subscribes to t at 45 s, and the round of 60 s knows it."""
+    timed = [
+        *[(0, started(name, topic)) for name, topic in (("a", "t"), ("b", "u"))],
+        *round_at(0, 1, {"a": {"t": [0]}, "b": {"u": [0]}}),
+        *[(40_000, event) for event in (stopped("a", "crashed"), removed("a"), state("PreparingRebalance"))],
+        (45_000, ev.SubscriptionChanged(client="b", topics=["t", "u"])),
+        (46_000, state("Stable")),
+        (60_000, state("PreparingRebalance")),
+        (61_000, state("CompletingRebalance")),
+    ]
+    found = causes_of(timed, topics={"t": 1, "u": 1})
+    assert found == {"vacant": 20_000, "waiting_heartbeat": 1_000, "messages": 39_000}
+
+
 def test_a_topic_whose_only_consumer_is_restarted_stands_still_meanwhile():
     timed = [
         (0, started("a", "t")),
@@ -282,49 +296,11 @@ def test_a_window_without_time_counts_nothing():
     assert (stops.stopped_ms, stops.longest_ms, stops.partition_ms) == (0, 0, 0)
 
 
-def test_a_stop_goes_on_if_its_partition_is_worked_on_for_no_time():
-    timed = [
-        (10_000, revoked("a", {"t": [0]})),
-        (20_000, assigned("a", 1, {"t": [0]})),
-        (20_000, ev.WorkStopped(client="a", partitions={"t": [0]}, why="callback")),
-        (25_000, ev.WorkStarted(client="a", partitions={"t": [0]})),
-        (30_000, revoked("a", {"t": [0]})),
-        (40_000, assigned("a", 1, {"t": [0]})),
-    ]
-    assert history_of(two_rest(), timed, topics={"t": 2}).stops.longest_ms == 15_000
-
-
-def test_a_stop_goes_on_if_the_last_subscriber_is_replaced_at_once():
-    timed = [(0, started("a", "t")), (30_000, stopped("a")), (30_000, started("a", "t"))]
-    assert history_of(timed, topics={"t": 1}).stops.longest_ms == 100_000
-
-
-def test_a_stop_ends_when_nobody_subscribes_to_the_topic_any_longer():
-    timed = [
-        (0, started("a", "t", "u")),
-        (0, assigned("a", 1, {"t": [0]})),
-        (30_000, ev.SubscriptionChanged(client="a", topics=["t"])),
-        (60_000, ev.SubscriptionChanged(client="a", topics=["t", "u"])),
-    ]
-    stops = history_of(timed, topics={"t": 1, "u": 1}).stops
-    assert (stops.stopped_ms, stops.longest_ms, stops.partition_ms) == (70_000, 40_000, 170_000)
-
-
 def test_a_claim_is_that_of_a_member_of_the_group_dead_or_not():
     """a is dead from 10 s to the end, and removed at 50 s; b works on without a claim from 80 s on."""
     timed = [(10_000, stopped("a", "crashed")), (50_000, removed("a")), (80_000, removed("b"))]
     stops = history_of(two_rest(), timed, topics={"t": 2}).stops
     assert stops.unowned_ms == 50_000 + 20_000
-
-
-def test_a_partition_is_owned_twice_while_both_work_on_it():
-    timed = [
-        (10_000, assigned("b", 1, {"t": [0, 1]}, added={"t": [0]})),
-        (20_000, ev.MemberPaused(client="b")),
-        (30_000, ev.MemberResumed(client="b")),
-        (35_000, lost("a", {"t": [0]})),
-    ]
-    assert history_of(two_rest(), timed, topics={"t": 2}).stops.double_owned_ms == 15_000
 
 
 # --- any run

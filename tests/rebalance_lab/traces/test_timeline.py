@@ -47,14 +47,6 @@ def test_a_partition_is_given_up_with_its_span():
     assert timeline.owners == {T0: {}, T1: {}}
 
 
-def test_a_partition_that_is_assigned_again_is_not_taken_again():
-    timeline, changes = after(
-        (0, started("a", "t")), (0, assigned("a", 1, {"t": [0]})), (7, assigned("a", 2, {"t": [0, 1]}))
-    )
-    assert changes[-1].taken == [T1]
-    assert timeline.spans == [(T0, 0, 0, None), (T1, 0, 7, None)]
-
-
 def test_work_that_stopped_on_a_partition_goes_on_when_the_partition_comes_back():
     timeline, _ = after(
         (0, started("a", "t")),
@@ -67,11 +59,18 @@ def test_work_that_stopped_on_a_partition_goes_on_when_the_partition_comes_back(
     assert timeline.consumers["a"].stopped == {T1: "callback"}
 
 
-def test_a_partition_that_an_assignment_leaves_out_is_given_up():
-    _, changes = after(
-        (0, started("a", "t")), (0, assigned("a", 1, {"t": [0]})), (7, assigned("a", 2, {"t": [1]}))
+def test_of_an_assignment_only_what_changes_is_taken_or_given_up():
+    timeline, changes = after(
+        (0, started("a", "t")),
+        *[(at_ms, assigned("a", 1, {"t": owned})) for at_ms, owned in ((0, [0]), (7, [0, 1]), (9, [1]))],
+        (10, revoked("a", {"t": [0]})),
     )
-    assert (changes[-1].taken, changes[-1].given_up) == ([T1], {T0: 0})
+    assert [(change.taken, change.given_up) for change in changes[2:]] == [
+        ([T1], {}),
+        ([], {T0: 0}),
+        ([], {}),
+    ]
+    assert timeline.spans == [(T0, 0, 0, 9), (T1, 0, 7, None)]
 
 
 def test_a_partition_of_several_owners_is_contested_until_one_is_left():
@@ -132,11 +131,6 @@ def test_a_partition_of_a_wanted_topic_stops_until_an_owner_works_on_it_or_nobod
     assert (changes[1].wanted, changes[-1].unwanted, timeline.idle) == ([T0, T1], [T0, T1], {})
     timeline.apply(8, ev.PartitionsAdded(topic="t", partitions=1))
     assert timeline.idle == {T0: (8, False)}
-
-
-def test_partitions_that_a_consumer_does_not_own_cannot_be_given_up():
-    _, changes = after((0, started("a", "t")), (1, revoked("a", {"t": [0]})), (2, lost("b", {"t": [0]})))
-    assert [change.given_up for change in changes] == [{}, {}, {}]
 
 
 def test_epochs_of_members_end_when_their_group_goes_back_to_the_classic_protocol():

@@ -4,12 +4,13 @@ A plan is much faster than a run, for batches. Its rounds, moves and balance are
 nothing is lost or late (`planned_run`).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from coordinator_core.assigning.assignor import Assignor, is_cooperative
 from coordinator_core.assigning.computing import compute_assignment, user_data_of
+from coordinator_core.client.subscription import partition_map
 from coordinator_core.coordinator.classic.states import GroupState
 from coordinator_core.errors import AssignmentError
 from coordinator_core.model import (
@@ -193,11 +194,13 @@ class _TracedOwners:
         before, after = frozenset(holding.listed), frozenset(given)
         revoked = [tp for tp in holding.listed if tp not in after]
         if revoked:
-            self._stage.emit(ev.Revoked(client=client, generation=generation, partitions=_by_topic(revoked)))
-        owned = _by_topic(given)
+            self._stage.emit(
+                ev.Revoked(client=client, generation=generation, partitions=partition_map(revoked))
+            )
+        owned = partition_map(given)
         holding.listed, holding.owned, consumer.generation = given, Partitions(owned), generation
         holding.assignor.on_assignment(holding.owned, generation)
-        added = _by_topic([tp for tp in given if tp not in before]) if before else owned
+        added = partition_map([tp for tp in given if tp not in before]) if before else owned
         self._stage.emit(ev.Assigned(client=client, generation=generation, added=added, owned=owned))
         return bool(revoked)
 
@@ -208,7 +211,7 @@ class _TracedOwners:
         holding = consumer.holding
         if given_up:
             kind = ev.Lost if lost else ev.Revoked
-            partitions = _by_topic(given_up)
+            partitions = partition_map(given_up)
             self._stage.emit(
                 kind(client=consumer.member.id, generation=consumer.generation, partitions=partitions)
             )
@@ -217,11 +220,4 @@ class _TracedOwners:
                 return
             removed = frozenset(given_up)
             holding.listed = [tp for tp in holding.listed if tp not in removed]
-            holding.owned = Partitions(_by_topic(holding.listed))
-
-
-def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    listed: dict[str, list[int]] = {}
-    for topic, number in partitions:
-        listed.setdefault(topic, []).append(number)
-    return listed
+            holding.owned = Partitions(partition_map(holding.listed))

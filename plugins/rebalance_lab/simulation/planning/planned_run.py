@@ -85,46 +85,36 @@ class Owners(Protocol):
 
     def elected(self, running: Sequence[Member], generation: int) -> None:
         """Begin with a group that is at rest, whose members take over what they own one after the other."""
-        ...
 
     def launched(self, consumer: PlannedConsumer) -> None:
         """Note a new process, which owns nothing."""
-        ...
 
     def stopped(self, consumer: PlannedConsumer, how: str) -> None:
         """Take all partitions from a process that has ended."""
-        ...
 
     def lost(self, consumer: PlannedConsumer) -> None:
         """Take all partitions from a consumer that is removed from the group."""
-        ...
 
     def take_over(self, consumer: PlannedConsumer, before: PlannedConsumer | None, *, leads: bool) -> None:
         """Let a consumer join without a round, with what `before` owned, or what its running group owned."""
-        ...
 
     def owns(self, consumer: PlannedConsumer, topic: str) -> bool:
         """Return whether a consumer owns partitions of a topic."""
-        ...
 
     def state_changed(self, before: str, after: str, cause: str) -> None:
         """Note a state of the group."""
-        ...
 
     def compute(self, members: Mapping[str, PlannedConsumer]) -> None:
         """Let members revoke what they give up before they join, and compute their assignment.
 
         The first member leads.
         """
-        ...
 
     def announce(self, members: Mapping[str, PlannedConsumer], generation: int) -> None:
         """Begin a generation with the assignment that was computed last."""
-        ...
 
     def hand_out(self, members: Mapping[str, PlannedConsumer], generation: int) -> bool:
         """Let the members take over this assignment. Return whether another round has to follow."""
-        ...
 
 
 O_co = TypeVar("O_co", bound=Owners, covariant=True)

@@ -36,27 +36,22 @@ class Resting(Protocol):
     @property
     def member_id(self) -> str:
         """The member id of the client, "" if it has none."""
-        ...
 
     @property
     def alive_ms(self) -> int:
         """The time by which the coordinator receives the next sign of life of a client that is quiet."""
-        ...
 
     def is_quiet(self) -> bool:
         """Return whether the process sends nothing but periodic messages, as long as nothing happens."""
-        ...
 
     def next_cause_ms(self, until_ms: int, overload_ms: Overload) -> int:
         """Return a time before which it causes no change: no message is lost, no poll comes too late.
 
         ``overload_ms``: see `Overload`.
         """
-        ...
 
     def leave_out(self, until_ms: int) -> None:
         """Leave out periodic messages before a cause, unless one of them is under way."""
-        ...
 
 
 class Quiet:
