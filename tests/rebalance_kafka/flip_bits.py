@@ -94,7 +94,7 @@ def state(folder: Path) -> Mapping[str, Any]:
                 ],
                 "bounds": [(topics.start(*at), topics.end(*at), topics.last_stable(*at)) for at in places],
                 "times": [(topics.newest(*at), topics.offset_since(*at, 1)) for at in places],
-                "aborted": [topics.aborted(*place) for place in places],
+                "aborted": topics._producers._aborted,
                 "producers": topics._producers._producers,
                 "transactions": list(transactions),
                 "next producer": node.data.store.next_producer_id(),
@@ -156,8 +156,6 @@ def folders(under: Path) -> dict[str, Path]:
     write(under / "stopped").close()
     with closing(write(under / "running")):
         shutil.copytree(under / "running", under / "killed")
-    for name in ("stopped", "killed"):
-        (under / name / f"{FILE}-reserve").unlink()  # nothing is read from it
     return {name: under / name for name in ("stopped", "killed")}
 
 

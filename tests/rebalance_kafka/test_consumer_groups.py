@@ -349,26 +349,6 @@ def test_a_group_is_described_with_its_epochs_and_assignments(version):
     run(work())
 
 
-@pytest.mark.parametrize(
-    ("acls", "heartbeat", "describe"),
-    [
-        (["*:describe:topic:t"], Wire.group_authorization_failed, Wire.group_authorization_failed),
-        (["*:read:group:g"], Wire.topic_authorization_failed, Wire.group_id_not_found),
-        (["*:read:group:g", "*:describe:topic:t"], Wire.none, Wire.none),
-    ],
-)
-def test_a_member_needs_the_rights_to_its_group_and_topics(acls, heartbeat, describe):
-    async def work():
-        async with serving(acls=acls) as broker:
-            member = await Member.of(broker, "a")
-            assert (await member.join()).error_code is heartbeat
-            answer = await member.line.ask(Api.CONSUMER_GROUP_DESCRIBE, 1, group_ids=("g",))
-            assert [group.error_code for group in answer.groups] == [describe]
-            await closed(member)
-
-    run(work())
-
-
 # --- settings
 
 

@@ -305,13 +305,6 @@ def test_a_pipelined_request_after_the_exchange_is_answered(tls):
         ({"tls": ("no.pem", "no.key")}, "tls: found no.pem, no.key (No such file"),
         ({"tls": ("no.pem", "no.pem")}, "tls: found no.pem (No such file"),
         ({"tls_client_ca": "ca.pem"}, "tls_client_ca: found no TLS"),
-        ({"acls": ["ada:read:orders"]}, "acls: found 'ada:read:orders', expected USER:OPERATION"),
-        (
-            {"acls": ["eve:read:topic:t"], "users": {"ada": "secret"}},
-            "acls: found user 'eve', expected one of ada",
-        ),
-        ({"acls": ["ada:eat:topic:orders"]}, "expected an operation of read, write"),
-        ({"acls": ["ada:read:queue:orders"]}, "expected USER:OPERATION"),
     ],
 )
 def test_options_that_cannot_be_used_are_an_error(options, found):
@@ -367,7 +360,6 @@ def test_serve_takes_a_certificate_and_users(tmp_path):
         (("--user", "ada=secret", "--mechanism", "OAUTHBEARER"), "mechanisms: found 'OAUTHBEARER'"),
         (("--tls-key", "key.pem"), "--tls-key: found no certificate"),
         (("--tls-certificate", "no.pem"), "tls: found no.pem"),
-        (("--acl", "ada"), "acls: found 'ada'"),
     ],
 )
 def test_wrong_options_of_serve_are_one_error(lab, options, message):

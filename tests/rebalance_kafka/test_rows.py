@@ -9,15 +9,13 @@ import pytest
 from kio.schema.errors import ErrorCode as Wire
 
 from coordinator_core.errors import InputError
-from rebalance_kafka.broker.cleaning import Cleaner
 from rebalance_kafka.broker.schema import COLUMNS
 from rebalance_kafka.broker.store import FILE, Store
-from rebalance_kafka.broker.topics import Topics
 from rebalance_kafka.wire.apis import Api
 from tests.rebalance_kafka import flip_bits
 from tests.rebalance_kafka.frames import their_class
 from tests.rebalance_kafka.live import ask, broker, run
-from tests.rebalance_kafka.records import AT_MS, Sent, batch
+from tests.rebalance_kafka.records import batch
 
 COMMITS = f"{FILE}-commits"
 
@@ -90,25 +88,6 @@ def test_rows_of_format_4_get_checksums(tmp_path):
     change(tmp_path, "update starts set first = 4")
     with pytest.raises(InputError, match="the table starts"):
         Store(tmp_path)
-
-
-@pytest.mark.parametrize("policy", ["delete", "compact"])
-def test_cleaning_deletes_nothing_of_a_partition_with_a_damaged_batch(policy, tmp_path, caplog):
-    with closing(Store(tmp_path)) as store:
-        topics = Topics(store, most_bytes=10**9)
-        topics.create({"t": 2}, {"t": {"cleanup.policy": policy, "retention.ms": "1"}})
-        for partition in (0, 1):
-            for value in (b"1", b"2", b"3"):
-                topics.append([("t", partition, batch(Sent(value, b"key")))])
-        store._sql.execute("update batches set max_timestamp_ms = 0 where partition = 0 and first = 1")
-        before = store._sql.execute("select * from batches where partition = 0").fetchall()
-        for _ in range(3):
-            for _ in Cleaner(topics, store).steps(AT_MS + 10):
-                pass
-        assert store._sql.execute("select * from batches where partition = 0").fetchall() == before
-        assert len([*store.headers("t", 1)]) < 3
-    assert len(caplog.messages) == 1
-    assert "row of the table batches (topic 1 't', partition 0, first 1)" in caplog.text
 
 
 @pytest.mark.parametrize("damage", ["page", "row"])

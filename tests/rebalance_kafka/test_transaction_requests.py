@@ -3,7 +3,6 @@
 import pytest
 from kio.schema.errors import ErrorCode as Wire
 
-from rebalance_kafka.access import Acl, access_of
 from rebalance_kafka.broker.transaction_requests import HANDLERS
 from rebalance_kafka.broker.transaction_states import Producer
 from rebalance_kafka.broker.transactions import RETRY_MS
@@ -16,7 +15,6 @@ from tests.rebalance_kafka.stand import Line
 TIMEOUT_MS = 60_000
 FENCED = {False: Wire.invalid_producer_epoch, True: Wire.producer_fenced}
 """Whether a version knows PRODUCER_FENCED -> the error of a fenced producer."""
-ALLOWED = ("me:write:transactional_id:x*", "me:write:topic:t", "me:read:group:g")
 
 
 @pytest.fixture
@@ -199,9 +197,6 @@ def test_a_broker_adds_and_verifies_the_partitions_of_several_transactions(desk,
         assert found == {"x": [Wire.none, abortable], "y": [abortable, abortable]}
     else:
         assert found == {"x": [Wire.none] * 2, "y": [Wire.none] * 2}
-    guarded = request._replace(access=access_of("me", ()))
-    answer = HANDLERS[Api.ADD_PARTITIONS_TO_TXN](desk.data, guarded, 0)
-    assert answer["error_code"] is Wire.cluster_authorization_failed
 
 
 @versions(Api.ADD_OFFSETS_TO_TXN)
@@ -295,45 +290,6 @@ def test_an_invalid_pattern_is_an_error(desk):
     assert Wire(answer.error_code) is Wire.invalid_regular_expression
 
 
-# --- access
-
-
-def test_a_transactional_id_needs_the_right_to_write_it(desk):
-    desk.access = access_of("me", (Acl.of(text, "acls") for text in ALLOWED))
-    refused = Wire.transactional_id_authorization_failed
-    assert init(desk, name="other") == (refused, (-1, -1))
-    error, producer = init(desk, name="x1")
-    assert error is Wire.none
-    assert add(desk, producer, {"t": [0]}, name="other") == {("t", 0): refused}
-    assert add_offsets(desk, producer, name="other") is refused
-    assert end(desk, producer, name="other") is refused
-    assert [Wire(row.error_code) for row in described(desk, "other", "x1")] == [refused, Wire.none]
-
-
-def test_topics_and_groups_of_a_transaction_need_rights_of_their_own(desk):
-    desk.access = access_of("me", (Acl.of(text, "acls") for text in ALLOWED))
-    _, producer = init(desk)
-    assert add(desk, producer, {"t": [0], "u": [0]}) == {
-        ("t", 0): Wire.operation_not_attempted,
-        ("u", 0): Wire.topic_authorization_failed,
-    }
-    assert add_offsets(desk, producer, group="h") is Wire.group_authorization_failed
-    assert add_offsets(desk, producer) is Wire.none
-
-
-def test_lists_leave_out_what_the_user_may_not_see(desk):
-    _, producer = init(desk, name="other")
-    init(desk)
-    add(desk, producer, {"t": [0], "u": [0]}, name="other")
-    desk.access = access_of("me", (Acl.of(text, "acls") for text in ALLOWED))
-    assert listed(desk) == (["x"], [])
-    desk.access = access_of(
-        "me", (Acl.of(text, "acls") for text in (*ALLOWED, "me:describe:transactional_id:*"))
-    )
-    (row,) = described(desk, "other")
-    assert [topic.topic for topic in row.topics] == ["t"]
-
-
 # --- the broker
 
 
@@ -358,22 +314,6 @@ def test_a_transaction_that_is_not_ended_is_aborted_after_its_time():
                 end = listed.topics[0].partitions[0].offset
             assert end == 1, "the marker"
             assert (await line.ask(Api.END_TXN, 4, **names)).error_code == Wire.producer_fenced
-            await line.close()
-
-    run(work())
-
-
-def test_the_coordinator_of_a_transactional_id_is_for_those_who_may_see_it():
-    async def work():
-        async with broker({"t": 1}, acls=["*:write:transactional_id:ours"]) as kafka:
-            line = await Line.to(kafka.address)
-            names = ("ours", "theirs")
-            answer = await line.ask(Api.FIND_COORDINATOR, 6, key_type=1, coordinator_keys=names)
-            found = {row.key: (row.error_code, f"{row.host}:{row.port}") for row in answer.coordinators}
-            assert found == {
-                "ours": (Wire.none, kafka.address),
-                "theirs": (Wire.transactional_id_authorization_failed, ":-1"),
-            }
             await line.close()
 
     run(work())

@@ -135,15 +135,6 @@ def test_a_transaction_cannot_get_more_time_than_the_broker_allows(kafka_broker)
     assert error.code() == confluent_kafka.KafkaError.INVALID_TRANSACTION_TIMEOUT
 
 
-@pytest.mark.slow
-def test_a_transactional_id_that_is_not_allowed_fails_at_once(kafka_broker):
-    broker = kafka_broker(acls=["*:write:transactional_id:other"])
-    settings = {"bootstrap.servers": broker.address, "transactional.id": "x", **QUIET}
-    error = error_of(confluent_kafka.Producer(settings).init_transactions, SECONDS)
-    assert error.code() == confluent_kafka.KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    assert error.fatal()
-
-
 def test_aiokafka_commits_and_aborts(kafka_broker):
     aiokafka = pytest.importorskip("aiokafka", reason="aiokafka is not installed")
     broker = kafka_broker(topics={"t": 1})

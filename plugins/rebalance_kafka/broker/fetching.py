@@ -8,7 +8,6 @@ from uuid import UUID
 from kio.schema.errors import ErrorCode as Wire
 
 from coordinator_core.protocol.messages import READ_COMMITTED
-from rebalance_kafka.access import Operation
 from rebalance_kafka.broker.data import LEADER_EPOCH, NO_EPOCH, Data
 from rebalance_kafka.broker.sessions import NEW, NO_SESSION, WITHOUT_SESSION, Key, Session, Wanted
 from rebalance_kafka.wire.frames import Request
@@ -112,7 +111,7 @@ class Fetch:
         }
         if topic is None:
             return {**row, "error_code": Wire.unknown_topic_id, "aborted_transactions": ()}
-        error = self._data.refusal(self._request.access, Operation.READ, topic, number, wanted.leader_epoch)
+        error = self._data.refusal(topic, number, wanted.leader_epoch)
         if error is Wire.unknown_topic_or_partition:
             return {**row, "error_code": error, "aborted_transactions": ()}
         if error is not None:

@@ -66,9 +66,6 @@ def serve(
     max_frame: Annotated[int, typer.Option(min=1_024, help="Bytes of a request.")] = 100 * 1024 * 1024,
     max_connections: Annotated[int, typer.Option(min=1, help="Clients at once.")] = 2_000,
     max_records: Annotated[int, typer.Option(min=0, help="Bytes of records to keep.")] = 1024 * 1024 * 1024,
-    clean_every: Annotated[
-        float, typer.Option(min=0.01, help="Seconds between two passes of retention and compaction.")
-    ] = 300.0,
     tls_certificate: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Serve TLS with this certificate, a PEM file.")
     ] = None,
@@ -86,14 +83,6 @@ def serve(
     mechanism: Annotated[
         list[str] | None,
         typer.Option(help="Of SASL: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512. Can be repeated. All by default."),
-    ] = None,
-    acl: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="USER:OPERATION:KIND:NAME",
-            help="Allow an operation, such as ada:read:topic:orders, and nothing that no --acl allows."
-            " Can be repeated.",
-        ),
     ] = None,
 ) -> None:
     """Serve consumer groups, offsets and records to real Kafka clients until SIGTERM or Ctrl-C.
@@ -121,12 +110,10 @@ def serve(
         most_frame_bytes=max_frame,
         most_connections=max_connections,
         most_record_bytes=max_records,
-        clean_seconds=clean_every,
         tls=tls_certificate is not None and (tls_certificate, tls_key or tls_certificate),
         tls_client_ca=tls_client_ca,
         users=passwords_of(user or (), "--user"),
         mechanisms=mechanism or MECHANISMS,
-        acls=acl or None,
     )
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     traces = asyncio.run(_serve(broker))
