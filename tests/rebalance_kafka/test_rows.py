@@ -12,7 +12,7 @@ from coordinator_core.errors import InputError
 from rebalance_kafka.broker.schema import COLUMNS
 from rebalance_kafka.broker.store import FILE, Store
 from rebalance_kafka.wire.apis import Api
-from tests.rebalance_kafka import flip_bits
+from tests.rebalance_kafka import kept
 from tests.rebalance_kafka.frames import their_class
 from tests.rebalance_kafka.live import ask, broker, run
 from tests.rebalance_kafka.records import batch
@@ -47,7 +47,7 @@ DAMAGED = {
 
 @pytest.mark.parametrize("statement", DAMAGED)
 def test_a_damaged_row_is_refused_by_its_table_and_names(statement, tmp_path):
-    flip_bits.write(tmp_path).close()
+    kept.write(tmp_path).close()
     change(tmp_path, statement)
     message = f"found a damaged row of the table {DAMAGED[statement]}, expected a whole SQLite file"
     for _ in range(2):
@@ -56,7 +56,7 @@ def test_a_damaged_row_is_refused_by_its_table_and_names(statement, tmp_path):
 
 
 def test_a_damaged_number_of_commits_is_not_taken_over(tmp_path):
-    flip_bits.write(tmp_path).close()
+    kept.write(tmp_path).close()
     noted = (tmp_path / COMMITS).read_bytes()
     change(tmp_path, "update counters set value = 1000000 where name = 'commits'")
     with pytest.raises(InputError, match=r"the table counters \(name commits\)"):
@@ -65,7 +65,7 @@ def test_a_damaged_number_of_commits_is_not_taken_over(tmp_path):
 
 
 def test_a_damaged_row_is_deleted_to_start_without_it(tmp_path):
-    flip_bits.write(tmp_path).close()
+    kept.write(tmp_path).close()
     change(tmp_path, "update batches set data = x'00' where topic = 1 and first = 4")
     with pytest.raises(InputError, match="or delete the row, which loses what it contains"):
         Store(tmp_path)
@@ -75,7 +75,7 @@ def test_a_damaged_row_is_deleted_to_start_without_it(tmp_path):
 
 
 def test_rows_of_format_4_get_checksums(tmp_path):
-    flip_bits.write(tmp_path).close()
+    kept.write(tmp_path).close()
     with closing(sqlite3.connect(tmp_path / FILE)) as sql, sql:
         sql.execute("drop table group_configs")
         for table in COLUMNS.keys() - {"group_configs"}:
@@ -133,10 +133,3 @@ def damage_pages(path, mark, *, whole):
         elif at >= 0:
             data[at] ^= 1
     path.write_bytes(data)
-
-
-@pytest.mark.slow
-def test_no_flipped_bit_loses_anything_in_silence(tmp_path):
-    """Longer: ``python -m tests.rebalance_kafka.flip_bits 1000``."""
-    wrong = [each for each in flip_bits.flipped(tmp_path, 60, seed=2) if each[3] in flip_bits.WRONG]
-    assert wrong == []

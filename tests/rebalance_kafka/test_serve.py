@@ -9,10 +9,12 @@ import pytest
 
 from coordinator_core.protocol.error_codes import ErrorCode
 from rebalance_kafka.wire.apis import Api
+from rebalance_kafka.wire.batches import records_of
 from rebalance_kafka.wire.frames import decode_response
 from tests.examples import rest_slow
 from tests.rebalance_kafka.damage import request
-from tests.rebalance_kafka.served import Served
+from tests.rebalance_kafka.records import batch
+from tests.rebalance_kafka.served import Served, serving
 from tests.rebalance_kafka.stand import Line, within
 from tests.rebalance_lab.cli.commands import the_error
 from tests.written import FIFO, check_written
@@ -239,6 +241,56 @@ def test_the_last_words_after_open_files_have_run_out_are_one_line():
 )
 def test_wrong_options_are_one_error(lab, options, message):
     assert message in the_error(lab("serve", *options))
+
+
+async def written_until_it_ends(address, sent, acknowledged):
+    """Write numbered records and commit their number, each batch again until it is acknowledged."""
+    line = await Line.to(address)
+    try:
+        while True:
+            records = batch(b"%d" % sent[0], producer=(7, 0, sent[0]))
+            topic = {"name": "t", "partition_data": ({"index": 0, "records": records},)}
+            answer = await line.ask(Api.PRODUCE, 9, topic_data=(topic,))
+            (row,) = answer.responses[0].partition_responses
+            assert (row.error_code, row.base_offset) == (0, sent[0])
+            offset = {"partition_index": 0, "committed_offset": sent[0], "committed_leader_epoch": -1}
+            topics = ({"name": "t", "partitions": ({**offset, "committed_metadata": ""},)},)
+            committed = await line.ask(Api.OFFSET_COMMIT, 8, group_id="g", topics=topics)
+            assert committed.topics[0].partitions[0].error_code == 0
+            acknowledged[0] = sent[0]
+            sent[0] += 1
+    except (OSError, EOFError):
+        line.abort()
+
+
+@pytest.mark.killed
+def test_a_broker_that_is_killed_loses_no_acknowledged_write(tmp_path):
+    """Longer and with clients: test_exactly_once.py."""
+    sent, acknowledged, listen = [0], [-1], "127.0.0.1:0"
+
+    async def work(address, served, seconds):
+        killing = asyncio.get_running_loop().call_later(seconds, served.kill)
+        await written_until_it_ends(address, sent, acknowledged)
+        killing.cancel()
+
+    async def read(address):
+        line = await Line.to(address)
+        part = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 10**7}
+        topics = ({"topic": "t", "partitions": (part,)},)
+        fetched = await line.ask(Api.FETCH, 12, topics=topics, max_bytes=10**7)
+        offsets = await line.ask(Api.OFFSET_FETCH, 7, group_id="g", topics=None)
+        await line.close()
+        return records_of(fetched.responses[0].partitions[0].records)[0], offsets.topics[0].partitions[0]
+
+    for seconds in (0.05, 0.2):
+        with serving(tmp_path, listen, ("--topic", "t", *QUICK)) as served:
+            listen = served.address()
+            asyncio.run(work(listen, served, seconds))
+    with serving(tmp_path, listen) as served:
+        records, offset = asyncio.run(read(served.address()))
+    assert [record.value for record in records] == [b"%d" % number for number in range(len(records))]
+    assert acknowledged[0] < len(records) <= sent[0] + 1
+    assert acknowledged[0] <= offset.committed_offset <= sent[0]
 
 
 @pytest.mark.slow

@@ -24,6 +24,7 @@ from rebalance_kafka.broker.store import FILE, Store
 from rebalance_kafka.broker.topics import Topics
 from rebalance_kafka.broker.transactions import Transactions
 from tests.examples import scaled
+from tests.rebalance_kafka import kept
 from tests.rebalance_kafka.live import broker
 
 WAL, COMMITS = f"{FILE}-wal", f"{FILE}-commits"
@@ -110,23 +111,6 @@ def committed(folder, changed=None):
             return found
 
     return asyncio.run(started())
-
-
-def check(folder, caplog):
-    """Assert that a start finds all offsets, or names what it cannot read and deletes nothing."""
-    before, refusal = rows(folder), None
-    caplog.clear()
-    try:
-        found = committed(folder)
-    except InputError as error:
-        refusal = error
-    if refusal is None:
-        assert found == COMMITTED or WAL in caplog.text
-    else:
-        assert FILE in refusal.where
-        assert rows(folder) == before
-    for record in caplog.records:
-        assert record.levelno <= logging.WARNING, record.getMessage()
 
 
 def rows(folder):
@@ -231,15 +215,34 @@ def test_a_flipped_bit_of_a_transactional_id_is_refused(tmp_path):
 # --- files
 
 
-@pytest.mark.parametrize("name", [FILE, WAL])
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """Folders of a broker that was stopped and of one that was killed, and what they have."""
+    under = tmp_path_factory.mktemp("whole")
+    kept.write(under / "closed").close()
+    with closing(kept.write(under / "running")):
+        copied_to(under / "killed", under / "running")
+    names = ("closed", "killed")
+    return {name: (under / name, kept.state(copied_to(under / "read", under / name))) for name in names}
+
+
+@pytest.mark.parametrize(("kind", "name"), [("closed", FILE), ("killed", WAL), ("closed", COMMITS)])
 @given(data=st.data())
 @settings(max_examples=scaled(1_000), suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_flipped_bit_of_a_file_loses_no_offset_in_silence(name, closed, killed, tmp_path, caplog, data):
-    folder = closed if name == FILE else killed
+def test_a_flipped_bit_of_a_file_loses_nothing_in_silence(kind, name, whole, tmp_path, caplog, data):
+    folder, expected = whole[kind]
     bit = data.draw(st.sampled_from(used(folder / name))) * 8 + data.draw(st.integers(0, 7))
     copied = copied_to(tmp_path / "flipped", folder)
     (copied / name).write_bytes(with_flipped((copied / name).read_bytes(), bit))
-    check(copied, caplog)
+    caplog.clear()
+    before = rows(copied)
+    try:
+        found = kept.state(copied)
+    except InputError as error:
+        found, where = expected, error.where
+        assert (FILE in where, rows(copied)) == (True, before)
+    assert found == expected or caplog.text
+    assert not [record for record in caplog.records if record.levelno > logging.WARNING]
 
 
 @given(data=st.data())
