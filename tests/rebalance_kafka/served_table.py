@@ -52,7 +52,6 @@ LOGIN = (Api.SASL_HANDSHAKE, Api.SASL_AUTHENTICATE)
 
 
 ALL_READ: Mapping[Api, Mapping[str, Any]] = {
-    Api.FETCH: {"session_epoch": 1},
     Api.INIT_PRODUCER_ID: {"transactional_id": "t"},
 }
 """Fields of requests that make the broker read their other fields, too."""

@@ -10,10 +10,6 @@ pytest.importorskip("tests.rebalance_kafka.clusters", reason="a client is not in
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
-    from aiokafka.coordinator.protocol import (
-        ConsumerProtocolMemberAssignment,
-        ConsumerProtocolMemberMetadata,
-    )
     from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
 from coordinator_core.java import java_order

@@ -1,6 +1,5 @@
 """What can be adapted, by which name and protocol; every consumer has its own; what is not installed."""
 
-import asyncio
 import sys
 
 import pytest
@@ -11,9 +10,8 @@ from assignors.kip848 import Uniform848Assignor
 from assignors.sticky import StickyAssignor
 from coordinator_core.assigning.user_data import decode_ownership
 from coordinator_core.errors import AssignmentError, InputError, PluginError
-from coordinator_core.model import Partitions, RebalanceProtocol, TopicPartition
+from coordinator_core.model import Partitions, RebalanceProtocol
 from coordinator_core.registry.hookspecs import AssignorSpec, Strategy
-from coordinator_core.registry.host import Load
 from coordinator_core.registry.registry import Registry
 from rebalance_kafka import MeasuredLoads
 from rebalance_kafka.adapters import as_aiokafka, as_kafka_python

@@ -446,8 +446,7 @@ def test_our_consumer_learns_of_topics_by_their_ids():
     async def work():
         async with serving({"t-1": 1}) as broker:
             options = {"bootstrap_servers": broker.address, "group_id": "g", "protocol": "consumer"}
-            async with Consumer(**options) as consumer:
-                consumer.subscribe_pattern("t-.")
+            async with Consumer("t-1", "t-2", **options) as consumer:
                 await polled(consumer, until=lambda _: consumer.assignment)
                 broker.create_topics({"t-2": 2})
                 expected = (("t-1", 0), ("t-2", 0), ("t-2", 1))

@@ -24,6 +24,7 @@ from tests.rebalance_kafka.live import ask, broker, member, polled, produce, run
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 STRATEGIES = ("range", "cooperative-sticky")
+QUICK = {"group.consumer.heartbeat.interval.ms": 50, "group.consumer.assignment.interval.ms": 0}
 
 
 def named(kafka, name, **options):
@@ -111,8 +112,7 @@ def test_the_trace_of_a_consumer_group_agrees_with_the_members(tmp_path):
         return Consumer("t", bootstrap_servers=kafka.address, group_id="g", protocol="consumer", settings=own)
 
     async def work():
-        settings = {"group.consumer.heartbeat.interval.ms": 50}
-        async with broker(settings=settings) as kafka, consumer(kafka, "a") as a:
+        async with broker(settings=QUICK) as kafka, consumer(kafka, "a") as a:
             async with consumer(kafka, "b") as b:
                 await polled(a, b, until=lambda _: is_shared(kafka, a, b))
                 trace = kafka.trace("g")
@@ -227,7 +227,7 @@ def test_what_follows_from_one_request_has_one_time(monkeypatch):
 def test_a_member_whose_session_expires_has_crashed(tmp_path):
     async def work():
         async with broker() as kafka, named(kafka, "a") as a:
-            short = {"session.timeout.ms": 1_500}
+            short = {"session.timeout.ms": 600}
             b = named(kafka, "b", settings=short)
             await b.start()
             await settled(a, b)

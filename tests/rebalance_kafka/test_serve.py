@@ -263,6 +263,7 @@ async def written_until_it_ends(address, sent, acknowledged):
         line.abort()
 
 
+@pytest.mark.slow
 @pytest.mark.killed
 def test_a_broker_that_is_killed_loses_no_acknowledged_write(tmp_path):
     """Longer and with clients: test_exactly_once.py."""

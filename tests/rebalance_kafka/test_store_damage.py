@@ -228,7 +228,7 @@ def whole(tmp_path_factory):
 
 @pytest.mark.parametrize(("kind", "name"), [("closed", FILE), ("killed", WAL), ("closed", COMMITS)])
 @given(data=st.data())
-@settings(max_examples=scaled(1_000), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=scaled(300), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_flipped_bit_of_a_file_loses_nothing_in_silence(kind, name, whole, tmp_path, caplog, data):
     folder, expected = whole[kind]
     bit = data.draw(st.sampled_from(used(folder / name))) * 8 + data.draw(st.integers(0, 7))
@@ -246,7 +246,7 @@ def test_a_flipped_bit_of_a_file_loses_nothing_in_silence(kind, name, whole, tmp
 
 
 @given(data=st.data())
-@settings(max_examples=scaled(1_000), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=scaled(300), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_write_ahead_log_that_ends_anywhere_loses_an_incomplete_write_only(killed, tmp_path, caplog, data):
     """The number of commits is not known. SQLite keeps what was written before."""
     whole = (killed / WAL).read_bytes()
@@ -303,7 +303,7 @@ def test_damage_of_a_write_ahead_log_names_the_place_and_the_later_writes(killed
 
 
 @given(data=st.data())
-@settings(max_examples=scaled(1_000), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=scaled(300), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_write_ahead_log_that_lost_commits_is_refused_wherever_it_ends(killed, tmp_path, data):
     whole = (killed / WAL).read_bytes()
     ends = write_ends(whole)

@@ -8,7 +8,7 @@ from kio.schema.errors import ErrorCode as Wire
 
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
-from rebalance_kafka.broker import recorder, room
+from rebalance_kafka.broker import recorder
 from rebalance_kafka.wire.apis import Api
 from tests.rebalance_kafka.damage import REQUESTS
 from tests.rebalance_kafka.live import BY_NAME, SECONDS, broker, member, polled, produce, run
@@ -293,22 +293,6 @@ def test_our_consumer_waits_for_stable_offsets():
                 assert await values(consumer, 1) == [b"1"]
                 await consumer.commit()
                 assert dict(kafka._node.coordinator.offsets("g"))[TopicPartition(TOPIC, 0)].offset in (2, 3)
-            await producer.line.close()
-
-    run(work())
-
-
-def test_offsets_in_transactions_count_towards_the_memory_of_groups():
-    async def work():
-        async with broker({TOPIC: 3}, most_group_bytes=14_000) as kafka:
-            producer = await Producer.to(kafka.address)
-            await producer.add_group()
-            assert await producer.commit(metadata="x" * 4_000) == {0: Wire.none}
-            kept = room._kept_bytes(kafka._node.coordinator)
-            full = Wire.group_max_size_reached
-            assert await producer.commit(1, 2, metadata="x" * 4_000) == {1: full, 2: full}
-            await producer.end(committed=False)
-            assert kept - room._kept_bytes(kafka._node.coordinator) == room.OFFSET_BYTES + 4_000
             await producer.line.close()
 
     run(work())

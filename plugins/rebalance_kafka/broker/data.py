@@ -11,7 +11,6 @@ from coordinator_core.coordinator.find_coordinator import home_partition
 from coordinator_core.coordinator.reconcile.settings import ReconcileSettings
 from rebalance_kafka.addresses import Place
 from rebalance_kafka.broker.group_configs import GroupConfigs
-from rebalance_kafka.broker.sessions import Sessions
 from rebalance_kafka.broker.store import Store
 from rebalance_kafka.broker.topics import OFFSETS_TOPIC, Appended, Topics
 from rebalance_kafka.broker.transactions import Transactions, TransactionSettings
@@ -53,7 +52,6 @@ class Data:
         self.node, self.cluster_id, self.partitions = node, cluster_id, partitions
         self.address = Place("", 0)
         self.transactions = Transactions(store, topics, transactions)
-        self.sessions = Sessions()
         self._offsets_partitions = offsets_partitions
 
     def home(self, group_id: str) -> int:

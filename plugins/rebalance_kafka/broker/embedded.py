@@ -24,7 +24,7 @@ from rebalance_kafka.broker.connections import INCOMING_BYTES, Connection
 from rebalance_kafka.broker.data import CLUSTER_ID, NODE, Data
 from rebalance_kafka.broker.guard import Guard, Tls
 from rebalance_kafka.broker.login import Login
-from rebalance_kafka.broker.node import MOST_GROUP_BYTES, Node, Served
+from rebalance_kafka.broker.node import Node, Served
 from rebalance_kafka.broker.recorder import MOST_TRACE_BYTES, Recorder
 from rebalance_kafka.broker.store import Store
 from rebalance_kafka.broker.topics import MOST_PARTITIONS_IN_ALL, Topics
@@ -83,7 +83,6 @@ class EmbeddedBroker:
     Limits, beyond which the response is an error:
 
     - ``most_record_bytes`` and ``most_partitions``: of all topics (POLICY_VIOLATION).
-    - ``most_group_bytes``: of groups, members and committed offsets (GROUP_MAX_SIZE_REACHED).
 
     ``most_trace_bytes`` limits the traces of groups: the oldest group without members is forgotten first.
 
@@ -106,7 +105,6 @@ class EmbeddedBroker:
         most_record_bytes: int = MOST_RECORD_BYTES,
         most_waiting_bytes: int = MOST_WAITING_BYTES,
         most_partitions: int = MOST_PARTITIONS_IN_ALL,
-        most_group_bytes: int = MOST_GROUP_BYTES,
         most_trace_bytes: int = MOST_TRACE_BYTES,
         idle_seconds: float = IDLE_SECONDS,
         seed: int | None = None,
@@ -120,7 +118,7 @@ class EmbeddedBroker:
         self.most_frame_bytes, self.idle_seconds = most_frame_bytes, idle_seconds
         self._most_connections, self._most_waiting_bytes = most_connections, most_waiting_bytes
         self._most_record_bytes, self._most_partitions = most_record_bytes, most_partitions
-        self._most_group_bytes, self._most_trace_bytes = most_group_bytes, most_trace_bytes
+        self._most_trace_bytes = most_trace_bytes
         self._auto_create = auto_create
         self._host, self._port = host, port
         self._advertised = None if advertise is None else place_of(advertise, "advertise")
@@ -176,7 +174,6 @@ class EmbeddedBroker:
                     self._config,
                     Recorder(topics, most_bytes=self._most_trace_bytes),
                     self._random,
-                    self._most_group_bytes,
                     self._served,
                 )
                 store.try_to_compact()

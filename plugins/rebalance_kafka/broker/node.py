@@ -35,7 +35,6 @@ from rebalance_kafka.broker.offset_rows import OF_OFFSETS, Part, known_rows
 from rebalance_kafka.broker.operations import with_operations
 from rebalance_kafka.broker.producing import produce
 from rebalance_kafka.broker.recorder import Recorder
-from rebalance_kafka.broker.room import LONGEST_NAME, Room
 from rebalance_kafka.broker.store import Store
 from rebalance_kafka.broker.transaction_requests import HANDLERS as OF_TRANSACTIONS
 from rebalance_kafka.broker.transaction_states import Producer
@@ -44,7 +43,9 @@ from rebalance_kafka.wire.frames import Request, heartbeat_frame
 from rebalance_kafka.wire.messages import Values, of_several, response_body
 
 GROUP_KEY, TRANSACTION_KEY = 0, 1
-MOST_GROUP_BYTES = 256 * 1024 * 1024
+LONGEST_NAME = 249
+"""Characters that are kept of a client id."""
+
 LONGEST_WAIT_MS = 300_000
 """The longest time that a Fetch waits for records, whatever the client asks for."""
 
@@ -88,7 +89,6 @@ class Node:
         config: CoordinatorConfig,
         recorder: Recorder,
         random: Random,
-        most_group_bytes: int = MOST_GROUP_BYTES,
         served: Served = DEFAULT_SERVED,
     ) -> None:
         self._loop, self._store, self.recorder = loop, store, recorder
@@ -114,7 +114,6 @@ class Node:
             parts.append(spec.coordinator(surroundings))
             recorder.families |= {kind: (spec, row) for kind, row in parts[-1].requests.items()}
         self.coordinator = Coordinator(NODE, config, random, parts)
-        self._room = Room(self.coordinator, most_group_bytes)
         partitions = range(config.offsets_topic_partitions)
         now_ms = self.now_ms()
         self._carry_out(self.coordinator.on_cluster_change(dict.fromkeys(partitions, NODE), 1), now_ms)
@@ -179,14 +178,11 @@ class Node:
         reply(heartbeat_frame(request, answer.response))
 
     def _coordinate(self, request: Request, host: str, reply: Reply) -> None:
-        """Pass a request to the coordinator, unless it is refused before or needs too much memory."""
+        """Pass a request to the coordinator, unless it is refused before."""
         part, now_ms = self._known(request.body), self.now_ms()
         message = part.message
         refusal = (
-            _refused_sync(request)
-            or part.refusal
-            or self._refused_commit(message, request.version, now_ms)
-            or self._room.refused(message)
+            _refused_sync(request) or part.refusal or self._refused_commit(message, request.version, now_ms)
         )
         if refusal is not None:
             reply(response_body(request.body, request.version, part.complete(refusal)))
