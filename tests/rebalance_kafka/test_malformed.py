@@ -1,7 +1,4 @@
-"""Malformed and excessive requests: the broker answers or closes, serves others, and does not grow.
-
-Longer runs: ``python -m tests.rebalance_kafka.malformed 10000``.
-"""
+"""Malformed and excessive requests: the broker answers or closes, serves others, and does not grow."""
 
 import pytest
 from hypothesis import HealthCheck, given, settings

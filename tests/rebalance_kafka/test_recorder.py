@@ -348,18 +348,6 @@ def test_added_partitions_are_recorded(by_a_client, tmp_path):
     run(work())
 
 
-def test_an_automatically_created_topic_is_recorded():
-    async def work():
-        async with broker({"t": 1}, auto_create=3) as kafka, named(kafka, "a") as a:
-            await settled(a, partitions=1)
-            topic = their_class(Api.METADATA, "Request").MetadataRequestTopic
-            await ask(kafka.address, Api.METADATA, topics=[topic(name="new")], allow_auto_topic_creation=True)
-            added = events(kafka.trace("g"), ev.PartitionsAdded)
-            assert added == [ev.PartitionsAdded(topic="new", partitions=3)]
-
-    run(work())
-
-
 # --- lag
 
 
@@ -416,20 +404,6 @@ def test_a_member_with_an_unreadable_subscription_has_no_topics():
             (started,) = events(kafka.trace("g"), ev.MemberStarted)
             assert (started.client, started.topics) == ("them", [])
             assert events(kafka.trace("g"), ev.Joined)[0].member_id == answer.member_id
-
-    run(work())
-
-
-def test_groups_are_recorded_separately():
-    async def work():
-        async with broker() as kafka, named(kafka, "a") as a, named(kafka, "b", group_id="h") as b:
-            await settled(a)
-            await settled(b)
-            assert list(kafka.traces()) == ["g", "h"]
-            assert {group: set(owners(trace)) for group, trace in kafka.traces().items()} == {
-                "g": {"a"},
-                "h": {"b"},
-            }
 
     run(work())
 

@@ -386,16 +386,6 @@ def test_a_broker_that_does_not_answer_in_plaintext_is_reported_with_the_setting
     run(work())
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_a_wrong_password_is_reported_with_the_settings(mechanism):
-    async def work():
-        async with guarded(mechanism) as kafka:
-            with pytest.raises(ProtocolError, match=r"sasl\.username and sasl\.password"):
-                await error_at(kafka.address, login(mechanism, **{"sasl.password": "x"}))
-
-    run(work())
-
-
 def test_other_settings_do_not_belong_to_security():
     assert all(map(is_security, NAMES))
     assert not any(map(is_security, ClientConfig.__struct_encode_fields__))
