@@ -1,8 +1,5 @@
 """Configurations of single groups of the consumer protocol: the requests for them, and what follows."""
 
-import json
-import subprocess
-import sys
 from contextlib import closing
 
 import pytest
@@ -10,13 +7,12 @@ from kio.schema.errors import ErrorCode as Wire
 
 from coordinator_core.coordinator.reconcile.settings import ReconcileSettings
 from coordinator_core.errors import InputError
-from rebalance_kafka import BackgroundBroker, EmbeddedBroker
+from rebalance_kafka import EmbeddedBroker
 from rebalance_kafka.broker.group_configs import GroupConfigs
 from rebalance_kafka.broker.store import Store
 from rebalance_kafka.wire.apis import Api
 from tests.rebalance_kafka.frames import Desk, their_class
 from tests.rebalance_kafka.live import ask, run
-from tests.rebalance_kafka.peers.jvm import missing_java
 from tests.rebalance_kafka.test_consumer_groups import Member, closed, serving
 
 TOPIC, GROUP = 2, 32
@@ -153,21 +149,3 @@ def test_members_of_the_group_get_its_interval_with_their_next_heartbeat():
             await closed(member)
 
     run(work())
-
-
-@pytest.mark.slow
-@pytest.mark.peer
-@pytest.mark.skipif(missing_java() is not None, reason=missing_java() or "")
-def test_javas_admin_changes_and_describes_them():
-    changes = (f"{SESSION}=50000", f"{SESSION}=5", f"{HEARTBEAT}=6000", f"{HEARTBEAT}=")
-    with BackgroundBroker({"t": 1}) as broker:
-        command = [sys.executable, "-m", "tests.rebalance_kafka.peers.java_admin", broker.address, "g"]
-        ran = subprocess.run([*command, *changes], capture_output=True, text=True, timeout=120, check=True)
-    answer = json.loads(ran.stdout)
-    errors = [error and "expected 45000 to 60000" in error for error in answer["errors"]]
-    assert errors == [None, True, None, None]
-    assert answer["configs"] == {
-        SESSION: ["50000", "DYNAMIC_GROUP_CONFIG"],
-        ASSIGNMENT: ["1000", "DEFAULT_CONFIG"],
-        HEARTBEAT: ["5000", "DEFAULT_CONFIG"],
-    }

@@ -13,7 +13,7 @@ from coordinator_core.model import Cluster, GroupSubscription, Subscription
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.registry import default_registry
 from rebalance_lab.simulation.process.clients import CLIENTS
-from tests.rebalance_kafka.peers import described, missing, wait_until
+from tests.rebalance_kafka.peers import missing, wait_until
 from tests.rebalance_kafka.peers.stage import DESCRIBING, GROUP, Stage
 
 pytestmark = pytest.mark.peer
@@ -166,7 +166,7 @@ def is_balanced(owners):
 )
 def test_a_cooperative_group_revokes_only_partitions_that_move(stage, kinds):
     members, before = [], {}
-    tool = stage.tool("kafka-python" if "kafka-python" in kinds else "confluent")
+    tool = stage.tool(DESCRIBING)
     for kind in kinds:
         members.append(stage.member(kind, "cooperative-sticky"))
         owners = stage.stable(members)
@@ -195,13 +195,6 @@ def test_partitions_of_crashed_members_go_to_the_others(stage, kinds):
     for crashed in (members.pop(), members.pop(0)):
         crashed.kill()
     settled_by("range", members, stage)
-
-
-@pytest.mark.parametrize("kinds", [where_there_is("kafka-python", "confluent")])
-def test_both_admin_clients_describe_an_unknown_group(stage, kinds):
-    for kind in kinds:
-        reported = described(stage.tool(kind), "nobody")
-        assert (reported.state, reported.owned) == ("DEAD", {})
 
 
 def static_members(stage, kind, session_timeout_ms):

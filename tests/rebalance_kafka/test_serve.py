@@ -3,7 +3,6 @@
 import asyncio
 import json
 import socket
-import time
 
 import pytest
 
@@ -172,43 +171,6 @@ def test_clients_that_break_the_protocol_are_reported_on_stderr():
         "a connection is closed: a frame of 1,195,725,856 bytes, expected 104,857,600 at most",
         "stopping ...",
     ]
-
-
-@pytest.mark.slow
-def test_more_clients_than_open_files_are_reported_once():
-    with Served(files=40) as served:
-        host, port = served.address().split(":")
-        crowd = [socket.create_connection((host, int(port))) for _ in range(60)]
-        assert served.next_error() == "no more connections: Too many open files (ulimit -n)"
-        time.sleep(1.1)  # asyncio tries to accept again after one second
-        for client in crowd:
-            client.close()
-        served.terminate()
-        status, _, err = served.ended()
-    assert status == 0
-    assert err.splitlines() == ["stopping ..."]
-
-
-@pytest.mark.slow
-def test_the_last_words_after_open_files_have_run_out_are_one_line():
-    """asyncio accepts again a second later, when a waiting client keeps a stopping broker from its end."""
-    longer = "from rebalance_kafka.broker import embedded; embedded.DRAIN_SECONDS = 2.0"
-
-    async def waits(line):
-        await join(line)
-        line.writer.write(request(Api.JOIN_GROUP, 3, group_id="g", rebalance_timeout=600_000))
-        host, port = line.writer.get_extra_info("peername")
-        crowd = [socket.create_connection((host, port)) for _ in range(60)]
-        assert served.next_error() == "no more connections: Too many open files (ulimit -n)"
-        served.terminate()
-        assert await line.rest() == b""
-        for client in crowd:
-            client.close()
-
-    with Served(*QUICK, files=40, before=longer) as served:
-        talking(served, waits)
-        status, _, err = served.ended()
-    assert (status, err.splitlines()) == (0, ["stopping ..."])
 
 
 # --- errors

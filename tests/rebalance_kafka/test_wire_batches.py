@@ -231,15 +231,6 @@ def test_the_log_append_time_holds_for_all_records():
     assert records == read_by_kafka_python(data)
 
 
-def test_markers_of_transactions_are_skipped():
-    log = Log()
-    for written in (numbered(2), with_attributes(numbered(1), CONTROL), numbered(1)):
-        log.add(written)
-    records, next_offset = records_of(log.data)
-    assert [each.offset for each in records] == [0, 1, 3]
-    assert next_offset == 4
-
-
 @pytest.mark.parametrize("committed", [True, False])
 def test_kafka_python_reads_a_marker(committed):
     (theirs,) = MemoryRecords(marker(5, 3, committed=committed, at_ms=77))

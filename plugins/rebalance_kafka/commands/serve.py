@@ -4,9 +4,8 @@ import asyncio
 import logging
 import signal
 from collections.abc import Mapping
-from errno import EMFILE, ENFILE
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import quote
 from zlib import crc32
 
@@ -23,9 +22,7 @@ if TYPE_CHECKING:
     from rebalance_kafka.broker.embedded import EmbeddedBroker
     from rebalance_lab.traces.trace import Trace
 
-LOG = logging.getLogger(__name__)
 LONGEST_NAME = 100
-QUIET_SECONDS = 60.0
 WARNING = "[bold yellow]warning:[/]"
 
 
@@ -127,7 +124,6 @@ async def _serve(broker: "EmbeddedBroker") -> Mapping[str, "Trace"]:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    loop.set_exception_handler(_OutOfFiles())
     async with broker:
         stdout().print(broker.address)
         await stop.wait()
@@ -143,31 +139,6 @@ def _write_traces(traces: Mapping[str, "Trace"], file: Path) -> None:
     else:
         for group, trace in traces.items():
             write_whole(file.with_name(f"{file.name}.{_in_a_name(group)}"), trace.encode())
-
-
-ACCEPT_AGAIN = "_start_serving"
-"""The method of asyncio's event loop that accepts connections again, a second after there were no files."""
-
-
-class _OutOfFiles:
-    """Logs once a minute that no more clients can connect. asyncio reports it a thousand times a second.
-
-    Each of these reports leads to an attempt to accept again. If the broker has stopped by then, every
-    attempt fails on the closed socket, which is not an error of the broker.
-    """
-
-    def __init__(self) -> None:
-        self._quiet_until = 0.0
-
-    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        error = context.get("exception")
-        if isinstance(error, ValueError) and ACCEPT_AGAIN in context["message"]:
-            return
-        if not isinstance(error, OSError) or error.errno not in (EMFILE, ENFILE):
-            loop.default_exception_handler(context)
-        elif loop.time() >= self._quiet_until:
-            self._quiet_until = loop.time() + QUIET_SECONDS
-            LOG.warning("no more connections: %s (ulimit -n)", error.strerror)
 
 
 def _in_a_name(group: str) -> str:
