@@ -19,7 +19,6 @@ from coordinator_core.errors import InputError
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
 from rebalance_kafka.broker import store as store_module
-from rebalance_kafka.broker.commits import Commits
 from rebalance_kafka.broker.store import FILE, Store
 from rebalance_kafka.broker.topics import Topics
 from rebalance_kafka.broker.transactions import Transactions
@@ -324,28 +323,6 @@ def test_a_database_without_its_write_ahead_log_is_refused_until_the_loss_is_acc
     (folder / COMMITS).unlink()
     with closing(Store(folder)) as store:
         assert store.topics() == {}
-
-
-def write_number(path, number):
-    """Write the number of commits that a store noted last."""
-    path.unlink()
-    commits = Commits(path)
-    commits.compare(number)
-    commits.open()
-    commits.close()
-
-
-def test_a_write_that_was_never_acknowledged_may_be_missing(killed, tmp_path, caplog):
-    """The process was killed before it noted the commit, or in the middle of it."""
-    log = (killed / WAL).read_bytes()
-    for end in (len(log), len(log) - 100):
-        folder = copied_to(tmp_path / "folder", killed)
-        write_number(folder / COMMITS, 22)
-        (folder / WAL).write_bytes(log[:end])
-        caplog.clear()
-        Store(folder).close()
-    assert len(caplog.messages) == 1
-    assert "is incomplete and is dropped" in caplog.text
 
 
 @pytest.mark.parametrize(
