@@ -28,7 +28,7 @@ SETTINGS = {
 LIMITS: Mapping[str, Any] = {
     "most_partitions": 2_000,
     "most_record_bytes": 2_000_000,
-    "most_trace_bytes": 2_000_000,
+    "most_trace_events": 5_000,
     "auto_create": 1,
 }
 
@@ -235,18 +235,12 @@ class Stand:
         topics = recorder._topics
         gc.collect()
         return {
-            "connections": broker.connections,
             "parked": len(node._parked),
-            "fetches": sum(map(len, topics._waiting.values())),
-            "groups": len(broker.groups),
             "homes": node.coordinator._home.cache_info().currsize,
-            "timers": len(node.coordinator._timers._heap),
             "traces": len(recorder.groups),
-            "trace bytes": recorder._size,
+            "trace events": recorder._size,
             "partitions": sum(topics.partitions.values()),
             "producers": len(topics._producers._producers),
-            "record bytes": topics._bytes,
-            "transactional ids": sum(1 for _ in node.data.transactions),
         }
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode as Wire
 
 from coordinator_core.protocol.error_codes import ErrorCode
-from rebalance_kafka.broker import producers, recorder
+from rebalance_kafka.broker import producers
 from rebalance_kafka.wire import values
 from rebalance_kafka.wire.apis import Api
 from rebalance_kafka.wire.frames import decode_response
@@ -70,15 +70,15 @@ def test_unknown_groups_are_not_remembered(monkeypatch):
         assert stand.broker.groups == ["consumer neighbours", "neighbours"]
 
 
-def test_traces_are_kept_until_they_take_too_much_memory():
-    with Stand(most_trace_bytes=20_000) as stand:
+def test_traces_are_kept_until_they_have_too_many_events():
+    with Stand(most_trace_events=40) as stand:
         for n in range(30):
             join(stand, f"g{n}")
         figures = stand.figures()
-        assert figures["trace bytes"] <= 20_000
+        assert figures["trace events"] <= 40
         assert figures["traces"] == len(stand.broker.traces()) < 30
         create(stand, made=1)  # every trace records it
-        assert stand.figures()["trace bytes"] <= 20_000
+        assert stand.figures()["trace events"] <= 40
         assert stand.broker.trace("neighbours").events  # the group still has a member
 
 
@@ -88,12 +88,12 @@ def test_a_refused_group_leaves_no_trace(stand):
 
 
 def test_events_of_a_group_are_recorded_up_to_a_limit():
-    with Stand(most_trace_bytes=recorder.GROUP_BYTES + 5_000, neighbour=False) as stand:
+    with Stand(most_trace_events=20, neighbour=False) as stand:
         joined = join(stand, "g", version=3)
         for n in range(50):
             protocols = ({"name": "range", "metadata": SUBSCRIPTION + bytes(n)},)
             join(stand, "g", version=3, member_id=joined.member_id, protocols=protocols)
-        assert stand.figures()["trace bytes"] <= recorder.GROUP_BYTES + 5_000
+        assert stand.figures()["trace events"] == 20
 
 
 def test_producers_are_forgotten_when_there_are_many(stand, monkeypatch):

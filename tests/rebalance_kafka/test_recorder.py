@@ -408,11 +408,9 @@ def test_a_member_with_an_unreadable_subscription_has_no_topics():
     run(work())
 
 
-def test_events_beyond_the_limit_are_not_kept(monkeypatch, tmp_path):
-    monkeypatch.setattr(recorder, "MOST_EVENTS", 5)
-
+def test_events_beyond_the_limit_are_not_kept(tmp_path):
     async def work():
-        async with broker() as kafka, named(kafka, "a") as a:
+        async with broker(most_trace_events=6) as kafka, named(kafka, "a") as a:
             await settled(a)
             trace = kafka.trace("g")
             assert len(trace.events) == 7

@@ -25,7 +25,7 @@ from rebalance_kafka.broker.data import CLUSTER_ID, NODE, Data
 from rebalance_kafka.broker.guard import Guard, Tls
 from rebalance_kafka.broker.login import Login
 from rebalance_kafka.broker.node import Node, Served
-from rebalance_kafka.broker.recorder import MOST_TRACE_BYTES, Recorder
+from rebalance_kafka.broker.recorder import MOST_EVENTS, Recorder
 from rebalance_kafka.broker.store import Store
 from rebalance_kafka.broker.topics import MOST_PARTITIONS_IN_ALL, Topics
 from rebalance_kafka.broker.transactions import TransactionSettings
@@ -84,7 +84,7 @@ class EmbeddedBroker:
 
     - ``most_record_bytes`` and ``most_partitions``: of all topics (POLICY_VIOLATION).
 
-    ``most_trace_bytes`` limits the traces of groups: the oldest group without members is forgotten first.
+    ``most_trace_events`` limits the traces of groups: the oldest group without members is forgotten first.
 
     Raises:
         InputError: if a setting, the folder or an address cannot be used.
@@ -105,7 +105,7 @@ class EmbeddedBroker:
         most_record_bytes: int = MOST_RECORD_BYTES,
         most_waiting_bytes: int = MOST_WAITING_BYTES,
         most_partitions: int = MOST_PARTITIONS_IN_ALL,
-        most_trace_bytes: int = MOST_TRACE_BYTES,
+        most_trace_events: int = MOST_EVENTS,
         idle_seconds: float = IDLE_SECONDS,
         seed: int | None = None,
         tls: Tls = False,
@@ -118,7 +118,7 @@ class EmbeddedBroker:
         self.most_frame_bytes, self.idle_seconds = most_frame_bytes, idle_seconds
         self._most_connections, self._most_waiting_bytes = most_connections, most_waiting_bytes
         self._most_record_bytes, self._most_partitions = most_record_bytes, most_partitions
-        self._most_trace_bytes = most_trace_bytes
+        self._most_trace_events = most_trace_events
         self._auto_create = auto_create
         self._host, self._port = host, port
         self._advertised = None if advertise is None else place_of(advertise, "advertise")
@@ -172,7 +172,7 @@ class EmbeddedBroker:
                     store,
                     data,
                     self._config,
-                    Recorder(topics, most_bytes=self._most_trace_bytes),
+                    Recorder(topics, most_events=self._most_trace_events),
                     self._random,
                     self._served,
                 )
