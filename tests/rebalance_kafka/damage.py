@@ -140,15 +140,6 @@ REQUESTS: dict[Api, dict[str, Any]] = {
         "v3_and_below_producer_id": 0,
         "v3_and_below_producer_epoch": 0,
         "v3_and_below_topics": ({"name": TOPIC, "partitions": (0, 1)},),
-        "transactions": (
-            {
-                "transactional_id": "tx",
-                "producer_id": 0,
-                "producer_epoch": 0,
-                "verify_only": False,
-                "topics": ({"name": TOPIC, "partitions": (0, 1)},),
-            },
-        ),
     },
     Api.ADD_OFFSETS_TO_TXN: {
         "transactional_id": "tx",

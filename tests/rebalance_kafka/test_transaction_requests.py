@@ -3,11 +3,9 @@
 import pytest
 from kio.schema.errors import ErrorCode as Wire
 
-from rebalance_kafka.broker.transaction_requests import HANDLERS
 from rebalance_kafka.broker.transaction_states import Producer
 from rebalance_kafka.broker.transactions import RETRY_MS
 from rebalance_kafka.wire.apis import Api
-from rebalance_kafka.wire.frames import decode_request, encode_request, head_of
 from tests.rebalance_kafka.frames import Desk, their_class, versions
 from tests.rebalance_kafka.live import broker, run
 from tests.rebalance_kafka.stand import Line
@@ -165,38 +163,6 @@ def test_partitions_are_answered_as_requested(desk):
         for row in answer.results_by_topic_v3_and_below
     ]
     assert found == wanted
-
-
-@pytest.mark.parametrize("only_verify", [True, False])
-def test_a_broker_adds_and_verifies_the_partitions_of_several_transactions(desk, only_verify):
-    """Version 4 and 5, which KIP-890 has for brokers."""
-    named = {name: init(desk, name=name)[1] for name in ("x", "y")}
-    add(desk, named["x"], {"t": [0]})
-    topics = ({"name": "t", "partitions": (0, 1)},)
-    rows = tuple(
-        {
-            "transactional_id": name,
-            "producer_id": producer[0],
-            "producer_epoch": producer[1],
-            "verify_only": only_verify,
-            "topics": topics,
-        }
-        for name, producer in named.items()
-    )
-    frame = encode_request(Api.ADD_PARTITIONS_TO_TXN, 5, 7, "us", {"transactions": rows})[4:]
-    request = decode_request(frame, head_of(frame))
-    answer = HANDLERS[Api.ADD_PARTITIONS_TO_TXN](desk.data, request, 0)
-    found = {
-        row["transactional_id"]: [
-            part["partition_error_code"] for part in row["topic_results"][0]["results_by_partition"]
-        ]
-        for row in answer["results_by_transaction"]
-    }
-    abortable = Wire.transaction_abortable
-    if only_verify:
-        assert found == {"x": [Wire.none, abortable], "y": [abortable, abortable]}
-    else:
-        assert found == {"x": [Wire.none] * 2, "y": [Wire.none] * 2}
 
 
 @versions(Api.ADD_OFFSETS_TO_TXN)

@@ -6,7 +6,6 @@ epoch.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from types import SimpleNamespace
 from typing import Any, TypeAlias
 
@@ -23,9 +22,6 @@ from rebalance_kafka.wire.messages import Values
 
 WITH_NEXT_EPOCH = 5
 """The version from which on EndTxn gives its producer the next epoch."""
-
-OF_SEVERAL = 4
-"""The version from which on AddPartitionsToTxn is of brokers, for several transactions."""
 
 _FENCED_SINCE = {
     Api.INIT_PRODUCER_ID: 4,
@@ -69,48 +65,17 @@ def _new_producer(data: Data) -> Producer | Wire:
 
 
 def _add_partitions(data: Data, request: Request, now_ms: int) -> Values:
-    """Add the partitions of one transaction, or from version 4 on of several."""
-    body, version = request.body, request.version
-    if version < OF_SEVERAL:
-        producer = Producer(body.v3_and_below_producer_id, body.v3_and_below_producer_epoch)
-        name, topics = body.v3_and_below_transactional_id, body.v3_and_below_topics
-        return {"results_by_topic_v3_and_below": _added(data, request, now_ms, name, producer, topics)}
-    results = []
-    for row in body.transactions:
-        topics = _added(
-            data,
-            request,
-            now_ms,
-            row.transactional_id,
-            _producer(row),
-            row.topics,
-            only_verify=row.verify_only,
-        )
-        results.append({"transactional_id": row.transactional_id, "topic_results": topics})
-    return {"error_code": Wire.none, "results_by_transaction": tuple(results)}
-
-
-def _added(
-    data: Data,
-    request: Request,
-    now_ms: int,
-    name: str,
-    producer: Producer,
-    topics: Iterable[Any],
-    *,
-    only_verify: bool = False,
-) -> tuple[Values, ...]:
     """Add all partitions or none. If one is unknown, the others are OPERATION_NOT_ATTEMPTED."""
-    places = [(topic.name, number) for topic in topics for number in topic.partitions]
+    body = request.body
+    places = [(topic.name, number) for topic in body.v3_and_below_topics for number in topic.partitions]
     refusals = {place: data.refusal(*place) for place in places}
     if any(refusals.values()):
         errors = {place: error or Wire.operation_not_attempted for place, error in refusals.items()}
-        return _by_topic_and_number(errors)
-    if only_verify:
-        verify = partial(data.transactions.verify, name, producer)
-        return _by_topic_and_number({place: verify(partition=place) for place in places})
+        return {"results_by_topic_v3_and_below": _by_topic_and_number(errors)}
+    producer = Producer(body.v3_and_below_producer_id, body.v3_and_below_producer_epoch)
+    name = body.v3_and_below_transactional_id
     error = _known(data.transactions.add(name, producer, now_ms, partitions=places), request)
-    return _results(topics, lambda _: error)
+    return {"results_by_topic_v3_and_below": _results(body.v3_and_below_topics, lambda _: error)}
 
 
 def _results(topics: Iterable[Any], error_of: Callable[[Place], Wire]) -> tuple[Values, ...]:
