@@ -43,7 +43,6 @@ LONG = (
     "tests/rebalance_jupyter/test_jupyterlab.py",
     "tests/rebalance_jupyter/test_notebook7.py",
     "tests/rebalance_jupyter/test_saved.py",
-    "tests/rebalance_kafka/test_killed.py",
 )
 """Tests that take longest, and files whose tests share something; none waits in a process behind another."""
 

@@ -140,15 +140,6 @@ REQUESTS: dict[Api, dict[str, Any]] = {
         "v3_and_below_producer_id": 0,
         "v3_and_below_producer_epoch": 0,
         "v3_and_below_topics": ({"name": TOPIC, "partitions": (0, 1)},),
-        "transactions": (
-            {
-                "transactional_id": "tx",
-                "producer_id": 0,
-                "producer_epoch": 0,
-                "verify_only": False,
-                "topics": ({"name": TOPIC, "partitions": (0, 1)},),
-            },
-        ),
     },
     Api.ADD_OFFSETS_TO_TXN: {
         "transactional_id": "tx",
@@ -326,29 +317,12 @@ def _cut(random: Random, body: bytearray) -> None:
     del body[random.randrange(len(body) + 1) :]
 
 
-def _take_out(random: Random, body: bytearray) -> None:
-    at = random.randrange(len(body) + 1)
-    del body[at : at + random.randrange(1, 9)]
-
-
-def _extend(random: Random, body: bytearray) -> None:
-    body += bytes(random.randrange(256) for _ in range(random.randrange(1, 40)))
-
-
 def _repeat(random: Random, body: bytearray) -> None:
     at = random.randrange(len(body) + 1)
     body[at:at] = body[at : at + random.randrange(1, 60)] * random.choice((1, 2, 50))
 
 
-def _key(random: Random, body: bytearray) -> None:
-    body[:2] = random.randrange(-2, 70).to_bytes(2, "big", signed=True)
-
-
-def _version(random: Random, body: bytearray) -> None:
-    body[2:4] = random.randrange(-2, 16).to_bytes(2, "big", signed=True)
-
-
-_WAYS = (_flip, _flip, _number, _number, _number, _insert, _cut, _take_out, _extend, _repeat, _key, _version)
+_WAYS = (_flip, _number, _number, _insert, _cut, _repeat)
 
 
 def may_wait(data: bytes) -> bool:

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from rebalance_kafka.access import EVERYTHING
 from rebalance_kafka.broker.data import Data
 from rebalance_kafka.broker.data_requests import HANDLERS as OF_DATA
 from rebalance_kafka.broker.fetching import Fetch
@@ -72,12 +71,10 @@ class Desk:
         if topics:
             self.topics.create(topics)
         self.data = Data(self.topics, self.store, node=1, cluster_id="c", partitions=auto_create)
-        self.access = EVERYTHING
         self.now_ms = 0
 
     def ask(self, api: Api, version: int | None = None, **values: Any) -> Any:
         request = their_request(api, VERSIONS[api][1] if version is None else version, **values)
-        request = request._replace(access=self.access)
         if api in OF_TRANSACTIONS:
             return their_answer(request, OF_TRANSACTIONS[api](self.data, request, self.now_ms))
         if api is Api.PRODUCE:

@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
+from crc32c import crc32c
 from kio.schema.errors import ErrorCode as Wire
 
 from rebalance_kafka.broker.topics import Begin
@@ -10,6 +11,8 @@ from rebalance_kafka.broker.topics import Begin
 NO_COMPRESSION, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 COMPRESSIONS = (NO_COMPRESSION, GZIP, SNAPPY, LZ4, ZSTD)
 AT_MS = 1_700_000_000_000
+ATTRIBUTES, LAST_DELTA, COUNT = slice(21, 23), slice(23, 27), slice(57, 61)
+"""Places in the header of a batch."""
 
 
 BEGINS = Begin(lambda *_: Wire.none)
@@ -52,3 +55,11 @@ def batch(
 def numbered(count: int, **options: Any) -> bytes:
     """Return a batch of numbered records."""
     return batch(*(b"%d" % number for number in range(count)), **options)
+
+
+def changed(data: bytes, place: slice, value: int) -> bytes:
+    """Return a batch with other bytes at a place of its header, and the checksum of these."""
+    made = bytearray(data)
+    made[place] = value.to_bytes(place.stop - place.start, "big", signed=True)
+    made[17:21] = crc32c(bytes(made[21:])).to_bytes(4, "big")
+    return bytes(made)

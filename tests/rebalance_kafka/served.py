@@ -16,17 +16,11 @@ SECONDS = 60.0
 class Served:
     """A broker's process, which is killed on leaving the block."""
 
-    def __init__(
-        self, *options: object, listen: str = "127.0.0.1:0", files: int = 0, before: str = "pass"
-    ) -> None:
-        """``files``: the most files it may have open, 0 for no other limit than ours.
-
-        ``before``: a statement that the process runs before the command.
-        """
-        limit = ["sh", "-c", f'ulimit -n {files} && exec "$@"', "sh"] if files else []
+    def __init__(self, *options: object, listen: str = "127.0.0.1:0", before: str = "pass") -> None:
+        """``before``: a statement that the process runs before the command."""
         *python, command = COMMAND
         self._process = subprocess.Popen(
-            [*limit, *python, f"{before}; {command}", "serve", "--listen", listen, *map(str, options)],
+            [*python, f"{before}; {command}", "serve", "--listen", listen, *map(str, options)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=os.environ | {"PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "plugins")))},

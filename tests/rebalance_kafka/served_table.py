@@ -34,7 +34,6 @@ from tests.rebalance_kafka.records import batch
 README = ROOT / "plugins" / "rebalance_kafka" / "README.md"
 TOPICS = {TOPIC: 4}
 SMALL = {"name": "max.message.bytes", "value": "100"}
-COMPACTED = {"name": "cleanup.policy", "value": "compact"}
 CLOSED = "the connection is closed"
 SECONDS = 30.0
 HOST = "127.0.0.1"
@@ -53,7 +52,6 @@ LOGIN = (Api.SASL_HANDSHAKE, Api.SASL_AUTHENTICATE)
 
 
 ALL_READ: Mapping[Api, Mapping[str, Any]] = {
-    Api.FETCH: {"session_epoch": 1},
     Api.INIT_PRODUCER_ID: {"transactional_id": "t"},
 }
 """Fields of requests that make the broker read their other fields, too."""
@@ -93,11 +91,6 @@ REFUSED = (
         "a record batch larger than `max.message.bytes` of its topic",
         Api.PRODUCE,
         {"topic_data": ({"name": "small", "partition_data": ({"index": 0, "records": batch(bytes(99))},)},)},
-    ),
-    Refused(
-        "a record without a key in a compacted topic",
-        Api.PRODUCE,
-        {"topic_data": ({"name": "compacted", "partition_data": ({"index": 0, "records": batch(b"1")},)},)},
     ),
     Refused("Fetch in an unknown session", Api.FETCH, {"session_id": 7, "session_epoch": 1}),
     Refused("CreateTopics with more than one replica", Api.CREATE_TOPICS, _created(replication_factor=2)),
@@ -147,8 +140,7 @@ def main() -> None:
 async def tables() -> dict[str, list[str]]:
     """Return the rows of the tables by their heads."""
     async with EmbeddedBroker(TOPICS, auto_create=1) as broker:
-        for name, config in (("small", SMALL), ("compacted", COMPACTED)):
-            await _exchanged(broker, Api.CREATE_TOPICS, _created(name=name, configs=(config,)))
+        await _exchanged(broker, Api.CREATE_TOPICS, _created(name="small", configs=(SMALL,)))
         return {
             "| request | key | versions | fields that are not read |\n| --- | --- | --- | --- |\n": [
                 _served(broker, api) for api in VERSIONS

@@ -6,14 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-pytest.importorskip("tests.rebalance_kafka.test_adapters_driver", reason="a client is not installed")
+pytest.importorskip("tests.rebalance_kafka.clusters", reason="a client is not installed")
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
-    from aiokafka.coordinator.protocol import (
-        ConsumerProtocolMemberAssignment,
-        ConsumerProtocolMemberMetadata,
-    )
     from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
 from coordinator_core.java import java_order
@@ -81,31 +77,6 @@ def test_assignments_of_kafka_python_are_the_same_bytes(version, given, data):
     back, user_data = decode_assignment(theirs.encode())
     assert list(back) == [(topic, n) for topic, each in given.items() for n in each]
     assert user_data == data
-
-
-@given(topics, user_data)
-def test_subscriptions_of_aiokafka_are_the_same_bytes(names, data):
-    theirs = ConsumerProtocolMemberMetadata(0, names, data).encode()
-    assert theirs == encode_subscription(Subscription(tuple(names), user_data=data), version=0)
-    back = decode_subscription(theirs)
-    assert (list(back.topics), back.user_data) == (names, data)
-
-
-@given(versions, topics, user_data, owned)
-def test_aiokafka_reads_the_topics_and_the_user_data_of_every_version(version, names, data, has):
-    """And nothing else: what a member owns is hidden from its assignors."""
-    ours = Subscription(tuple(names), Partitions(has), 5, "r", user_data=data)
-    read = ConsumerProtocolMemberMetadata.decode(encode_subscription(ours, version=version))
-    assert (read.version, read.subscription, read.user_data) == (version, names, data)
-
-
-@given(versions, owned, user_data)
-def test_assignments_of_aiokafka_are_the_same_bytes(version, given, data):
-    theirs = ConsumerProtocolMemberAssignment(version, list(given.items()), data)
-    encoded = encode_assignment(Partitions(given), data, version=version)
-    assert theirs.encode() == encoded
-    read = ConsumerProtocolMemberAssignment.decode(encoded)
-    assert (list(map(tuple, read.assignment)), read.user_data) == (list(given.items()), data)
 
 
 def test_an_adapted_member_of_kafka_python_says_what_ours_would_in_the_newest_version():

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-pytest.importorskip("tests.rebalance_kafka.test_adapters_driver", reason="a client is not installed")
+pytest.importorskip("tests.rebalance_kafka.clusters", reason="a client is not installed")
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
@@ -27,7 +27,7 @@ from rebalance_kafka.adapters import as_aiokafka, as_kafka_python
 from rebalance_kafka.adapters.claims import Grant, attach
 from rebalance_kafka.adapters.leading import MOST_ROUNDS
 from tests.assignors.groups import assign, changed, groups, partitions, sets, wanted
-from tests.rebalance_kafka.test_adapters_driver import aiokafka_cluster, kafka_python_cluster
+from tests.rebalance_kafka.clusters import aiokafka_cluster, kafka_python_cluster
 
 pytestmark = pytest.mark.peer
 

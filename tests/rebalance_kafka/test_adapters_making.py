@@ -1,23 +1,21 @@
 """What can be adapted, by which name and protocol; every consumer has its own; what is not installed."""
 
-import asyncio
 import sys
 
 import pytest
 
-pytest.importorskip("tests.rebalance_kafka.test_adapters_driver", reason="a client is not installed")
+pytest.importorskip("tests.rebalance_kafka.clusters", reason="a client is not installed")
 
 from assignors.kip848 import Uniform848Assignor
 from assignors.sticky import StickyAssignor
 from coordinator_core.assigning.user_data import decode_ownership
 from coordinator_core.errors import AssignmentError, InputError, PluginError
-from coordinator_core.model import Partitions, RebalanceProtocol, TopicPartition
+from coordinator_core.model import Partitions, RebalanceProtocol
 from coordinator_core.registry.hookspecs import AssignorSpec, Strategy
-from coordinator_core.registry.host import Load
 from coordinator_core.registry.registry import Registry
+from rebalance_kafka import MeasuredLoads
 from rebalance_kafka.adapters import as_aiokafka, as_kafka_python
 from rebalance_kafka.adapters.claims import Claim, Grant, attach, detach
-from tests.rebalance_kafka.test_adapters_driver import AiokafkaPeer, Group, KafkaPythonPeer
 
 pytestmark = pytest.mark.peer
 
@@ -148,31 +146,6 @@ def test_a_protocol_that_the_assignor_does_not_support_is_refused():
         as_aiokafka(CooperativeOnly)
 
 
-@pytest.mark.parametrize("kind", [KafkaPythonPeer, AiokafkaPeer])
-def test_consumers_that_share_what_was_adapted_do_not_share_a_memory(kind):
-    adapt = as_kafka_python if kind is KafkaPythonPeer else as_aiokafka
-
-    async def run():
-        group, shared = Group({"t": 6}), adapt("sticky")
-        for name in "abc":
-            await group.add(kind, name, "t", shared)
-        await group.rebalance()
-        before = group.owned()
-        for leader in "bca":
-            await group.rebalance(leader=leader)
-            assert group.owned() == before
-        await group.remove("c")
-        await group.rebalance(leader="b")
-        after = group.owned()
-        for name in "ab":
-            await group.remove(name)
-        return before, after
-
-    before, after = asyncio.run(run())
-    assert sorted(map(len, before.values())) == [2, 2, 2]
-    assert all(before[name] < after[name] for name in "ab")
-
-
 def test_one_object_serves_one_consumer():
     shared = as_kafka_python(StickyAssignor())
     shared()
@@ -184,50 +157,10 @@ def test_one_object_serves_one_consumer():
     )
 
 
-class Host:
-    """One that knows every load by itself."""
-
-    def now_ms(self):
-        return 0
-
-    def seen(self, partitions):
-        return {}
-
-    def loads(self):
-        return {TopicPartition("t", n): Load(100.0 if n == 0 else 1.0, 0.0) for n in range(5)}
-
-    def capacity(self):
-        return None
-
-
-@pytest.mark.parametrize("kind", [KafkaPythonPeer, AiokafkaPeer])
-def test_a_host_informs_the_assignors_of_all_consumers(kind):
-    adapt = as_kafka_python if kind is KafkaPythonPeer else as_aiokafka
-    hosts = []
-
-    def host():
-        hosts.append(Host())
-        return hosts[-1]
-
-    async def run():
-        group, shared = Group({"t": 5}), adapt("optimal+weights=scenario-rates", host=host)
-        for name in "ab":
-            await group.add(kind, name, "t", shared)
-        await group.rebalance()
-        owned = group.owned()
-        for name in "ab":
-            await group.remove(name)
-        return owned
-
-    owned = asyncio.run(run())
-    assert {("t", 0)} in owned.values()
-    assert len(hosts) == 2
-
-
 @pytest.mark.parametrize("assignor", [StickyAssignor, "sticky", AssignorSpec("sticky", StickyAssignor)])
 def test_a_host_needs_an_assignor_with_a_provider(assignor):
     with pytest.raises(InputError, match=r"which has no provider, expected .* provider of its class"):
-        as_kafka_python(assignor, host=Host)
+        as_kafka_python(assignor, host=MeasuredLoads)
 
 
 class Weighs:
@@ -247,20 +180,6 @@ def test_an_assignor_without_the_weights_that_it_wants_is_reported_once(adapt, a
     adapt(assignor)
     (record,) = caplog.records
     assert "gets no weights" in record.getMessage()
-
-
-@pytest.mark.parametrize("assignor", [Weighs, Weighs(), AssignorSpec("weighs", Weighs)])
-def test_a_host_informs_a_class_with_a_provider(assignor, caplog):
-    async def run():
-        group = Group({"t": 5})
-        await group.add(KafkaPythonPeer, "a", "t", as_kafka_python(assignor, host=Host))
-        await group.rebalance()
-        owned = group.owned()
-        await group.remove("a")
-        return owned
-
-    assert list(asyncio.run(run()).values()) == [{("t", 0)}]
-    assert caplog.records == []
 
 
 @pytest.mark.parametrize("assignor", ["optimal+weights=none", "sticky", ByClass])

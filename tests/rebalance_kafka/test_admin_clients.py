@@ -41,22 +41,6 @@ def test_the_topics_are_listed_to_librdkafka(kafka_broker):
         assert {name: len(topic.partitions) for name, topic in topics.items()} == {"orders": 3}
 
 
-@pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])
-def test_offsets_by_time_inside_a_batch(kafka_broker, compression):
-    broker = kafka_broker(topics={"orders": 1})
-    produced(broker, (AT_MS + 10 * n for n in range(10)), **{"compression.type": compression})
-    client, partition = confluent_admin(broker), confluent_kafka.TopicPartition("orders", 0)
-    found = []
-    for spec in (
-        admin.OffsetSpec.for_timestamp(AT_MS + 50),
-        admin.OffsetSpec.max_timestamp(),
-        admin.OffsetSpec.latest(),
-    ):
-        (result,) = each_result(client.list_offsets({partition: spec})).values()
-        found.append(result.offset)
-    assert found == [5, 9, 10]
-
-
 def error_of(future):
     with pytest.raises(confluent_kafka.KafkaException) as caught:
         future.result(SECONDS)
@@ -87,34 +71,6 @@ def test_topics_are_created_configured_and_deleted_by_librdkafka(kafka_broker):
     assert [partition.leader.id for partition in described.partitions] == [1]
 
 
-def test_records_are_deleted_and_the_cluster_described_by_librdkafka(kafka_broker):
-    broker = kafka_broker(topics={"orders": 1})
-    produced(broker, range(AT_MS, AT_MS + 10))
-    client, partition = confluent_admin(broker), confluent_kafka.TopicPartition("orders", 0, 4)
-    (deleted,) = each_result(client.delete_records([partition])).values()
-    assert deleted.low_watermark == 4
-    (first,) = each_result(client.list_offsets({partition: admin.OffsetSpec.earliest()})).values()
-    assert first.offset == 4
-    cluster = client.describe_cluster().result(SECONDS)
-    assert [(node.host, node.port) for node in cluster.nodes] == [tuple_of(broker.address)]
-    reader = confluent_kafka.Consumer(
-        {"bootstrap.servers": broker.address, "group.id": "g", "auto.offset.reset": "earliest", **QUIET}
-    )
-    reader.assign([confluent_kafka.TopicPartition("orders", 0)])
-    offsets = []
-    while len(offsets) < 6:
-        message = reader.poll(SECONDS)
-        assert message is not None
-        offsets.append(message.offset())
-    reader.close()
-    assert offsets == list(range(4, 10))
-
-
-def tuple_of(address):
-    host, _, port = address.rpartition(":")
-    return host, int(port)
-
-
 def test_a_topic_that_is_created_again_has_no_committed_offsets(kafka_broker):
     broker = kafka_broker(topics={"orders": 1, "others": 1})
     produced(broker, range(AT_MS, AT_MS + 10))
@@ -127,18 +83,3 @@ def test_a_topic_that_is_created_again_has_no_committed_offsets(kafka_broker):
     read = member.committed(both, timeout=SECONDS)
     member.close()
     assert [partition.offset for partition in read] == [confluent_kafka.OFFSET_INVALID, 7]
-
-
-def test_groups_are_listed_and_their_offsets_fetched_by_librdkafka(kafka_broker):
-    broker = kafka_broker(topics={"orders": 1})
-    settings = {"bootstrap.servers": broker.address, "group.id": "g", **QUIET}
-    member, client = confluent_kafka.Consumer(settings), confluent_admin(broker)
-    partition = confluent_kafka.TopicPartition("orders", 0, 7)
-    member.commit(offsets=[partition], asynchronous=False)
-    member.close()
-    for types, expected in (({confluent_kafka.ConsumerGroupType.CLASSIC}, ["g"]), (set(), ["g"])):
-        listed = client.list_consumer_groups(types=types).result(SECONDS)
-        assert [group.group_id for group in listed.valid] == expected
-    wanted = [confluent_kafka.ConsumerGroupTopicPartitions("g")]
-    (offsets,) = each_result(client.list_consumer_group_offsets(wanted)).values()
-    assert [(p.topic, p.partition, p.offset) for p in offsets.topic_partitions] == [("orders", 0, 7)]

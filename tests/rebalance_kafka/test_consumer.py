@@ -42,20 +42,6 @@ def test_a_consumer_reads_all_records_of_all_partitions(strategy):
     run(work())
 
 
-def test_a_poll_returns_at_most_max_poll_records():
-    async def work():
-        async with broker({"t": 1}) as kafka, member(kafka, settings={"max.poll.records": 2}) as consumer:
-            await produce(kafka.address, 0, *(b"%d" % n for n in range(7)))
-            sizes = []
-            while sum(sizes) < 7:
-                records = await consumer.poll()
-                sizes.append(len(records))
-                await consumer.commit()
-            assert max(sizes) == 2
-
-    run(work())
-
-
 def test_a_poll_with_timeout_zero_lets_the_connections_run():
     async def work():
         async with broker({"t": 1}) as kafka, member(kafka) as consumer:
@@ -79,16 +65,6 @@ def test_a_pattern_matches_topics_created_later():
                 kafka.create_topics({"ac": 2, "ba": 1})
                 wanted = (("ab", 0), ("ac", 0), ("ac", 1))
                 await polled(consumer, until=lambda _: consumer.assignment == wanted)
-
-    run(work())
-
-
-def test_a_subscription_replaces_the_one_before():
-    async def work():
-        async with broker({"t": 1, "u": 2}) as kafka, member(kafka) as consumer:
-            await settled(consumer, partitions=1)
-            consumer.subscribe("u")
-            await polled(consumer, until=lambda _: consumer.assignment == (("u", 0), ("u", 1)))
 
     run(work())
 
@@ -181,30 +157,11 @@ def test_given_offsets_are_committed():
     run(work())
 
 
-def test_a_commit_without_offsets_succeeds_at_once():
-    async def work():
-        async with broker() as kafka, member(kafka) as consumer:
-            await consumer.commit({})
-
-    run(work())
-
-
 def test_a_refused_commit_raises_the_error_of_the_broker():
     async def work():
         async with broker() as kafka, member(kafka) as consumer:
             with pytest.raises(InputError, match="expected a response without an error"):
                 await consumer.commit({T0: 1})
-
-    run(work())
-
-
-def test_records_that_were_not_committed_are_read_again():
-    async def work():
-        async with broker({"t": 1}) as kafka:
-            await produce(kafka.address, 0, b"0")
-            for _ in range(2):
-                async with member(kafka) as consumer:
-                    assert await values(consumer, 1) == [b"0"]
 
     run(work())
 
@@ -218,21 +175,6 @@ def test_polls_auto_commit():
             async with AdminClient(places_of(kafka.address, "here")) as admin:
                 while await admin.committed("g") != {T0: 1}:
                     await consumer.poll(0.02)
-
-    run(work())
-
-
-def test_a_commit_takes_no_records_from_the_next_poll():
-    async def work():
-        settings = {"max.poll.records": 1, "enable.auto.commit": True}
-        async with broker({"t": 1}) as kafka:
-            await produce(kafka.address, 0, *(b"%d" % n for n in range(5)))
-            async with member(kafka, settings=settings) as consumer:
-                assert await values(consumer, 1) == [b"0"]
-                await consumer.commit()
-                assert consumer.position("t", 0) == 1
-            async with member(kafka, settings=settings) as consumer:
-                assert await values(consumer, 4) == [b"1", b"2", b"3", b"4"]
 
     run(work())
 
@@ -251,20 +193,6 @@ def test_two_consumers_share_the_partitions_and_the_last_one_owns_all(strategy):
                 assert [first.is_leader, second.is_leader].count(True) == 1
             await settled(first)
             assert len(first.assignment) == 4
-
-    run(work())
-
-
-def test_the_group_chooses_a_strategy_of_all_members():
-    async def work():
-        async with (
-            broker() as kafka,
-            member(kafka, strategy=["sticky", "range"]) as first,
-            member(kafka, strategy=["range"]) as second,
-        ):
-            await settled(first, second)
-            assert {e.protocol for e in first.events if isinstance(e, ev.Joined)} <= {"sticky", "range"}
-            assert [e.protocol for e in second.events if isinstance(e, ev.Joined)][-1] == "range"
 
     run(work())
 
@@ -305,33 +233,6 @@ def test_unsubscribe_leaves_the_group_and_revokes_all_partitions():
             await settled(second)
             first.subscribe("t")
             await settled(first, second)
-
-    run(work())
-
-
-def test_close_leaves_the_group():
-    async def work():
-        async with broker() as kafka:
-            async with member(kafka, settings={"session.timeout.ms": 600_000}) as consumer:
-                await settled(consumer)
-            removed = [e.event for e in kafka.trace("g").events if isinstance(e.event, ev.MemberRemoved)]
-            assert len(removed) == 1
-            assert kafka.trace("g").ended.group_state == "Empty"
-            await consumer.close()
-
-    run(work())
-
-
-def test_a_static_member_keeps_its_partitions_over_a_restart():
-    async def work():
-        settings = {"group.instance.id": "ada", "session.timeout.ms": 600_000}
-        async with broker() as kafka, member(kafka) as other:
-            async with member(kafka, settings=settings) as ada:
-                await settled(ada, other)
-                had, generation = ada.assignment, other.generation
-            async with member(kafka, settings=settings) as ada:
-                await settled(ada, other)
-                assert (ada.assignment, other.generation) == (had, generation)
 
     run(work())
 

@@ -11,7 +11,7 @@ from coordinator_core.errors import InputError
 from rebalance_kafka import Consumer, EmbeddedBroker
 from rebalance_kafka.wire.apis import Api
 from tests.rebalance_kafka.live import polled, run
-from tests.rebalance_kafka.stand import Line, until
+from tests.rebalance_kafka.stand import Line
 
 SETTINGS = {
     "group.initial.rebalance.delay.ms": 0,
@@ -205,48 +205,6 @@ def test_a_deleted_topic_is_taken_from_its_owners():
 # --- fencing, static members, sessions
 
 
-def test_a_member_with_another_epoch_is_fenced_and_joins_again():
-    async def work():
-        async with serving() as broker:
-            member = await Member.of(broker, "a")
-            await member.join()
-            assert (await member.beat(member_epoch=5)).error_code is Wire.fenced_member_epoch
-            assert (await member.beat(member_id="b")).error_code is Wire.unknown_member_id
-            assert given(await member.join()) == [0, 1, 2, 3]
-            await closed(member)
-
-    run(work())
-
-
-def test_a_static_member_leaves_for_a_while_and_keeps_its_partitions():
-    async def work():
-        async with serving() as broker:
-            a, b, again = [await Member.of(broker, name) for name in ("a", "b", "a2")]
-            await a.settle(await a.join(instance_id="one"))
-            taken = await again.join(instance_id="one")
-            assert taken.error_code is Wire.unreleased_instance_id
-            assert (await a.beat(member_epoch=-2, instance_id="one")).member_epoch == -2
-            assert given(await b.join()) == []
-            back = await again.join(instance_id="one")
-            assert len(given(back)) == 2
-            assert (await a.beat(member_epoch=2, instance_id="one")).error_code is Wire.fenced_instance_id
-            await closed(a, b, again)
-
-    run(work())
-
-
-def test_a_member_without_heartbeats_is_removed():
-    async def work():
-        async with serving(settings={"group.consumer.session.timeout.ms": 200}) as broker:
-            member = await Member.of(broker, "a")
-            await member.join()
-            await until(lambda: not broker._running().coordinator.group("g").members)
-            assert (await member.beat()).error_code is Wire.unknown_member_id
-            await closed(member)
-
-    run(work())
-
-
 def test_a_member_that_never_confirms_a_revocation_is_removed():
     """Its heartbeats go on; its rebalance timeout ends."""
 
@@ -349,26 +307,6 @@ def test_a_group_is_described_with_its_epochs_and_assignments(version):
     run(work())
 
 
-@pytest.mark.parametrize(
-    ("acls", "heartbeat", "describe"),
-    [
-        (["*:describe:topic:t"], Wire.group_authorization_failed, Wire.group_authorization_failed),
-        (["*:read:group:g"], Wire.topic_authorization_failed, Wire.group_id_not_found),
-        (["*:read:group:g", "*:describe:topic:t"], Wire.none, Wire.none),
-    ],
-)
-def test_a_member_needs_the_rights_to_its_group_and_topics(acls, heartbeat, describe):
-    async def work():
-        async with serving(acls=acls) as broker:
-            member = await Member.of(broker, "a")
-            assert (await member.join()).error_code is heartbeat
-            answer = await member.line.ask(Api.CONSUMER_GROUP_DESCRIBE, 1, group_ids=("g",))
-            assert [group.error_code for group in answer.groups] == [describe]
-            await closed(member)
-
-    run(work())
-
-
 # --- settings
 
 
@@ -466,8 +404,7 @@ def test_our_consumer_learns_of_topics_by_their_ids():
     async def work():
         async with serving({"t-1": 1}) as broker:
             options = {"bootstrap_servers": broker.address, "group_id": "g", "protocol": "consumer"}
-            async with Consumer(**options) as consumer:
-                consumer.subscribe_pattern("t-.")
+            async with Consumer("t-1", "t-2", **options) as consumer:
                 await polled(consumer, until=lambda _: consumer.assignment)
                 broker.create_topics({"t-2": 2})
                 expected = (("t-1", 0), ("t-2", 0), ("t-2", 1))

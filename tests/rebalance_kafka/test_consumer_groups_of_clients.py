@@ -1,14 +1,11 @@
 """Groups of the consumer protocol (KIP-848) with confluent-kafka, and with our Consumer beside it."""
 
 import asyncio
-import subprocess
-import sys
 import time
 from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from coordinator_core.errors import ProtocolError
 from rebalance_kafka import Consumer
 from rebalance_kafka.broker.background import BackgroundBroker
 from rebalance_lab.traces.invariants import check_trace
@@ -207,38 +204,6 @@ def test_three_members_share_a_topic_and_two_go_on_when_one_leaves(broker):
     assert (trace.started.protocol, trace.started.own_epochs) == ("reconcile", True)
 
 
-def test_a_static_member_gets_its_partitions_back_without_a_rebalance(broker):
-    first, second = (Theirs(broker.address, name, **{"group.instance.id": name}) for name in "ab")
-    share(first, second)
-    before, others = first.owned, second.owned
-    epoch = broker.trace("g").ended.generation
-    first.close()
-    again = Theirs(broker.address, "a", **{"group.instance.id": "a"})
-    share(again, second)
-    with closed(again, second):
-        assert (again.owned, second.owned) == (before, others)
-        assert broker.trace("g").ended.generation == epoch
-
-
-def test_a_member_that_is_killed_loses_its_partitions_with_its_session(broker):
-    code = (
-        "import confluent_kafka, sys\n"
-        "consumer = confluent_kafka.Consumer({'bootstrap.servers': sys.argv[1], 'group.id': 'g',"
-        " 'group.protocol': 'consumer'})\n"
-        "consumer.subscribe(['orders'])\n"
-        "while True:\n"
-        "    consumer.poll(0.05)\n"
-        "    if consumer.assignment(): print('owns', flush=True)\n"
-    )
-    with subprocess.Popen([sys.executable, "-c", code, broker.address], stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"owns\n"
-        process.kill()
-    member = Theirs(broker.address, "a")
-    with closed(member):
-        share(member)
-
-
 def test_our_consumer_shares_a_group_with_confluent_kafka(broker):
     """Each of them leads to the same shares, reads its records, and gives up what the other is to have."""
     produce(broker.address, 60)
@@ -274,32 +239,6 @@ CLASSIC = {"group.protocol": "classic", "session.timeout.ms": 6_000, "heartbeat.
 
 def kinds(address, *groups):
     return [described(address, group).type for group in groups]
-
-
-def test_groups_of_both_kinds_live_in_one_broker():
-    """The kind of an empty group can change, also if the policy lets no group change that has members."""
-    kind = confluent_kafka.ConsumerGroupType
-    settings = {**SETTINGS, "group.consumer.migration.policy": "disabled"}
-    with BackgroundBroker({TOPIC: PARTITIONS}, settings=settings) as broker:
-        old = Theirs(broker.address, "old", **{"group.id": "old"}, **CLASSIC)
-        new = Theirs(broker.address, "new")
-        share(old)
-        share(new)
-        client = admin.AdminClient({"bootstrap.servers": broker.address})
-        listed = client.list_consumer_groups().result(ENOUGH_SECONDS).valid
-        assert {group.group_id: group.type for group in listed} == {"old": kind.CLASSIC, "g": kind.CONSUMER}
-        assert kinds(broker.address, "old", "g") == [kind.CLASSIC, kind.CONSUMER]
-        refused = "GROUP_ID_NOT_FOUND: Group old is not a consumer group"
-        intruder = Ours(broker.address, "x", group_id="old")
-        with closed(intruder), pytest.raises(ProtocolError, match=refused):
-            share(intruder)
-        old.commit(0, 0)
-        old.close()
-        changed = Theirs(broker.address, "changed", **{"group.id": "old"})
-        share(changed)
-        with closed(changed, new):
-            assert changed.committed(0) == 0
-            assert kinds(broker.address, "old") == [kind.CONSUMER]
 
 
 @pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])

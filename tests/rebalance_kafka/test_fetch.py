@@ -205,3 +205,13 @@ def test_a_fetch_by_an_unknown_id_is_an_error(desk, version):
     (topic,) = answer.responses
     assert topic.topic_id == UUID(int=7)
     assert [part.error_code for part in topic.partitions] == [Wire.unknown_topic_id]
+
+
+@pytest.mark.parametrize(
+    ("session_id", "session_epoch", "error"), [(0, -1, 0), (0, 0, 0), (7, 1, 70), (0, 1, 70)]
+)
+def test_a_fetch_begins_no_session_and_finds_none(desk, session_id, session_epoch, error):
+    """KIP-227: with FETCH_SESSION_ID_NOT_FOUND (70), a client lists all partitions again."""
+    desk.write("t", 0, numbered(1))
+    answer = fetch(desk, {"t": {0: 0}}, session_id=session_id, session_epoch=session_epoch)
+    assert (answer.error_code, answer.session_id, len(answer.responses)) == (error, 0, 0 if error else 1)

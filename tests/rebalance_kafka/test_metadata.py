@@ -5,7 +5,6 @@ from uuid import UUID
 import pytest
 from kio.schema.errors import ErrorCode as Wire
 
-from rebalance_kafka.access import Acl, access_of
 from rebalance_kafka.addresses import Place
 from rebalance_kafka.wire.apis import Api
 from tests.rebalance_kafka.frames import Desk, their_class, versions
@@ -51,16 +50,6 @@ def test_a_request_by_id_creates_no_topic():
     answer = desk.ask(Api.METADATA, topics=topics, allow_auto_topic_creation=True)
     assert {error for error, *_ in described(answer)} == {Wire.unknown_topic_id}
     assert list(desk.topics.partitions) == ["t"]
-
-
-def test_a_topic_that_the_user_may_not_see_has_its_id_and_no_name_in_the_answer(desk):
-    desk.access = access_of("ada", [Acl.of("ada:describe:topic:u", "")])
-    own = desk.topics.ids
-    answer = desk.ask(Api.METADATA, topics=wanted(("", own["t"]), (None, own["u"])))
-    assert described(answer) == [
-        (Wire.topic_authorization_failed, None, own["t"], 0),
-        (Wire.none, "u", own["u"], 1),
-    ]
 
 
 @pytest.mark.parametrize("version", [10, 11])

@@ -63,45 +63,11 @@ def log():
 # --- the last stable offset
 
 
-def test_an_open_transaction_holds_the_last_stable_offset_at_its_first_record(log):
-    log.append(batch(b"before"))
-    log.write(b"a", b"b")
-    log.write(b"c", sequence=2)
-    log.append(batch(b"after"))
-    assert (log.bounds(), log.read()) == ((1, 5), ([b"before"], []))
-
-
-@pytest.mark.parametrize("committed", [True, False])
-def test_a_marker_takes_an_offset_and_releases_the_last_stable_offset(log, committed):
-    log.write(b"a", b"b")
-    log.append(batch(b"after"))
-    log.end(committed=committed)
-    assert log.bounds() == (4, 4)
-    assert log.read() == (([b"a", b"b", b"after"], []) if committed else ([b"after"], [(PRODUCER, 0)]))
-
-
-def test_the_first_of_several_open_transactions_counts(log):
-    for producer in (7, 8):
-        log.write(b"%d" % producer, producer=producer)
-    log.end(producer=8)
-    assert log.bounds() == (0, 3)
-    log.end(producer=7, committed=False)
-    assert (log.bounds(), log.read()) == ((4, 4), ([b"8"], [(7, 0)]))
-
-
 def test_markers_are_written_to_all_partitions_of_a_transaction_that_exist(log):
     log.write(b"a")
     log.end(("t", 0), ("u", 0), ("u", 1), ("gone", 0))
     assert (log.bounds(), log.bounds("u")) == ((2, 2), (1, 1))
     assert log.topics._bytes == log.store.size()
-
-
-def test_a_producer_continues_its_sequence_in_the_next_transaction(log):
-    log.write(b"a")
-    log.end(committed=False)
-    assert log.write(b"b", sequence=1).base_offset == 2
-    log.end()
-    assert log.read() == ([b"b"], [(PRODUCER, 0)])
 
 
 def test_only_the_aborted_transactions_of_a_range_are_listed(log):
@@ -361,13 +327,6 @@ def test_a_batch_is_known_again_until_five_others_were_written(log):
     assert (again.error, again.base_offset) == (Wire.none, 0)
     log.write(b"x", sequence=5)
     assert log.write(b"x", sequence=0).error == Wire.out_of_order_sequence_number
-
-
-def test_readers_of_committed_records_get_no_record_of_an_open_transaction(log):
-    log.append(batch(b"before"))
-    log.write(b"open")
-    assert log.read() == ([b"before"], [])
-    assert log.read(1) == ([], [])
 
 
 def test_aborted_transactions_beyond_what_is_read_are_not_listed(log):

@@ -13,17 +13,13 @@ from coordinator_core.model import Cluster, GroupSubscription, Subscription
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.registry import default_registry
 from rebalance_lab.simulation.process.clients import CLIENTS
-from tests.examples import rest_weekly
-from tests.rebalance_kafka.peers import described, missing, wait_until
-from tests.rebalance_kafka.peers.process import partitions
+from tests.rebalance_kafka.peers import missing, wait_until
 from tests.rebalance_kafka.peers.stage import DESCRIBING, GROUP, Stage
 
 pytestmark = pytest.mark.peer
 
 TOPICS = {"invoices": 5, "orders": 7}
 KINDS = ("kafka-python", "aiokafka", "confluent", "java", "kafkajs", "platformatic", "rebalance-lab")
-COOPERATIVE = ("kafka-python", "confluent", "java", "rebalance-lab")
-STATIC = ("kafka-python", "aiokafka", "confluent", "java", "rebalance-lab")
 EAGER_STRATEGIES = ("range", "roundrobin")
 RECORDS = 60
 GONE = ("revoked", "lost")
@@ -37,7 +33,6 @@ def where_there_is(*kinds, name=None):
     return pytest.param(kinds, marks=marks, id=name or "+".join(kinds))
 
 
-THREE_OF_EACH = [where_there_is(kind, kind, kind, name=kind) for kind in KINDS]
 KAFKA_TS_STRATEGY = "RoundRobinAssigner"
 
 
@@ -120,13 +115,6 @@ def test_a_group_of_all_kinds_owns_what_the_strategy_gives(stage, kinds, strateg
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("strategy", rest_weekly(EAGER_STRATEGIES))
-@pytest.mark.parametrize("kinds", THREE_OF_EACH)
-def test_a_group_of_one_kind_owns_what_the_strategy_gives(stage, kinds, strategy):
-    lives_and_leaves(stage, kinds, strategy)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kinds", "library"),
     [
@@ -172,14 +160,13 @@ def is_balanced(owners):
 @pytest.mark.parametrize(
     "kinds",
     [
-        *(where_there_is(kind, kind, kind, name=kind) for kind in COOPERATIVE),
         where_there_is("kafka-python", "confluent", "kafka-python", "confluent"),
         where_there_is("kafka-python", "confluent", "rebalance-lab", "kafka-python", "confluent"),
     ],
 )
 def test_a_cooperative_group_revokes_only_partitions_that_move(stage, kinds):
     members, before = [], {}
-    tool = stage.tool("kafka-python" if "kafka-python" in kinds else "confluent")
+    tool = stage.tool(DESCRIBING)
     for kind in kinds:
         members.append(stage.member(kind, "cooperative-sticky"))
         owners = stage.stable(members)
@@ -210,29 +197,6 @@ def test_partitions_of_crashed_members_go_to_the_others(stage, kinds):
     settled_by("range", members, stage)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kinds", [where_there_is("kafka-python", "confluent")])
-def test_both_admin_clients_describe_the_same_members(stage, kinds):
-    members = [static_member(stage, kind, f"the-{kind}", session_timeout_ms=10_000) for kind in kinds]
-    owners = settled_by("range", members, stage)
-    expected = {peer.name: (peer.name, member_id(peer), mine) for peer, mine in owners.items()}
-    for kind in kinds:
-        reported = stage.tool(kind).ask("describe", group=GROUP)
-        assert reported["protocol"] == "range"
-        assert {each["instance_id"]: who(each) for each in reported["members"]} == expected
-
-
-@pytest.mark.parametrize("kinds", [where_there_is("kafka-python", "confluent")])
-def test_both_admin_clients_describe_an_unknown_group(stage, kinds):
-    for kind in kinds:
-        reported = described(stage.tool(kind), "nobody")
-        assert (reported.state, reported.owned) == ("DEAD", {})
-
-
-def who(member):
-    return member["client_id"], member["member_id"], partitions(member["assignment"])
-
-
 def static_members(stage, kind, session_timeout_ms):
     names = ("ada", "ben", "cyd")
     return {name: static_member(stage, kind, name, session_timeout_ms) for name in names}
@@ -244,7 +208,7 @@ def static_member(stage, kind, name, session_timeout_ms):
 
 @pytest.mark.killed
 @pytest.mark.slow
-@pytest.mark.parametrize("kinds", [where_there_is(kind) for kind in STATIC])
+@pytest.mark.parametrize("kinds", [where_there_is("confluent")])
 def test_a_static_member_that_restarts_in_time_causes_no_rebalance(stage, kinds):
     members = static_members(stage, *kinds, session_timeout_ms=30_000)
     before = settled_by("range", list(members.values()), stage)
@@ -259,16 +223,3 @@ def test_a_static_member_that_restarts_in_time_causes_no_rebalance(stage, kinds)
     assert after == {**{peer: before[peer] for peer in others}, back: owned}
     assert [peer.membership().generation for peer in others] == generations
     assert [peer.ask("events")["events"] for peer in others] == [[], []]
-
-
-@pytest.mark.killed
-@pytest.mark.slow
-@pytest.mark.parametrize("kinds", [where_there_is(kind) for kind in STATIC])
-def test_a_static_member_that_restarts_too_late_joins_as_a_new_member(stage, kinds):
-    members = static_members(stage, *kinds, session_timeout_ms=3_000)
-    settled_by("range", list(members.values()), stage)
-    others = [members["ada"], members["cyd"]]
-    members["ben"].kill()
-    settled_by("range", others, stage)
-    back = static_member(stage, *kinds, "ben", session_timeout_ms=3_000)
-    settled_by("range", [*others, back], stage)

@@ -24,6 +24,7 @@ from tests.rebalance_kafka.live import ask, broker, member, polled, produce, run
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 STRATEGIES = ("range", "cooperative-sticky")
+QUICK = {"group.consumer.heartbeat.interval.ms": 50, "group.consumer.assignment.interval.ms": 0}
 
 
 def named(kafka, name, **options):
@@ -111,8 +112,7 @@ def test_the_trace_of_a_consumer_group_agrees_with_the_members(tmp_path):
         return Consumer("t", bootstrap_servers=kafka.address, group_id="g", protocol="consumer", settings=own)
 
     async def work():
-        settings = {"group.consumer.heartbeat.interval.ms": 50}
-        async with broker(settings=settings) as kafka, consumer(kafka, "a") as a:
+        async with broker(settings=QUICK) as kafka, consumer(kafka, "a") as a:
             async with consumer(kafka, "b") as b:
                 await polled(a, b, until=lambda _: is_shared(kafka, a, b))
                 trace = kafka.trace("g")
@@ -227,7 +227,7 @@ def test_what_follows_from_one_request_has_one_time(monkeypatch):
 def test_a_member_whose_session_expires_has_crashed(tmp_path):
     async def work():
         async with broker() as kafka, named(kafka, "a") as a:
-            short = {"session.timeout.ms": 1_500}
+            short = {"session.timeout.ms": 600}
             b = named(kafka, "b", settings=short)
             await b.start()
             await settled(a, b)
@@ -348,18 +348,6 @@ def test_added_partitions_are_recorded(by_a_client, tmp_path):
     run(work())
 
 
-def test_an_automatically_created_topic_is_recorded():
-    async def work():
-        async with broker({"t": 1}, auto_create=3) as kafka, named(kafka, "a") as a:
-            await settled(a, partitions=1)
-            topic = their_class(Api.METADATA, "Request").MetadataRequestTopic
-            await ask(kafka.address, Api.METADATA, topics=[topic(name="new")], allow_auto_topic_creation=True)
-            added = events(kafka.trace("g"), ev.PartitionsAdded)
-            assert added == [ev.PartitionsAdded(topic="new", partitions=3)]
-
-    run(work())
-
-
 # --- lag
 
 
@@ -420,25 +408,9 @@ def test_a_member_with_an_unreadable_subscription_has_no_topics():
     run(work())
 
 
-def test_groups_are_recorded_separately():
+def test_events_beyond_the_limit_are_not_kept(tmp_path):
     async def work():
-        async with broker() as kafka, named(kafka, "a") as a, named(kafka, "b", group_id="h") as b:
-            await settled(a)
-            await settled(b)
-            assert list(kafka.traces()) == ["g", "h"]
-            assert {group: set(owners(trace)) for group, trace in kafka.traces().items()} == {
-                "g": {"a"},
-                "h": {"b"},
-            }
-
-    run(work())
-
-
-def test_events_beyond_the_limit_are_not_kept(monkeypatch, tmp_path):
-    monkeypatch.setattr(recorder, "MOST_EVENTS", 5)
-
-    async def work():
-        async with broker() as kafka, named(kafka, "a") as a:
+        async with broker(most_trace_events=6) as kafka, named(kafka, "a") as a:
             await settled(a)
             trace = kafka.trace("g")
             assert len(trace.events) == 7

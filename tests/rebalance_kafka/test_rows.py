@@ -9,15 +9,13 @@ import pytest
 from kio.schema.errors import ErrorCode as Wire
 
 from coordinator_core.errors import InputError
-from rebalance_kafka.broker.cleaning import Cleaner
 from rebalance_kafka.broker.schema import COLUMNS
 from rebalance_kafka.broker.store import FILE, Store
-from rebalance_kafka.broker.topics import Topics
 from rebalance_kafka.wire.apis import Api
-from tests.rebalance_kafka import flip_bits
+from tests.rebalance_kafka import kept
 from tests.rebalance_kafka.frames import their_class
 from tests.rebalance_kafka.live import ask, broker, run
-from tests.rebalance_kafka.records import AT_MS, Sent, batch
+from tests.rebalance_kafka.records import batch
 
 COMMITS = f"{FILE}-commits"
 
@@ -49,7 +47,7 @@ DAMAGED = {
 
 @pytest.mark.parametrize("statement", DAMAGED)
 def test_a_damaged_row_is_refused_by_its_table_and_names(statement, tmp_path):
-    flip_bits.write(tmp_path).close()
+    kept.write(tmp_path).close()
     change(tmp_path, statement)
     message = f"found a damaged row of the table {DAMAGED[statement]}, expected a whole SQLite file"
     for _ in range(2):
@@ -58,7 +56,7 @@ def test_a_damaged_row_is_refused_by_its_table_and_names(statement, tmp_path):
 
 
 def test_a_damaged_number_of_commits_is_not_taken_over(tmp_path):
-    flip_bits.write(tmp_path).close()
+    kept.write(tmp_path).close()
     noted = (tmp_path / COMMITS).read_bytes()
     change(tmp_path, "update counters set value = 1000000 where name = 'commits'")
     with pytest.raises(InputError, match=r"the table counters \(name commits\)"):
@@ -67,7 +65,7 @@ def test_a_damaged_number_of_commits_is_not_taken_over(tmp_path):
 
 
 def test_a_damaged_row_is_deleted_to_start_without_it(tmp_path):
-    flip_bits.write(tmp_path).close()
+    kept.write(tmp_path).close()
     change(tmp_path, "update batches set data = x'00' where topic = 1 and first = 4")
     with pytest.raises(InputError, match="or delete the row, which loses what it contains"):
         Store(tmp_path)
@@ -77,7 +75,7 @@ def test_a_damaged_row_is_deleted_to_start_without_it(tmp_path):
 
 
 def test_rows_of_format_4_get_checksums(tmp_path):
-    flip_bits.write(tmp_path).close()
+    kept.write(tmp_path).close()
     with closing(sqlite3.connect(tmp_path / FILE)) as sql, sql:
         sql.execute("drop table group_configs")
         for table in COLUMNS.keys() - {"group_configs"}:
@@ -90,25 +88,6 @@ def test_rows_of_format_4_get_checksums(tmp_path):
     change(tmp_path, "update starts set first = 4")
     with pytest.raises(InputError, match="the table starts"):
         Store(tmp_path)
-
-
-@pytest.mark.parametrize("policy", ["delete", "compact"])
-def test_cleaning_deletes_nothing_of_a_partition_with_a_damaged_batch(policy, tmp_path, caplog):
-    with closing(Store(tmp_path)) as store:
-        topics = Topics(store, most_bytes=10**9)
-        topics.create({"t": 2}, {"t": {"cleanup.policy": policy, "retention.ms": "1"}})
-        for partition in (0, 1):
-            for value in (b"1", b"2", b"3"):
-                topics.append([("t", partition, batch(Sent(value, b"key")))])
-        store._sql.execute("update batches set max_timestamp_ms = 0 where partition = 0 and first = 1")
-        before = store._sql.execute("select * from batches where partition = 0").fetchall()
-        for _ in range(3):
-            for _ in Cleaner(topics, store).steps(AT_MS + 10):
-                pass
-        assert store._sql.execute("select * from batches where partition = 0").fetchall() == before
-        assert len([*store.headers("t", 1)]) < 3
-    assert len(caplog.messages) == 1
-    assert "row of the table batches (topic 1 't', partition 0, first 1)" in caplog.text
 
 
 @pytest.mark.parametrize("damage", ["page", "row"])
@@ -154,10 +133,3 @@ def damage_pages(path, mark, *, whole):
         elif at >= 0:
             data[at] ^= 1
     path.write_bytes(data)
-
-
-@pytest.mark.slow
-def test_no_flipped_bit_loses_anything_in_silence(tmp_path):
-    """Longer: ``python -m tests.rebalance_kafka.flip_bits 1000``."""
-    wrong = [each for each in flip_bits.flipped(tmp_path, 60, seed=2) if each[3] in flip_bits.WRONG]
-    assert wrong == []

@@ -323,44 +323,37 @@ def error_at(address, settings):
     return ask()
 
 
-def test_plaintext_against_tls_is_reported_with_the_setting(caplog):
+@pytest.mark.parametrize(
+    ("options", "settings", "found", "logged"),
+    [
+        ({"tls": True}, {}, r"security\.protocol", "expected security.protocol=SSL or SASL_SSL"),
+        (
+            {"users": {USER: PASSWORD}, "mechanisms": ("PLAIN",)},
+            {},
+            r"security\.protocol",
+            "(security.protocol=SASL_PLAINTEXT or SASL_SSL)",
+        ),
+        ({}, login("PLAIN"), "it has no authentication, expected security", ""),
+        (
+            {},
+            {"security.protocol": "SSL"},
+            r"security\.protocol",
+            "a TLS handshake, expected security.protocol=PLAINTEXT",
+        ),
+    ],
+    ids=["plaintext to TLS", "none to SASL", "SASL to none", "TLS to plaintext"],
+)
+def test_another_protocol_than_the_brokers_is_reported_with_the_setting(
+    options, settings, found, logged, ca_file, caplog
+):
     async def work():
-        async with guarded(tls=True) as kafka:
-            with pytest.raises(ProtocolError, match=r"security\.protocol"):
-                await error_at(kafka.address, {})
+        async with broker({"t": 1}, **options) as kafka:
+            own = {"ssl.ca.location": ca_file} if settings.get("security.protocol") == "SSL" else {}
+            with pytest.raises(ProtocolError, match=found):
+                await error_at(kafka.address, settings | own)
 
     run(work())
-    assert "expected security.protocol=SSL or SASL_SSL" in caplog.text
-
-
-def test_no_authentication_against_sasl_is_reported_with_the_setting(caplog):
-    async def work():
-        async with guarded("PLAIN") as kafka:
-            with pytest.raises(ProtocolError, match=r"security\.protocol"):
-                await error_at(kafka.address, {})
-
-    run(work())
-    assert "(security.protocol=SASL_PLAINTEXT or SASL_SSL)" in caplog.text
-
-
-def test_authentication_against_a_broker_without_users_is_reported_with_the_setting():
-    async def work():
-        async with broker() as kafka:
-            with pytest.raises(ProtocolError, match="it has no authentication, expected security"):
-                await error_at(kafka.address, login("PLAIN"))
-
-    run(work())
-
-
-def test_tls_against_plaintext_is_reported_with_the_setting(ca_file, caplog):
-    async def work():
-        async with broker() as kafka:
-            settings = {"security.protocol": "SSL", "ssl.ca.location": ca_file}
-            with pytest.raises(ProtocolError, match=r"security\.protocol"):
-                await error_at(kafka.address, settings)
-
-    run(work())
-    assert "a TLS handshake, expected security.protocol=PLAINTEXT" in caplog.text
+    assert logged in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -382,16 +375,6 @@ def test_a_broker_that_does_not_answer_in_plaintext_is_reported_with_the_setting
             port = server.sockets[0].getsockname()[1]
             with pytest.raises(ProtocolError, match=found):
                 await error_at(f"127.0.0.1:{port}", {})
-
-    run(work())
-
-
-@pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_a_wrong_password_is_reported_with_the_settings(mechanism):
-    async def work():
-        async with guarded(mechanism) as kafka:
-            with pytest.raises(ProtocolError, match=r"sasl\.username and sasl\.password"):
-                await error_at(kafka.address, login(mechanism, **{"sasl.password": "x"}))
 
     run(work())
 

@@ -3,16 +3,17 @@
 import asyncio
 import json
 import socket
-import time
 
 import pytest
 
 from coordinator_core.protocol.error_codes import ErrorCode
 from rebalance_kafka.wire.apis import Api
+from rebalance_kafka.wire.batches import records_of
 from rebalance_kafka.wire.frames import decode_response
 from tests.examples import rest_slow
 from tests.rebalance_kafka.damage import request
-from tests.rebalance_kafka.served import Served
+from tests.rebalance_kafka.records import batch
+from tests.rebalance_kafka.served import Served, serving
 from tests.rebalance_kafka.stand import Line, within
 from tests.rebalance_lab.cli.commands import the_error
 from tests.written import FIFO, check_written
@@ -172,43 +173,6 @@ def test_clients_that_break_the_protocol_are_reported_on_stderr():
     ]
 
 
-@pytest.mark.slow
-def test_more_clients_than_open_files_are_reported_once():
-    with Served(files=40) as served:
-        host, port = served.address().split(":")
-        crowd = [socket.create_connection((host, int(port))) for _ in range(60)]
-        assert served.next_error() == "no more connections: Too many open files (ulimit -n)"
-        time.sleep(1.1)  # asyncio tries to accept again after one second
-        for client in crowd:
-            client.close()
-        served.terminate()
-        status, _, err = served.ended()
-    assert status == 0
-    assert err.splitlines() == ["stopping ..."]
-
-
-@pytest.mark.slow
-def test_the_last_words_after_open_files_have_run_out_are_one_line():
-    """asyncio accepts again a second later, when a waiting client keeps a stopping broker from its end."""
-    longer = "from rebalance_kafka.broker import embedded; embedded.DRAIN_SECONDS = 2.0"
-
-    async def waits(line):
-        await join(line)
-        line.writer.write(request(Api.JOIN_GROUP, 3, group_id="g", rebalance_timeout=600_000))
-        host, port = line.writer.get_extra_info("peername")
-        crowd = [socket.create_connection((host, port)) for _ in range(60)]
-        assert served.next_error() == "no more connections: Too many open files (ulimit -n)"
-        served.terminate()
-        assert await line.rest() == b""
-        for client in crowd:
-            client.close()
-
-    with Served(*QUICK, files=40, before=longer) as served:
-        talking(served, waits)
-        status, _, err = served.ended()
-    assert (status, err.splitlines()) == (0, ["stopping ..."])
-
-
 # --- errors
 
 
@@ -239,6 +203,57 @@ def test_the_last_words_after_open_files_have_run_out_are_one_line():
 )
 def test_wrong_options_are_one_error(lab, options, message):
     assert message in the_error(lab("serve", *options))
+
+
+async def written_until_it_ends(address, sent, acknowledged):
+    """Write numbered records and commit their number, each batch again until it is acknowledged."""
+    line = await Line.to(address)
+    try:
+        while True:
+            records = batch(b"%d" % sent[0], producer=(7, 0, sent[0]))
+            topic = {"name": "t", "partition_data": ({"index": 0, "records": records},)}
+            answer = await line.ask(Api.PRODUCE, 9, topic_data=(topic,))
+            (row,) = answer.responses[0].partition_responses
+            assert (row.error_code, row.base_offset) == (0, sent[0])
+            offset = {"partition_index": 0, "committed_offset": sent[0], "committed_leader_epoch": -1}
+            topics = ({"name": "t", "partitions": ({**offset, "committed_metadata": ""},)},)
+            committed = await line.ask(Api.OFFSET_COMMIT, 8, group_id="g", topics=topics)
+            assert committed.topics[0].partitions[0].error_code == 0
+            acknowledged[0] = sent[0]
+            sent[0] += 1
+    except (OSError, EOFError):
+        line.abort()
+
+
+@pytest.mark.slow
+@pytest.mark.killed
+def test_a_broker_that_is_killed_loses_no_acknowledged_write(tmp_path):
+    """Longer and with clients: test_exactly_once.py."""
+    sent, acknowledged, listen = [0], [-1], "127.0.0.1:0"
+
+    async def work(address, served, seconds):
+        killing = asyncio.get_running_loop().call_later(seconds, served.kill)
+        await written_until_it_ends(address, sent, acknowledged)
+        killing.cancel()
+
+    async def read(address):
+        line = await Line.to(address)
+        part = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 10**7}
+        topics = ({"topic": "t", "partitions": (part,)},)
+        fetched = await line.ask(Api.FETCH, 12, topics=topics, max_bytes=10**7)
+        offsets = await line.ask(Api.OFFSET_FETCH, 7, group_id="g", topics=None)
+        await line.close()
+        return records_of(fetched.responses[0].partitions[0].records)[0], offsets.topics[0].partitions[0]
+
+    for seconds in (0.05, 0.2):
+        with serving(tmp_path, listen, ("--topic", "t", *QUICK)) as served:
+            listen = served.address()
+            asyncio.run(work(listen, served, seconds))
+    with serving(tmp_path, listen) as served:
+        records, offset = asyncio.run(read(served.address()))
+    assert [record.value for record in records] == [b"%d" % number for number in range(len(records))]
+    assert acknowledged[0] < len(records) <= sent[0] + 1
+    assert acknowledged[0] <= offset.committed_offset <= sent[0]
 
 
 @pytest.mark.slow

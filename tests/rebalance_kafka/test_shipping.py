@@ -3,7 +3,7 @@
 import asyncio
 import importlib.util
 import time
-import warnings
+from itertools import pairwise
 
 import pytest
 
@@ -11,19 +11,13 @@ from coordinator_core.model import Cluster, GroupSubscription, TopicPartition
 from coordinator_core.protocol import events as ev
 from coordinator_core.protocol.consumer_protocol import decode_assignment, decode_subscription
 from rebalance_conformance.commands.new_assignor import checked_name, write_project
-from rebalance_kafka import as_aiokafka, as_kafka_python
 from rebalance_kafka.addresses import places_of
 from rebalance_kafka.consumer.admin_client import AdminClient
+from tests.rebalance_kafka.consumers import OfAiokafka, OfKafkaPython, RangePartitionAssignor
 from tests.rebalance_kafka.peers import Peer, missing
 
 pytestmark = pytest.mark.peer
 
-aiokafka = pytest.importorskip("aiokafka", reason="aiokafka is not installed")
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore", DeprecationWarning)
-    kafka = pytest.importorskip("kafka", reason="kafka-python is not installed")
-    from kafka.coordinator.assignors.range import RangePartitionAssignor
-    from kafka.structs import MemberState
 
 TOPICS = {"orders": 5, "payments": 3}
 ENOUGH_SECONDS = 60.0
@@ -39,62 +33,6 @@ def project(tmp_path):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module.FewestFirst
-
-
-class Threaded:
-    """A kafka-python consumer that polls on a thread of its own. ``others`` are assignors of the library."""
-
-    def __init__(self, address, name, assignor, *others):
-        self._over, self._owned = False, set()
-        self._task = asyncio.create_task(asyncio.to_thread(self._work, address, name, assignor, *others))
-
-    def _work(self, address, name, assignor, *others):
-        consumer = kafka.KafkaConsumer(
-            *TOPICS,
-            bootstrap_servers=address,
-            group_id="g",
-            client_id=name,
-            partition_assignment_strategy=[as_kafka_python(assignor), *others],
-            heartbeat_interval_ms=200,
-            enable_auto_commit=False,
-        )
-        for topic in TOPICS:  # a leader that learns of partitions later joins again
-            consumer.partitions_for_topic(topic)
-        while not self._over:
-            stable = consumer.group_metadata().state is MemberState.STABLE
-            consumer.poll(100 if stable else 1_000)  # what comes of a join between two polls is thrown away
-            self._owned = {(tp.topic, tp.partition) for tp in consumer.assignment()}
-        consumer.close()
-
-    def owned(self):
-        return self._owned
-
-    async def close(self):
-        self._over = True
-        await self._task
-
-
-class Awaited:
-    """An aiokafka consumer."""
-
-    def __init__(self, address, name, assignor):
-        self._consumer = aiokafka.AIOKafkaConsumer(
-            *TOPICS,
-            bootstrap_servers=address,
-            group_id="g",
-            client_id=name,
-            partition_assignment_strategy=[as_aiokafka(assignor)],
-            heartbeat_interval_ms=200,
-            enable_auto_commit=False,
-        )
-        self._task = asyncio.create_task(self._consumer.start())
-
-    def owned(self):
-        return {(tp.topic, tp.partition) for tp in self._consumer.assignment()}
-
-    async def close(self):
-        await self._task
-        await self._consumer.stop()
 
 
 class OfPeer:
@@ -136,7 +74,10 @@ async def settled(address, members):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "kinds",
-    [(Threaded, Awaited, Threaded, Awaited), (Awaited, Threaded, Awaited, Threaded)],
+    [
+        (OfKafkaPython, OfAiokafka, OfKafkaPython, OfAiokafka),
+        (OfAiokafka, OfKafkaPython, OfAiokafka, OfKafkaPython),
+    ],
     ids=["kafka-python leads", "aiokafka leads"],
 )
 def test_a_plugins_assignor_runs_in_a_group_of_two_libraries(kafka_broker, project, kinds):
@@ -146,7 +87,7 @@ def test_a_plugins_assignor_runs_in_a_group_of_two_libraries(kafka_broker, proje
         members = []
         try:
             for number, kind in enumerate(kinds):
-                members.append(kind(broker.address, f"c{number}", project))
+                members.append(kind(broker.address, TOPICS, project, name=f"c{number}"))
                 reported = await settled(broker.address, members)
             trace = broker.trace("g")
             while len(members) > 1:
@@ -170,6 +111,38 @@ def test_a_plugins_assignor_runs_in_a_group_of_two_libraries(kafka_broker, proje
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("strategy", ["sticky", "cooperative-sticky", "range+cooperative"])
+@pytest.mark.parametrize("mixed", [False, True], ids=["kafka-python", "both libraries"])
+def test_members_keep_what_they_can_as_others_come_and_go(kafka_broker, strategy, mixed):
+    """In a cooperative group, aiokafka's members are eager, and give everything up in each round."""
+    broker = kafka_broker(topics=TOPICS)
+    kinds = (OfKafkaPython, OfAiokafka if mixed else OfKafkaPython)
+
+    async def group():
+        members, looks = [], []
+        try:
+            for number in range(4):
+                members.append(kinds[number % 2](broker.address, TOPICS, strategy, name=f"c{number}"))
+                await settled(broker.address, members)
+                looks.append([each.owned() for each in members])
+            await members.pop().close()
+            await settled(broker.address, members)
+            looks.append([each.owned() for each in members])
+        finally:
+            for member in members:
+                await member.close()
+        return looks
+
+    looks = asyncio.run(group())
+    for owned in looks:
+        assert len(frozenset().union(*owned)) == sum(map(len, owned)) == sum(TOPICS.values())
+    if strategy != "range+cooperative":
+        for fewer, more in pairwise(looks[:4]):
+            assert all(after <= before for before, after in zip(fewer, more, strict=False))
+        assert all(before <= after for before, after in zip(looks[3], looks[4], strict=False))
+
+
+@pytest.mark.slow
 def test_a_plugins_assignor_waits_until_all_members_know_it(kafka_broker, project, tmp_path):
     """Members with the adapter are in a group with Java, librdkafka and ours, which know range only."""
     kinds = ("java", "confluent", "rebalance-lab")
@@ -182,7 +155,7 @@ def test_a_plugins_assignor_waits_until_all_members_know_it(kafka_broker, projec
         members, names = [], []
         known = project, RangePartitionAssignor
         try:
-            members += [Threaded(broker.address, f"c{number}", *known) for number in range(2)]
+            members += [OfKafkaPython(broker.address, TOPICS, *known) for _ in range(2)]
             members += [OfPeer(kind, broker.address, tmp_path) for kind in kinds]
             names.append((await settled(broker.address, members)).protocol_name)
             while len(members) > 2:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rebalance_kafka.broker.connections import AHEAD_BYTES, INCOMING_BYTES, Connection
+from rebalance_kafka.broker.connections import AHEAD_BYTES, INCOMING_BYTES
 from rebalance_kafka.wire.apis import Api
 from tests.rebalance_kafka.damage import TOPIC, request
 from tests.rebalance_kafka.records import batch
@@ -60,39 +60,6 @@ def test_nothing_is_handled_for_a_client_that_is_gone(stand, handled):
     assert before < 5_000
     stand.run(stand.neighbour_works())
     assert handled.count("them") == before
-
-
-def test_responses_of_one_turn_are_written_together(stand, monkeypatch):
-    writes, send = [], Connection._send
-
-    def noted(self):
-        writes.append(len(self._unsent))
-        send(self)
-
-    monkeypatch.setattr(Connection, "_send", noted)
-
-    async def pipelined():
-        line = await stand.line()
-        line.writer.write(request(Api.HEARTBEAT, 4) * 20)
-        for _ in range(20):
-            await within(line.frame())
-        await line.close()
-
-    stand.run(pipelined())
-    assert max(writes) > 1
-    assert sum(writes) == 20
-
-
-def test_a_request_may_come_byte_by_byte(stand):
-    async def slowly():
-        line = await stand.line()
-        for byte in request(Api.METADATA, 9):
-            line.writer.write(bytes([byte]))
-            await line.writer.drain()
-        assert await within(line.frame())
-        await line.close()
-
-    stand.run(slowly())
 
 
 @pytest.mark.parametrize("message", [b"", b"\0", request(Api.METADATA, 9)[:-1], b"\x05\0\0\0" + bytes(100)])
@@ -185,19 +152,6 @@ def test_the_requests_after_one_that_waits_stay_with_the_kernel(stand):
     stand.run(waits())
 
 
-def test_a_connection_without_more_requests_has_no_further_turn(stand):
-    async def turns():
-        line = await stand.line()
-        await line.ask(Api.METADATA, 9)
-        own, frames = list(stand.broker._connections)[-1], request(Api.METADATA, 9) * 2
-        own.get_buffer(-1)[: len(frames)] = frames
-        own.buffer_updated(len(frames))
-        assert [own.take_turn(0.0), own.take_turn(0.0)] == [True, False]
-        await line.close()
-
-    stand.run(turns())
-
-
 def test_a_client_that_never_reads_is_disconnected(monkeypatch):
     monkeypatch.setattr("rebalance_kafka.broker.connections.LINGER_SECONDS", 0.1)
     with Stand(idle_seconds=0.5, neighbour=False) as stand:
@@ -231,34 +185,6 @@ def test_unread_responses_have_a_limit():
                 line.abort()
 
         stand.run(too_much())
-
-
-@pytest.mark.slow
-def test_a_thousand_idle_connections_do_not_disturb_other_clients(stand, many_files):
-    async def crowd():
-        lines = [await stand.line() for _ in range(1_000)]
-        await until(lambda: stand.broker.connections == 1_001)
-        for _ in range(20):
-            await stand.neighbour_works()
-        for line in (lines[0], lines[-1]):
-            assert (await line.ask(Api.METADATA, 9)).topics
-        for line in lines:
-            line.abort()
-        await until(lambda: stand.broker.connections == 1)
-
-    stand.run(crowd())
-
-
-@pytest.fixture
-def many_files():
-    resource = pytest.importorskip("resource")
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = 3_000
-    if hard != resource.RLIM_INFINITY and hard < needed:
-        pytest.skip(f"this process may open {hard} files")
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, needed), hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_one_connection_too_many_is_closed_until_another_leaves():

@@ -229,21 +229,6 @@ def test_equal_client_ids_are_numbered():
     run(work())
 
 
-def test_an_instance_id_may_equal_the_client_id_of_another_member():
-    async def work():
-        async with (
-            broker() as kafka,
-            named(kafka, "a") as one,
-            named(kafka, "x", settings={"group.instance.id": "a"}) as other,
-        ):
-            await settled(one, other)
-            shot = await taken(kafka)
-            assert {each["id"] for each in shot.scenario["members"]} == {"a-0", "a-1"}
-            check(shot)
-
-    run(work())
-
-
 # --- lag and rates
 
 
@@ -436,11 +421,6 @@ class Describing:
 
     async def describe(self, group_id):
         return self.group
-
-
-def test_a_group_with_unreadable_subscriptions_only_is_refused():
-    with pytest.raises(InputError, match="member x-0 is left out: subscription: 1 bytes"):
-        asyncio.run(snapshot(Describing(b"!"), "g"))
 
 
 def test_a_member_with_an_unreadable_subscription_is_left_out():

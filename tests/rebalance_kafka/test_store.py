@@ -56,18 +56,6 @@ def folder(tmp_path):
 # --- topics
 
 
-def test_topics_are_listed_in_the_order_of_their_creation(store):
-    store.save_topics({"b": 2})
-    store.save_topics({"a": 1, "t": 5})
-    assert list(store.topics().items()) == [("t", 5), ("u", 1), ("b", 2), ("a", 1)]
-
-
-def test_a_new_store_is_empty():
-    with closing(Store()) as store:
-        assert (store.topics(), store.ends(), store.size(), list(store.producers(5))) == ({}, {}, 0, [])
-        assert store.read(0) == []
-
-
 # --- records
 
 
@@ -80,21 +68,6 @@ def test_batches_are_read_from_the_one_that_contains_the_offset(store):
 def test_a_batch_comes_back_as_it_was_written(store):
     store.append_batches([stored(2, 3, 8, at_ms=77, data=b"\0bytes\xff")])
     assert list(store.batches_from("t", 2, 0)) == [(3, 8, 77, b"\0bytes\xff")]
-
-
-def test_ends_and_size_of_the_stored_batches(store):
-    store.append_batches(
-        [stored(0, 0, 4, data=b"123"), stored(0, 5, 5, data=b"4"), stored(0, 0, 1, topic="u")]
-    )
-    assert store.ends() == {("t", 0): 6, ("u", 0): 2}
-    assert store.size() == 5
-
-
-def test_the_first_batch_since_a_time_is_the_one_with_the_lowest_offset(store):
-    store.append_batches([stored(0, 0, 0, at_ms=50), stored(0, 1, 1, at_ms=90), stored(0, 2, 2, at_ms=70)])
-    found = [store.batch_since("t", 0, at_ms) for at_ms in (0, 50, 51, 90, 91)]
-    assert [None if each is None else each.first for each in found] == [0, 0, 1, 1, None]
-    assert store.batch_since("t", 1, 0) is None
 
 
 def test_the_newest_batches_of_producers_are_listed_in_the_order_of_writing(store):
@@ -164,15 +137,6 @@ def test_a_failed_write_to_the_log_is_an_error_code(store):
     assert list(store.read(0)) == [commit(1)]
     assert store.append(0, [commit(2)]) is ErrorCode.NONE
     assert list(store.read(0)) == [commit(1), commit(2)]
-
-
-def test_a_full_disk_refuses_batches_until_there_is_space(store):
-    full(store)
-    with pytest.raises(sqlite3.OperationalError, match="full"):
-        store.append_batches([stored(0, 0, 0, data=b"x" * 1_000_000)])
-    store._sql.execute("pragma max_page_count = 1000000")
-    store.append_batches([stored(0, 0, 0)])
-    assert store.ends() == {("t", 0): 1}
 
 
 # --- folders

@@ -12,7 +12,17 @@ from rebalance_kafka.broker.producers import REMEMBERED
 from rebalance_kafka.broker.store import Store
 from rebalance_kafka.broker.topics import LONGEST_NAME, MOST_PARTITIONS, Appended, Topics
 from rebalance_kafka.wire.batches import batches_of, records_of
-from tests.rebalance_kafka.records import COMPRESSIONS, GZIP, NO_COMPRESSION, Sent, batch, numbered
+from tests.rebalance_kafka.records import (
+    COMPRESSIONS,
+    COUNT,
+    GZIP,
+    LAST_DELTA,
+    NO_COMPRESSION,
+    Sent,
+    batch,
+    changed,
+    numbered,
+)
 
 PLENTY = 1_000_000
 
@@ -65,7 +75,9 @@ def test_invalid_topic_names(topics, name):
 
 
 def test_a_topic_is_created_once(topics):
-    assert topics.cannot_create("t", 2) == (Wire.topic_already_exists, -1, "topic t exists already")
+    assert topics.cannot_create("t", 2) == Appended(
+        Wire.topic_already_exists, message="topic t exists already"
+    )
 
 
 @pytest.mark.parametrize("count", [0, -1, MOST_PARTITIONS + 1])
@@ -89,7 +101,7 @@ def test_the_number_of_partitions_must_increase(topics):
 def test_offsets_of_each_partition_are_dense(written, at):
     topics, ends = made(), [0, 0]
     for partition, count in written:
-        assert write(topics, numbered(count), "t", partition) == (Wire.none, ends[partition], None)
+        assert write(topics, numbered(count), "t", partition) == Appended(Wire.none, ends[partition])
         ends[partition] += count
     for partition, end in enumerate(ends):
         assert topics.end("t", partition) == end
@@ -138,6 +150,34 @@ def test_a_refused_partition_does_not_affect_the_others(topics):
     ]
     assert [each.base_offset for each in results] == [0, -1, -1, -1, -1, -1, 0]
     assert (values(topics), values(topics, "t", 1), values(topics, "u")) == ([b"a"], [], [b"d"])
+
+
+@pytest.mark.parametrize(("count", "last_delta"), [(0, -1), (0, 0), (-1, -2), (2, 2), (99, 2), (3, 5)])
+def test_a_batch_whose_counts_do_not_fit_is_invalid(topics, count, last_delta):
+    """Clients repeat CORRUPT_MESSAGE, and not INVALID_RECORD."""
+    appended = write(topics, changed(changed(numbered(3), COUNT, count), LAST_DELTA, last_delta))
+    assert appended.error is Wire.invalid_record
+    assert "records whose last offset is its first +" in appended.message
+    assert topics.end("t", 0) == 0
+
+
+def test_a_batch_of_more_records_than_bytes_is_invalid(topics):
+    data = changed(changed(numbered(3), COUNT, 9), LAST_DELTA, 8)
+    assert write(topics, data)[:3] == (Wire.invalid_record, -1, "9 records in 24 bytes")
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_the_records_of_a_topic_with_log_append_time_have_the_time_of_the_broker(topics, compression):
+    topics.configure({"u": {"message.timestamp.type": "LogAppendTime"}})
+    data = batch(Sent(b"a", timestamp_ms=10), Sent(b"b", timestamp_ms=30), compression=compression)
+    own, by_broker = topics.append([("t", 0, data), ("u", 0, data)], now_ms=20)
+    assert (own.at_ms, by_broker.at_ms) == (None, 20)
+    for topic, times in (("t", [10, 30]), ("u", [20, 20])):
+        records, _ = records_of(topics.read(topic, 0, 0, PLENTY, at_least_one=True))
+        assert [(each.value, each.timestamp_ms) for each in records] == list(
+            zip((b"a", b"b"), times, strict=True)
+        )
+    assert (topics.newest("u", 0, exact=False), topics.offset_since("u", 0, 21)) == ((1, 20), (-1, -1))
 
 
 def test_a_failed_write_changes_nothing(topics):
@@ -209,7 +249,7 @@ def test_writes_beyond_the_limit_are_refused_one_by_one():
     )
     assert [each.error for each in results] == [Wire.none, Wire.policy_violation, Wire.none]
     refused = write(topics, numbered(1))
-    assert refused == (
+    assert refused[:3] == (
         Wire.policy_violation,
         -1,
         f"{2 * size} bytes of records are kept, of {2 * size} at most",
@@ -226,7 +266,7 @@ def test_stored_records_count_towards_the_limit(tmp_path):
 def test_a_repeated_batch_is_recognised_even_beyond_the_limit():
     written = numbered(1, producer=(5, 0, 0))
     topics = made(most_bytes=len(written))
-    assert write(topics, written) == write(topics, written) == (Wire.none, 0, None)
+    assert write(topics, written) == write(topics, written) == Appended(Wire.none, 0)
 
 
 # --- idempotent producers (KIP-98)
@@ -268,10 +308,10 @@ def test_an_unknown_producer_may_begin_with_any_sequence(topics):
 def test_a_new_epoch_begins_with_sequence_0_and_ends_the_old_one(topics):
     write(topics, numbered(3, producer=(5, 0, 0)))
     assert write(topics, numbered(1, producer=(5, 1, 3))).error is Wire.out_of_order_sequence_number
-    assert write(topics, numbered(1, producer=(5, 1, 0))) == (Wire.none, 3, None)
+    assert write(topics, numbered(1, producer=(5, 1, 0))) == Appended(Wire.none, 3)
     assert write(topics, numbered(1, producer=(5, 0, 3))).error is Wire.invalid_producer_epoch
-    assert write(topics, numbered(1, producer=(5, 1, 0))) == (Wire.none, 3, None)
-    assert write(topics, numbered(1, producer=(5, 1, 1))) == (Wire.none, 4, None)
+    assert write(topics, numbered(1, producer=(5, 1, 0))) == Appended(Wire.none, 3)
+    assert write(topics, numbered(1, producer=(5, 1, 1))) == Appended(Wire.none, 4)
 
 
 @pytest.mark.parametrize("last", [2**31 - 3, 2**31 - 2])

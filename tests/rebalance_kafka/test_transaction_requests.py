@@ -3,12 +3,9 @@
 import pytest
 from kio.schema.errors import ErrorCode as Wire
 
-from rebalance_kafka.access import Acl, access_of
-from rebalance_kafka.broker.transaction_requests import HANDLERS
 from rebalance_kafka.broker.transaction_states import Producer
 from rebalance_kafka.broker.transactions import RETRY_MS
 from rebalance_kafka.wire.apis import Api
-from rebalance_kafka.wire.frames import decode_request, encode_request, head_of
 from tests.rebalance_kafka.frames import Desk, their_class, versions
 from tests.rebalance_kafka.live import broker, run
 from tests.rebalance_kafka.stand import Line
@@ -16,7 +13,6 @@ from tests.rebalance_kafka.stand import Line
 TIMEOUT_MS = 60_000
 FENCED = {False: Wire.invalid_producer_epoch, True: Wire.producer_fenced}
 """Whether a version knows PRODUCER_FENCED -> the error of a fenced producer."""
-ALLOWED = ("me:write:transactional_id:x*", "me:write:topic:t", "me:read:group:g")
 
 
 @pytest.fixture
@@ -169,41 +165,6 @@ def test_partitions_are_answered_as_requested(desk):
     assert found == wanted
 
 
-@pytest.mark.parametrize("only_verify", [True, False])
-def test_a_broker_adds_and_verifies_the_partitions_of_several_transactions(desk, only_verify):
-    """Version 4 and 5, which KIP-890 has for brokers."""
-    named = {name: init(desk, name=name)[1] for name in ("x", "y")}
-    add(desk, named["x"], {"t": [0]})
-    topics = ({"name": "t", "partitions": (0, 1)},)
-    rows = tuple(
-        {
-            "transactional_id": name,
-            "producer_id": producer[0],
-            "producer_epoch": producer[1],
-            "verify_only": only_verify,
-            "topics": topics,
-        }
-        for name, producer in named.items()
-    )
-    frame = encode_request(Api.ADD_PARTITIONS_TO_TXN, 5, 7, "us", {"transactions": rows})[4:]
-    request = decode_request(frame, head_of(frame))
-    answer = HANDLERS[Api.ADD_PARTITIONS_TO_TXN](desk.data, request, 0)
-    found = {
-        row["transactional_id"]: [
-            part["partition_error_code"] for part in row["topic_results"][0]["results_by_partition"]
-        ]
-        for row in answer["results_by_transaction"]
-    }
-    abortable = Wire.transaction_abortable
-    if only_verify:
-        assert found == {"x": [Wire.none, abortable], "y": [abortable, abortable]}
-    else:
-        assert found == {"x": [Wire.none] * 2, "y": [Wire.none] * 2}
-    guarded = request._replace(access=access_of("me", ()))
-    answer = HANDLERS[Api.ADD_PARTITIONS_TO_TXN](desk.data, guarded, 0)
-    assert answer["error_code"] is Wire.cluster_authorization_failed
-
-
 @versions(Api.ADD_OFFSETS_TO_TXN)
 def test_groups_are_added_to_a_transaction(desk, version):
     _, producer = init(desk)
@@ -295,45 +256,6 @@ def test_an_invalid_pattern_is_an_error(desk):
     assert Wire(answer.error_code) is Wire.invalid_regular_expression
 
 
-# --- access
-
-
-def test_a_transactional_id_needs_the_right_to_write_it(desk):
-    desk.access = access_of("me", (Acl.of(text, "acls") for text in ALLOWED))
-    refused = Wire.transactional_id_authorization_failed
-    assert init(desk, name="other") == (refused, (-1, -1))
-    error, producer = init(desk, name="x1")
-    assert error is Wire.none
-    assert add(desk, producer, {"t": [0]}, name="other") == {("t", 0): refused}
-    assert add_offsets(desk, producer, name="other") is refused
-    assert end(desk, producer, name="other") is refused
-    assert [Wire(row.error_code) for row in described(desk, "other", "x1")] == [refused, Wire.none]
-
-
-def test_topics_and_groups_of_a_transaction_need_rights_of_their_own(desk):
-    desk.access = access_of("me", (Acl.of(text, "acls") for text in ALLOWED))
-    _, producer = init(desk)
-    assert add(desk, producer, {"t": [0], "u": [0]}) == {
-        ("t", 0): Wire.operation_not_attempted,
-        ("u", 0): Wire.topic_authorization_failed,
-    }
-    assert add_offsets(desk, producer, group="h") is Wire.group_authorization_failed
-    assert add_offsets(desk, producer) is Wire.none
-
-
-def test_lists_leave_out_what_the_user_may_not_see(desk):
-    _, producer = init(desk, name="other")
-    init(desk)
-    add(desk, producer, {"t": [0], "u": [0]}, name="other")
-    desk.access = access_of("me", (Acl.of(text, "acls") for text in ALLOWED))
-    assert listed(desk) == (["x"], [])
-    desk.access = access_of(
-        "me", (Acl.of(text, "acls") for text in (*ALLOWED, "me:describe:transactional_id:*"))
-    )
-    (row,) = described(desk, "other")
-    assert [topic.topic for topic in row.topics] == ["t"]
-
-
 # --- the broker
 
 
@@ -358,22 +280,6 @@ def test_a_transaction_that_is_not_ended_is_aborted_after_its_time():
                 end = listed.topics[0].partitions[0].offset
             assert end == 1, "the marker"
             assert (await line.ask(Api.END_TXN, 4, **names)).error_code == Wire.producer_fenced
-            await line.close()
-
-    run(work())
-
-
-def test_the_coordinator_of_a_transactional_id_is_for_those_who_may_see_it():
-    async def work():
-        async with broker({"t": 1}, acls=["*:write:transactional_id:ours"]) as kafka:
-            line = await Line.to(kafka.address)
-            names = ("ours", "theirs")
-            answer = await line.ask(Api.FIND_COORDINATOR, 6, key_type=1, coordinator_keys=names)
-            found = {row.key: (row.error_code, f"{row.host}:{row.port}") for row in answer.coordinators}
-            assert found == {
-                "ours": (Wire.none, kafka.address),
-                "theirs": (Wire.transactional_id_authorization_failed, ":-1"),
-            }
             await line.close()
 
     run(work())

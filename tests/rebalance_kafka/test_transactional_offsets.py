@@ -1,17 +1,15 @@
 """Offsets and records in transactions, from the requests of a producer to what a consumer gets."""
 
-import asyncio
 from uuid import UUID
 
-import pytest
 from kio.schema.errors import ErrorCode as Wire
 
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
-from rebalance_kafka.broker import recorder, room
+from rebalance_kafka.broker import recorder
 from rebalance_kafka.wire.apis import Api
 from tests.rebalance_kafka.damage import REQUESTS
-from tests.rebalance_kafka.live import BY_NAME, SECONDS, broker, member, polled, produce, run
+from tests.rebalance_kafka.live import BY_NAME, broker, member, polled, run
 from tests.rebalance_kafka.records import batch
 from tests.rebalance_kafka.stand import Line
 
@@ -298,22 +296,6 @@ def test_our_consumer_waits_for_stable_offsets():
     run(work())
 
 
-def test_offsets_in_transactions_count_towards_the_memory_of_groups():
-    async def work():
-        async with broker({TOPIC: 3}, most_group_bytes=14_000) as kafka:
-            producer = await Producer.to(kafka.address)
-            await producer.add_group()
-            assert await producer.commit(metadata="x" * 4_000) == {0: Wire.none}
-            kept = room._kept_bytes(kafka._node.coordinator)
-            full = Wire.group_max_size_reached
-            assert await producer.commit(1, 2, metadata="x" * 4_000) == {1: full, 2: full}
-            await producer.end(committed=False)
-            assert kept - room._kept_bytes(kafka._node.coordinator) == room.OFFSET_BYTES + 4_000
-            await producer.line.close()
-
-    run(work())
-
-
 def test_lag_is_measured_at_commits_in_transactions(monkeypatch):
     monkeypatch.setattr(recorder, "MEASURE_EVERY_MS", 0)
 
@@ -334,43 +316,3 @@ def test_lag_is_measured_at_commits_in_transactions(monkeypatch):
 
 
 # --- confluent-kafka
-
-
-@pytest.mark.peer
-@pytest.mark.parametrize("protocol", [pytest.param("classic", marks=pytest.mark.slow), "consumer"])
-def test_confluent_kafka_commits_what_it_has_read_with_what_it_writes(kafka_broker, protocol):
-    confluent = pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
-    kafka = kafka_broker(topics={"in": 1, "out": 1})
-    settings = {"bootstrap.servers": kafka.address, "log_level": 0}
-    asyncio.run(produce(kafka.address, 0, b"1", b"2", b"3", topic="in"))
-    reading = {"group.id": "g", "auto.offset.reset": "earliest", "enable.auto.commit": False}
-    consumer = confluent.Consumer({**settings, **reading, "group.protocol": protocol})
-    producer = confluent.Producer({**settings, "transactional.id": ID, "linger.ms": 0})
-    producer.init_transactions(SECONDS)
-    consumer.subscribe(["in"])
-    read = [message.value() for message in consumer.consume(3, SECONDS)]
-
-    def transfer(end):
-        """Write the records and the position. Return the committed offset after the end."""
-        producer.begin_transaction()
-        for value in read:
-            producer.produce("out", value)
-        producer.flush(SECONDS)
-        positions = consumer.position(consumer.assignment())
-        producer.send_offsets_to_transaction(positions, consumer.consumer_group_metadata(), SECONDS)
-        end(SECONDS)
-        (committed,) = consumer.committed(consumer.assignment(), SECONDS)
-        return committed.offset
-
-    assert transfer(producer.abort_transaction) == confluent.OFFSET_INVALID
-    assert transfer(producer.commit_transaction) == 3
-    consumer.close()
-
-    async def work():
-        isolated = {"isolation.level": "read_committed"}
-        async with member(kafka.address, "out", group_id="h", settings=isolated) as reader:
-            at_the_end = lambda _: reader.assignment and reader.position("out", 0) == 8  # noqa: E731
-            found = (await polled(reader, until=at_the_end))[reader]
-            assert [record.value for record in found] == [b"1", b"2", b"3"]
-
-    asyncio.run(work())

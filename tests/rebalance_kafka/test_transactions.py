@@ -228,15 +228,6 @@ def test_only_the_producer_of_an_id_uses_it(bench, producer, name):
 
 
 @pytest.mark.parametrize("committed", [True, False])
-def test_the_outcome_is_written_to_partitions_and_groups(bench, producer, committed):
-    bench.add(producer, PLACE, OTHER, groups=("g",))
-    assert bench.end(producer, committed=committed) is Wire.none
-    assert bench.ends.markers == [(PLACE, producer, committed), (OTHER, producer, committed)]
-    assert bench.ends.groups == [("g", producer.producer_id, committed)]
-    assert bench.state() is (State.COMPLETE_COMMIT if committed else State.COMPLETE_ABORT)
-
-
-@pytest.mark.parametrize("committed", [True, False])
 def test_a_repeated_end_changes_nothing(bench, producer, committed):
     bench.add(producer, PLACE)
     bench.end(producer, committed=committed)
@@ -249,15 +240,6 @@ def test_a_transaction_that_has_not_begun_cannot_end(bench, producer):
     assert [bench.end(producer, committed=committed) for committed in (True, False)] == [
         Wire.invalid_txn_state
     ] * 2
-
-
-def test_the_next_transaction_begins_without_the_partitions_of_the_last(bench, producer):
-    bench.add(producer, PLACE, groups=("g",))
-    bench.end(producer)
-    bench.add(producer, OTHER, groups=("h",))
-    bench.end(producer, committed=False)
-    assert bench.ends.markers == [(PLACE, producer, True), (OTHER, producer, False)]
-    assert bench.ends.groups == [("g", producer.producer_id, True), ("h", producer.producer_id, False)]
 
 
 # --- the end of a transaction gives the next epoch (KIP-890)
@@ -344,14 +326,6 @@ def test_a_transaction_is_aborted_when_its_time_is_over(bench, producer):
     assert bench.init(named=producer) == fence, "KIP-360: it may go on if no other has taken its place"
     assert bench.init() == (producer.producer_id, 2)
     assert bench.init(named=producer) is Wire.producer_fenced
-
-
-def test_a_transaction_that_has_ended_in_time_is_not_aborted(bench, producer):
-    bench.add(producer, PLACE)
-    bench.end(producer)
-    bench.wait(TIMEOUT_MS)
-    assert bench.ends.markers == [(PLACE, producer, True)]
-    assert bench.state() is State.COMPLETE_COMMIT
 
 
 # --- a store that fails, and a broker that is killed

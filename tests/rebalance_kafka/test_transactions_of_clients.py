@@ -51,12 +51,6 @@ def values(broker, isolation="read_committed"):
         found.append(message.value())
 
 
-def error_of(call, *arguments):
-    with pytest.raises(confluent_kafka.KafkaException) as caught:
-        call(*arguments)
-    return caught.value.args[0]
-
-
 def test_only_what_is_committed_is_read(kafka_broker):
     broker = kafka_broker(topics={"t": 1})
     producer = transactional(broker)
@@ -72,76 +66,6 @@ def test_only_what_is_committed_is_read(kafka_broker):
     assert values(broker, "read_uncommitted") == [b"one", b"two", b"three", b"four"]
     producer.commit_transaction(SECONDS)
     assert values(broker) == [b"one", b"three", b"four"]
-
-
-@pytest.mark.slow
-def test_a_newer_producer_fences_the_older(kafka_broker):
-    broker = kafka_broker(topics={"t": 1})
-    older = transactional(broker)
-    older.begin_transaction()
-    older.produce("t", b"older", partition=0)
-    older.flush(SECONDS)
-    newer = transactional(broker)
-    error = error_of(older.commit_transaction, SECONDS)
-    assert error.fatal()
-    assert error.code() in (
-        confluent_kafka.KafkaError._FENCED,
-        confluent_kafka.KafkaError.PRODUCER_FENCED,
-        confluent_kafka.KafkaError.INVALID_PRODUCER_EPOCH,
-    )
-    newer.begin_transaction()
-    newer.produce("t", b"newer", partition=0)
-    newer.commit_transaction(SECONDS)
-    assert values(broker) == [b"newer"]
-
-
-def test_offsets_are_committed_with_the_transaction(kafka_broker):
-    broker = kafka_broker(topics={"t": 1})
-    producer, member = transactional(broker), consumer(broker)
-    place = confluent_kafka.TopicPartition("t", 0)
-    found = []
-    for offset, ends in ((3, False), (5, True)):
-        producer.begin_transaction()
-        wanted = [confluent_kafka.TopicPartition("t", 0, offset)]
-        producer.send_offsets_to_transaction(wanted, member.consumer_group_metadata(), SECONDS)
-        (producer.commit_transaction if ends else producer.abort_transaction)(SECONDS)
-        found += [row.offset for row in member.committed([place], timeout=SECONDS)]
-    member.close()
-    assert found == [confluent_kafka.OFFSET_INVALID, 5]
-
-
-@pytest.mark.slow
-def test_a_transaction_that_takes_too_long_is_aborted(kafka_broker):
-    broker = kafka_broker(topics={"t": 1})
-    producer = transactional(broker, **{"transaction.timeout.ms": 1_000, "message.timeout.ms": 1_000})
-    producer.begin_transaction()
-    producer.produce("t", b"late", partition=0)
-    producer.flush(SECONDS)
-    client = consumer(broker)
-    (message,) = client.consume(1, SECONDS)
-    while message.offset() < 2:  # the record and its marker
-        (message,) = client.consume(1, SECONDS)
-    assert message.error().code() == confluent_kafka.KafkaError._PARTITION_EOF
-    client.close()
-    assert error_of(producer.commit_transaction, SECONDS).fatal()
-
-
-@pytest.mark.slow
-def test_a_transaction_cannot_get_more_time_than_the_broker_allows(kafka_broker):
-    broker = kafka_broker(settings={"transaction.max.timeout.ms": 5_000})
-    settings = {"bootstrap.servers": broker.address, "transactional.id": "x", **QUIET}
-    producer = confluent_kafka.Producer({**settings, "transaction.timeout.ms": 5_001})
-    error = error_of(producer.init_transactions, SECONDS)
-    assert error.code() == confluent_kafka.KafkaError.INVALID_TRANSACTION_TIMEOUT
-
-
-@pytest.mark.slow
-def test_a_transactional_id_that_is_not_allowed_fails_at_once(kafka_broker):
-    broker = kafka_broker(acls=["*:write:transactional_id:other"])
-    settings = {"bootstrap.servers": broker.address, "transactional.id": "x", **QUIET}
-    error = error_of(confluent_kafka.Producer(settings).init_transactions, SECONDS)
-    assert error.code() == confluent_kafka.KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    assert error.fatal()
 
 
 def test_aiokafka_commits_and_aborts(kafka_broker):

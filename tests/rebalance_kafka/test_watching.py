@@ -17,6 +17,8 @@ from rebalance_logs.causes import diagnose
 from rebalance_logs.findings import Cause
 from tests.rebalance_kafka.live import broker, member, polled, run, settled
 
+QUICK = {"group.consumer.heartbeat.interval.ms": 50, "group.consumer.assignment.interval.ms": 0}
+
 
 def group(state, **owned):
     """The look at a group: the number of each member's process, and the partitions that it owns."""
@@ -108,7 +110,7 @@ def test_a_live_group_is_watched(protocol, capsys, tmp_path):
             options = {"bootstrap_servers": kafka.address, "group_id": "g", "protocol": protocol}
             return Consumer("t", settings=own, seed=seed, **options)
 
-        async with broker(settings={"group.consumer.heartbeat.interval.ms": 50}) as kafka, one(1) as a:
+        async with broker(settings=QUICK) as kafka, one(1) as a:
             await polled(a, until=lambda _: len(a.assignment) == 4)
             await look()
             async with one(2) as b:

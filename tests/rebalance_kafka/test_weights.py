@@ -1,7 +1,6 @@
 """Weights and racks reach the leader of a real group: the shares are those of the simulator."""
 
 import asyncio
-import warnings
 
 import pytest
 
@@ -12,7 +11,7 @@ from coordinator_core.registry.host import Seen
 from coordinator_core.registry.providers.builtin import Reported, by_rate
 from coordinator_core.registry.providers.report import Estimate, decode_report
 from coordinator_core.registry.registry import default_registry, installed_registry
-from rebalance_kafka import MeasuredLoads, as_aiokafka, as_kafka_python
+from rebalance_kafka import MeasuredLoads
 from rebalance_kafka.broker import data_requests
 from rebalance_kafka.loads import REMEMBERED_MS
 from rebalance_kafka.wire.apis import Api
@@ -106,63 +105,6 @@ def numbers(partitions):
     return frozenset(tp.partition for tp in partitions)
 
 
-class Threaded:
-    """A consumer of kafka-python that polls on a thread of its own."""
-
-    def __init__(self, address, rack):
-        self._over, self.shares, self.loads = False, frozenset(), MeasuredLoads()
-        self.measured = 0
-        self._task = asyncio.create_task(asyncio.to_thread(self._work, address, rack))
-
-    def _work(self, address, rack):
-        import kafka
-
-        assignor = as_kafka_python(NearestFirst, rack=rack, host=lambda: self.loads)
-        options = {"partition_assignment_strategy": [assignor], "heartbeat_interval_ms": 100, **READING}
-        consumer = kafka.KafkaConsumer("t", bootstrap_servers=address, group_id="g", **options)
-        consumer.partitions_for_topic("t")  # a leader that learns of partitions later joins again
-        while not self._over:
-            consumer.poll(100)
-            self.loads.observe(consumer)
-            self.shares = numbers(consumer.assignment())
-            self.measured = len(self.loads.seen([TopicPartition("t", n) for n in self.shares]))
-        consumer.close()
-
-    async def close(self):
-        self._over = True
-        await self._task
-
-
-class Awaited:
-    """A consumer of aiokafka."""
-
-    def __init__(self, address, rack):
-        import aiokafka
-
-        self._over, self.shares, self.loads = False, frozenset(), MeasuredLoads()
-        self.measured = 0
-        assignor = as_aiokafka(NearestFirst, rack=rack, host=lambda: self.loads)
-        options = {"partition_assignment_strategy": [assignor], "heartbeat_interval_ms": 100, **READING}
-        self._consumer = aiokafka.AIOKafkaConsumer("t", bootstrap_servers=address, group_id="g", **options)
-        self._task = asyncio.create_task(self._work())
-
-    async def _work(self):
-        await self._consumer.start()
-        while not self._over:
-            await self._consumer.getmany(timeout_ms=50)
-            self.loads.observe(self._consumer)
-            self.shares = numbers(self._consumer.assignment())
-            self.measured = len(self.loads.seen([TopicPartition("t", n) for n in self.shares]))
-        await self._consumer.stop()
-
-    async def close(self):
-        self._over = True
-        await self._task
-
-
-READING = {"auto_offset_reset": "earliest", "enable_auto_commit": False, "fetch_max_wait_ms": 50}
-
-
 async def reached(condition):
     async with asyncio.timeout(60):
         while not condition():
@@ -170,28 +112,35 @@ async def reached(condition):
 
 
 @pytest.mark.peer
-@pytest.mark.parametrize("library", rest_slow(["aiokafka", "kafka"]))
+@pytest.mark.parametrize("library", rest_slow(["OfAiokafka", "OfKafkaPython"]))
 def test_a_group_of_a_library_has_the_shares_of_the_simulator(library, racks):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        pytest.importorskip(library, reason=f"{library} is not installed")
-    kind = {"kafka": Threaded, "aiokafka": Awaited}[library]
+    consumers = pytest.importorskip("tests.rebalance_kafka.consumers", reason="a client is not installed")
+    kind = getattr(consumers, library)
 
     def shared(members):
-        return sum(len(each.shares) for each in members) == 12 and all(each.shares for each in members)
+        return sum(len(each.owned()) for each in members) == 12 and all(each.owned() for each in members)
+
+    def measured(members):
+        return sum(len(each.loads.seen(each.owned())) for each in members) == 12
 
     async def work():
-        async with broker({"t": 12}) as kafka_:
+        async with broker({"t": 12}) as kafka:
             members = []
+
+            def join(rack):
+                loads = MeasuredLoads()
+                members.append(kind(kafka.address, ["t"], NearestFirst, loads=loads, rack=rack))
+
             try:
-                members.extend(kind(kafka_.address, rack) for rack in MEMBER_RACKS[:2])
+                for rack in MEMBER_RACKS[:2]:
+                    join(rack)
                 await reached(lambda: shared(members))
-                await reached(lambda: sum(each.measured for each in members) == 12)
-                await produce_all(kafka_.address)
+                await reached(lambda: measured(members))
+                await produce_all(kafka.address)
                 await asyncio.sleep(MEASURED_SECONDS)
-                members.append(kind(kafka_.address, MEMBER_RACKS[2]))
+                join(MEMBER_RACKS[2])
                 await reached(lambda: shared(members))
-                assert {each.shares for each in members} == simulated()
+                assert {numbers(each.owned()) for each in members} == simulated()
             finally:
                 for each in members:
                     await each.close()

@@ -5,7 +5,6 @@ import asyncio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kio.index import api_key_map, schema_name_map
 from kio.schema.errors import ErrorCode as Wire
 
 from coordinator_core.errors import ProtocolError
@@ -75,13 +74,6 @@ def test_a_client_of_another_broker_is_sent_away(fields, error):
     assert (answer["error_code"], bool(answer["api_keys"])) == (error, error is Wire.none)
 
 
-def test_every_other_flexible_response_has_tags_in_its_header():
-    for api, version in EVERY_VERSION:
-        schema = response_schema(api, version)
-        flexible = schema.__flexible__ and api is not Api.API_VERSIONS
-        assert schema.__header_schema__.__version__ == (1 if flexible else 0), (api, version)
-
-
 @pytest.mark.parametrize("version", [6, 99, -1])
 def test_an_unknown_version_of_api_versions_is_answered_in_version_0(version):
     """KIP-511: the client does not know the versions yet, so the response has the oldest one."""
@@ -105,12 +97,6 @@ def test_an_unknown_version_of_api_versions_is_answered_in_version_0(version):
             writer.close()
 
     run(work())
-
-
-def test_the_lowest_versions_are_those_of_the_schemas():
-    """kio has the schemas of Kafka 4, which has left out the older versions (KIP-896)."""
-    oldest = {api: min(schema_name_map[api_key_map[int(api)]]) for api in VERSIONS}
-    assert {api: lowest for api, (lowest, _) in VERSIONS.items() if lowest != oldest[api]} == {}
 
 
 # --- heads
@@ -214,35 +200,6 @@ def test_unknown_tags_of_elements_are_skipped():
     assert plain[13:17] == b"\x02\x02t\0"
     more = plain[:16] + TAGS + plain[17:]
     assert decode_request(more, head_of(more)).body == decode_request(plain, head_of(plain)).body
-
-
-def test_unknown_tags_inside_a_known_one_are_skipped():
-    """Tag 1 of a partition that was fetched is its leader: id, epoch, and tagged fields of its own."""
-    end = b"\x00\x00\x00\x05" + b"\x00\x00\x00\x09"
-    values = {
-        "error_code": Wire.none,
-        "session_id": 0,
-        "responses": (
-            {
-                "topic": "t",
-                "partitions": (
-                    {
-                        "partition_index": 0,
-                        "error_code": Wire.none,
-                        "high_watermark": 3,
-                        "aborted_transactions": None,
-                        "records": b"",
-                    },
-                ),
-            },
-        ),
-    }
-    plain = encode_response(Api.FETCH, 12, 7, values)[4:]
-    assert plain.endswith(b"\x01\0\0\0")  # no records; no tags of the partition, the topic, the response
-    leader = end + TAGS
-    more = plain[:-3] + b"\x02" + b"\x01" + bytes([len(leader)]) + leader + b"\x63\0" + b"\0\0"
-    (partition,) = decode_response(Api.FETCH, 12, more)[1].responses[0].partitions
-    assert (partition.current_leader.leader_id, partition.current_leader.leader_epoch) == (5, 9)
 
 
 def test_unknown_tags_of_a_response_are_skipped():

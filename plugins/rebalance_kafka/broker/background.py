@@ -95,13 +95,6 @@ class BackgroundBroker:
         """
         self._call(lambda: self._broker.create_topics(topics))
 
-    def clean(self, later_ms: int = 0) -> None:
-        """Delete and compact records as the configurations of their topics want it.
-
-        ``later_ms``: do it as if this much time had passed.
-        """
-        self._call(lambda: self._broker.clean(later_ms))
-
     def _call(self, function: Callable[[], _T]) -> _T:
         """Return the result of the function, which is called in the broker's thread."""
         if not self._thread.is_alive():

@@ -7,7 +7,6 @@ from struct import Struct
 from typing import Any, Protocol
 
 from coordinator_core.errors import ProtocolError
-from rebalance_kafka.access import ANONYMOUS, Access
 from rebalance_kafka.broker.login import MOST_FRAME_BYTES, Login, refused_versions
 from rebalance_kafka.broker.turns import Turns
 from rebalance_kafka.wire.apis import Api
@@ -79,10 +78,6 @@ class Server(Protocol):
         """Return the authentication of a new connection, None on a broker without SASL."""
         ...
 
-    def access(self, user: str) -> Access:
-        """Return what a user may do."""
-        ...
-
     def admit(self, connection: "Connection") -> bool:
         """Take in a new connection. Return False if there are too many."""
         ...
@@ -122,7 +117,6 @@ class Connection(asyncio.BufferedProtocol):
         self._idle: asyncio.TimerHandle | None = None
         self._received_at = 0.0
         self._login = server.login()
-        self._access = server.access(ANONYMOUS)
 
     # --- called by asyncio
 
@@ -292,7 +286,7 @@ class Connection(asyncio.BufferedProtocol):
             if not is_served(head):
                 self._refuse(head)
                 return
-            request = decode_request(frame, head, self._access, self._server.ids)
+            request = decode_request(frame, head, self._server.ids)
         except ProtocolError as error:
             self._fail(str(error))
             return
@@ -313,7 +307,7 @@ class Connection(asyncio.BufferedProtocol):
         if answer.fault is not None:
             self._fail(answer.fault)
         elif login.user is not None:
-            self._login, self._access = None, self._server.access(login.user)
+            self._login = None
 
     def _refuse(self, head: Head) -> None:
         """Refuse an API or version that is not served."""

@@ -9,10 +9,8 @@ from kio.schema.errors import ErrorCode as Wire
 
 from coordinator_core.coordinator.find_coordinator import home_partition
 from coordinator_core.coordinator.reconcile.settings import ReconcileSettings
-from rebalance_kafka.access import Access, Operation
 from rebalance_kafka.addresses import Place
 from rebalance_kafka.broker.group_configs import GroupConfigs
-from rebalance_kafka.broker.sessions import Sessions
 from rebalance_kafka.broker.store import Store
 from rebalance_kafka.broker.topics import OFFSETS_TOPIC, Appended, Topics
 from rebalance_kafka.broker.transactions import Transactions, TransactionSettings
@@ -54,7 +52,6 @@ class Data:
         self.node, self.cluster_id, self.partitions = node, cluster_id, partitions
         self.address = Place("", 0)
         self.transactions = Transactions(store, topics, transactions)
-        self.sessions = Sessions()
         self._offsets_partitions = offsets_partitions
 
     def home(self, group_id: str) -> int:
@@ -80,15 +77,11 @@ class Data:
             return Appended(Wire.kafka_storage_error, message=self.store.failed(error))
         return None
 
-    def refusal(
-        self, access: Access, operation: Operation, topic: str, partition: int, leader_epoch: int = NO_EPOCH
-    ) -> Wire | None:
+    def refusal(self, topic: str, partition: int, leader_epoch: int = NO_EPOCH) -> Wire | None:
         """Return why an operation on a partition is refused, None if it is not.
 
         ``leader_epoch``: the epoch in which the client expects the partition. There is one, `LEADER_EPOCH`.
         """
-        if not access.topic(operation, topic):
-            return Wire.topic_authorization_failed
         if not self.topics.has(topic, partition):
             return Wire.unknown_topic_or_partition
         return Wire.unknown_leader_epoch if leader_epoch > LEADER_EPOCH else None

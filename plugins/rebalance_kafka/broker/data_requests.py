@@ -12,9 +12,9 @@ from uuid import UUID
 from kio.schema.errors import ErrorCode as Wire
 
 from coordinator_core.protocol.messages import READ_COMMITTED
-from rebalance_kafka.access import Access, Kind, Operation
 from rebalance_kafka.broker import topic_admin
 from rebalance_kafka.broker.data import LEADER_EPOCH, NO_EPOCH, Data, for_each_partition
+from rebalance_kafka.broker.operations import ON_TOPIC
 from rebalance_kafka.broker.producers import Place
 from rebalance_kafka.wire.apis import LISTED_FROM, MOST_VERSION, VERSIONS, Api
 from rebalance_kafka.wire.frames import Request
@@ -106,10 +106,10 @@ def _metadata(data: Data, request: Request) -> Values:
 
 
 def _with_operations(request: Request, topic: Values) -> Values:
-    """Return a topic with the operations that the user may do on it, if the request includes them."""
+    """Return a topic with the operations on it, all of which are allowed, if the request includes them."""
     if topic["name"] is None or not getattr(request.body, "include_topic_authorized_operations", False):
         return topic
-    return {**topic, "topic_authorized_operations": request.access.operations(Kind.TOPIC, topic["name"])}
+    return {**topic, "topic_authorized_operations": ON_TOPIC}
 
 
 def _wanted_topics(data: Data, request: Request) -> Iterable[Values]:
@@ -117,20 +117,19 @@ def _wanted_topics(data: Data, request: Request) -> Iterable[Values]:
 
     If a topic has an id, all are looked up by their ids, and their names are not read (KIP-516).
     """
-    body, topics, access = request.body, data.topics, request.access
+    body, topics = request.body, data.topics
     if body.topics is None or (request.version == 0 and not body.topics):
-        visible = [name for name in topics.partitions if access.topic(Operation.DESCRIBE, name)]
-        return [_described(data, name, access) for name in visible]
+        return [_described(data, name) for name in topics.partitions]
     wanted = [(topic.name, getattr(topic, "topic_id", None)) for topic in body.topics]
     ids = dict.fromkeys(number for name, number in wanted if number is not None or name is None)
     if ids and request.version < METADATA_BY_ID:
         return [_no_topic(Wire.invalid_request, name or "", None) for name, _ in wanted]
     if ids:
-        return [_described_by_id(data, number, access) for number in ids]
+        return [_described_by_id(data, number) for number in ids]
     names = list(dict.fromkeys(name for name, _ in wanted))
     if data.partitions and (request.version < 4 or body.allow_auto_topic_creation):
-        _create_missing(data, [name for name in names if access.topic(Operation.CREATE, name)])
-    return [_described(data, name, access) for name in names]
+        _create_missing(data, names)
+    return [_described(data, name) for name in names]
 
 
 def _create_missing(data: Data, names: Sequence[str]) -> None:
@@ -144,12 +143,10 @@ def _create_missing(data: Data, names: Sequence[str]) -> None:
         data.unwritten(lambda: data.topics.create(new))
 
 
-def _described(data: Data, name: str, access: Access) -> Values:
+def _described(data: Data, name: str) -> Values:
     count = data.topics.partitions.get(name)
     error = Wire.none
-    if not access.topic(Operation.DESCRIBE, name):
-        count, error = None, Wire.topic_authorization_failed
-    elif count is None:
+    if count is None:
         refusal = data.topics.cannot_create(name, 1)
         error = refusal.error if refusal is not None else Wire.unknown_topic_or_partition
     nodes = (data.node,)
@@ -164,18 +161,19 @@ def _described(data: Data, name: str, access: Access) -> Values:
         }
         for number in range(count or 0)
     )
-    number = None if error is Wire.topic_authorization_failed else data.topics.ids.get(name)
-    return {"error_code": error, "name": name, "topic_id": number, "partitions": partitions}
+    return {
+        "error_code": error,
+        "name": name,
+        "topic_id": data.topics.ids.get(name),
+        "partitions": partitions,
+    }
 
 
-def _described_by_id(data: Data, number: UUID | None, access: Access) -> Values:
-    """Describe the topic with an id. An error does not disclose its name."""
+def _described_by_id(data: Data, number: UUID | None) -> Values:
     name = data.topics.named(number)
     if name is None:
         return _no_topic(Wire.unknown_topic_id, None, number)
-    if not access.topic(Operation.DESCRIBE, name):
-        return _no_topic(Wire.topic_authorization_failed, None, number)
-    return _described(data, name, access)
+    return _described(data, name)
 
 
 def _no_topic(error: Wire, name: str | None, number: UUID | None) -> Values:
@@ -194,7 +192,7 @@ def _list_offsets(data: Data, request: Request) -> Values:
             return {**_no_offset(row), "error_code": Wire.invalid_request}
         if row.timestamp < 0 and request.version < _SINCE.get(row.timestamp, MOST_VERSION):
             return {**_no_offset(row), "error_code": Wire.unsupported_version}
-        return _listed(data, request.access, topic, row, exact=exact, committed=committed)
+        return _listed(data, topic, row, exact=exact, committed=committed)
 
     body = for_each_partition(request, listed)
     rows: dict[str, dict[int, Values]] = {}
@@ -223,12 +221,10 @@ def _no_offset(row: Any) -> dict[str, Any]:
     }
 
 
-def _listed(data: Data, access: Access, topic: str, row: Any, *, exact: bool, committed: bool) -> Values:
+def _listed(data: Data, topic: str, row: Any, *, exact: bool, committed: bool) -> Values:
     """Return an offset by a time. ``committed``: there are no offsets after the last stable one."""
     number, timestamp, nothing = row.partition_index, row.timestamp, _no_offset(row)
-    error = data.refusal(
-        access, Operation.DESCRIBE, topic, number, getattr(row, "current_leader_epoch", NO_EPOCH)
-    )
+    error = data.refusal(topic, number, getattr(row, "current_leader_epoch", NO_EPOCH))
     if error is not None:
         return {**nothing, "error_code": error}
     values = {**nothing, "leader_epoch": LEADER_EPOCH}
@@ -254,13 +250,12 @@ def _listed(data: Data, access: Access, topic: str, row: Any, *, exact: bool, co
 
 def _epoch_ends(data: Data, request: Request) -> Values:
     """Return the ends of epochs (KIP-320). There is one epoch, 0, which goes on."""
-    end = partial(_epoch_end, data, request.access)
-    return for_each_partition(request, end, "topic")
+    return for_each_partition(request, partial(_epoch_end, data), "topic")
 
 
-def _epoch_end(data: Data, access: Access, topic: str, row: Any) -> Values:
+def _epoch_end(data: Data, topic: str, row: Any) -> Values:
     values = {"partition": row.partition, "error_code": Wire.none, "leader_epoch": -1, "end_offset": -1}
-    error = data.refusal(access, Operation.DESCRIBE, topic, row.partition, row.current_leader_epoch)
+    error = data.refusal(topic, row.partition, row.current_leader_epoch)
     if error is not None:
         return {**values, "error_code": error}
     if row.leader_epoch != LEADER_EPOCH:

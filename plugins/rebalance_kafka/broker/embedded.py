@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from errno import EADDRINUSE
 from pathlib import Path
 from random import Random
@@ -18,16 +18,14 @@ from coordinator_core.families.classic import CLASSIC
 from coordinator_core.families.family import DELAY
 from coordinator_core.families.reconcile import RECONCILE
 from coordinator_core.registry.hookspecs import ProtocolSpec
-from rebalance_kafka.access import Access
 from rebalance_kafka.addresses import Place, place_of
 from rebalance_kafka.broker.assignors import GroupAssignors
-from rebalance_kafka.broker.cleaning import Cleaner, Cleaning
 from rebalance_kafka.broker.connections import INCOMING_BYTES, Connection
 from rebalance_kafka.broker.data import CLUSTER_ID, NODE, Data
 from rebalance_kafka.broker.guard import Guard, Tls
 from rebalance_kafka.broker.login import Login
-from rebalance_kafka.broker.node import MOST_GROUP_BYTES, Node, Served
-from rebalance_kafka.broker.recorder import MOST_TRACE_BYTES, Recorder
+from rebalance_kafka.broker.node import Node, Served
+from rebalance_kafka.broker.recorder import MOST_EVENTS, Recorder
 from rebalance_kafka.broker.store import Store
 from rebalance_kafka.broker.topics import MOST_PARTITIONS_IN_ALL, Topics
 from rebalance_kafka.broker.transactions import TransactionSettings
@@ -48,7 +46,6 @@ OF_ASSIGNORS = {DELAY}
 """Settings of families that only the assignors of members use."""
 
 IDLE_SECONDS = 600.0
-CLEAN_SECONDS = 300.0
 DRAIN_SECONDS = 5.0
 HANDSHAKE_SECONDS = 10.0
 SHUTDOWN_SECONDS = 1.0
@@ -72,12 +69,9 @@ class EmbeddedBroker:
     - ``seed``: the seed of member ids.
     - ``advertise``: the host:port that clients are given to connect to, if it is not the one that the broker
       listens on: in a container or behind a proxy.
-    - ``tls``, ``tls_client_ca``, ``users``, ``mechanisms``, ``acls``: who is let in and what they may do; see
-      `Guard`. `client_settings` and `client_arguments` return what clients need.
-
+    - ``tls``, ``tls_client_ca``, ``users``, ``mechanisms``: who is let in; see `Guard`. `client_settings` and
+      `client_arguments` return what clients need.
     - ``protocols``: the records of the protocol families of groups, which have a coordinator.
-    - ``clean_seconds``: the time between two passes that delete and compact records as the configurations of
-      their topics want it. `clean` does it at once.
 
     Limits, beyond which a connection is closed:
 
@@ -89,9 +83,8 @@ class EmbeddedBroker:
     Limits, beyond which the response is an error:
 
     - ``most_record_bytes`` and ``most_partitions``: of all topics (POLICY_VIOLATION).
-    - ``most_group_bytes``: of groups, members and committed offsets (GROUP_MAX_SIZE_REACHED).
 
-    ``most_trace_bytes`` limits the traces of groups: the oldest group without members is forgotten first.
+    ``most_trace_events`` limits the traces of groups: the oldest group without members is forgotten first.
 
     Raises:
         InputError: if a setting, the folder or an address cannot be used.
@@ -112,26 +105,21 @@ class EmbeddedBroker:
         most_record_bytes: int = MOST_RECORD_BYTES,
         most_waiting_bytes: int = MOST_WAITING_BYTES,
         most_partitions: int = MOST_PARTITIONS_IN_ALL,
-        most_group_bytes: int = MOST_GROUP_BYTES,
-        most_trace_bytes: int = MOST_TRACE_BYTES,
+        most_trace_events: int = MOST_EVENTS,
         idle_seconds: float = IDLE_SECONDS,
         seed: int | None = None,
-        clean_seconds: float = CLEAN_SECONDS,
         tls: Tls = False,
         tls_client_ca: Path | str | None = None,
         users: Mapping[str, str] | None = None,
         mechanisms: Sequence[str] = MECHANISMS,
-        acls: Iterable[str] | None = None,
         protocols: Sequence[ProtocolSpec] = PROTOCOLS,
     ) -> None:
-        self._guard = Guard(
-            tls=tls, tls_client_ca=tls_client_ca, users=users, mechanisms=mechanisms, acls=acls
-        )
+        self._guard = Guard(tls=tls, tls_client_ca=tls_client_ca, users=users, mechanisms=mechanisms)
         self.most_frame_bytes, self.idle_seconds = most_frame_bytes, idle_seconds
         self._most_connections, self._most_waiting_bytes = most_connections, most_waiting_bytes
         self._most_record_bytes, self._most_partitions = most_record_bytes, most_partitions
-        self._most_group_bytes, self._most_trace_bytes = most_group_bytes, most_trace_bytes
-        self._auto_create, self._clean_seconds = auto_create, clean_seconds
+        self._most_trace_events = most_trace_events
+        self._auto_create = auto_create
         self._host, self._port = host, port
         self._advertised = None if advertise is None else place_of(advertise, "advertise")
         self._at = Place(host, port)
@@ -184,11 +172,9 @@ class EmbeddedBroker:
                     store,
                     data,
                     self._config,
-                    Recorder(topics, most_bytes=self._most_trace_bytes),
+                    Recorder(topics, most_events=self._most_trace_events),
                     self._random,
-                    self._most_group_bytes,
                     self._served,
-                    self.access,
                 )
                 store.try_to_compact()
             self._server = await self._listening(loop)
@@ -196,7 +182,6 @@ class EmbeddedBroker:
             self._guard.close()
             store.close()
             raise
-        self._cleaning = Cleaning(loop, Cleaner(topics, store), self._node.now_ms, self._clean_seconds)
         host, port = self._server.sockets[0].getsockname()[:2]
         self._at = Place("127.0.0.1" if host in ("0.0.0.0", "::") else host, port)
         data.address = self._advertised or self._at
@@ -207,7 +192,6 @@ class EmbeddedBroker:
             return
         node = self._running()
         self._server.close()
-        self._cleaning.stop()
         for connection in list(self._connections):
             connection.drain()
         if self._connections:
@@ -296,24 +280,11 @@ class EmbeddedBroker:
         with data.store.errors_named():
             self._create(data.topics, _checked(topics))
 
-    def clean(self, later_ms: int = 0) -> None:
-        """Delete and compact records as the configurations of their topics want it.
-
-        ``later_ms``: do it as if this much time had passed.
-        """
-        node = self._running()
-        for _ in self._cleaning.cleaner.steps(node.now_ms() + later_ms):
-            pass
-
     # --- called by connections
 
     def login(self) -> Login | None:
         """Return the authentication of a new connection, None on a broker without SASL."""
         return self._guard.login()
-
-    def access(self, user: str) -> Access:
-        """Return what a user may do."""
-        return self._guard.access(user)
 
     def admit(self, connection: Connection) -> bool:
         """Take in a new connection. Return False if there are too many."""

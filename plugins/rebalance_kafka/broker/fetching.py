@@ -1,41 +1,52 @@
-"""Fetch: records from an offset on, with or without a session."""
+"""Fetch: records from an offset on. There are no sessions (KIP-227): every request lists its partitions."""
 
 import sqlite3
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from kio.schema.errors import ErrorCode as Wire
 
 from coordinator_core.protocol.messages import READ_COMMITTED
-from rebalance_kafka.access import Operation
 from rebalance_kafka.broker.data import LEADER_EPOCH, NO_EPOCH, Data
-from rebalance_kafka.broker.sessions import NEW, NO_SESSION, WITHOUT_SESSION, Key, Session, Wanted
 from rebalance_kafka.wire.frames import Request
 from rebalance_kafka.wire.messages import Values
 
 MOST_FETCHED_BYTES = 55 * 1024 * 1024
 """Bytes of one response, whatever a client allows: Kafka's fetch.max.bytes."""
 
-BY_TOPIC_ID = 13
-"""The version from which on topics have ids instead of names."""
+NEW_SESSION, NO_SESSION = 0, 0
+"""The epoch of a request that begins a session, and the session id of a response that has none."""
+
+
+class Key(NamedTuple):
+    """A partition. Its topic has a name or, from version 13 of Fetch on, an id."""
+
+    topic: str | None
+    topic_id: UUID | None
+    partition: int
+
+
+class Wanted(NamedTuple):
+    """What a client wants of a partition, and the leader epochs that it knows, -1 for none (KIP-320).
+
+    ``fetched_epoch``: that of the record before the offset.
+    """
+
+    offset: int
+    most_bytes: int
+    leader_epoch: int = -1
+    fetched_epoch: int = -1
 
 
 class Fetch:
     """One request, from its receipt to its response."""
 
     def __init__(self, data: Data, request: Request) -> None:
-        self._data, self._sessions, self._request = data, data.sessions, request
-        self._session: Session | None = None
-        self._error = Wire.none
-        body = request.body
-        self._wanted = _wanted(body.topics)
-        self._number: int = getattr(body, "session_id", NO_SESSION)
-        self._epoch: int = getattr(body, "session_epoch", WITHOUT_SESSION)
-        if self._is_incremental:
-            self._use_session()
-        else:
-            self._sessions.close(self._number)
+        self._data, self._request = data, request
+        is_in_session = getattr(request.body, "session_epoch", NEW_SESSION) > NEW_SESSION
+        self._error = Wire.fetch_session_id_not_found if is_in_session else Wire.none
+        self._wanted = {} if is_in_session else _wanted(request.body.topics)
 
     @property
     def wait_ms(self) -> int:
@@ -61,13 +72,7 @@ class Fetch:
         return rows, errors or found >= min(body.min_bytes, left + found) or not rows
 
     def response(self, rows: dict[Key, dict[str, Any]]) -> Values:
-        """Return the body of the response. With a session, it has only the rows that the client lacks."""
-        session = self._session
-        if self._epoch == NEW and self._request.version >= 7:
-            session = self._sessions.open(dict(self._wanted), has_ids=self._has_ids)
-        if session is not None:
-            rows = session.report(rows, is_full=not self._is_incremental)
-        number = NO_SESSION if session is None or not self._sessions.has(session) else session.number
+        """Return the body of the response."""
         topics: dict[tuple[str | None, UUID | None], list[Values]] = {}
         for key, row in rows.items():
             topics.setdefault((key.topic, key.topic_id), []).append(row)
@@ -75,28 +80,12 @@ class Fetch:
             {"topic": topic, "topic_id": topic_id, "partitions": tuple(partitions)}
             for (topic, topic_id), partitions in topics.items()
         )
-        return {"error_code": self._error, "session_id": number, "responses": responses}
-
-    @property
-    def _is_incremental(self) -> bool:
-        return self._epoch not in (WITHOUT_SESSION, NEW)
+        return {"error_code": self._error, "session_id": NO_SESSION, "responses": responses}
 
     @property
     def _is_committed(self) -> bool:
         """Whether only records of ended transactions are to be read (KIP-98)."""
         return bool(self._request.body.isolation_level == READ_COMMITTED)
-
-    @property
-    def _has_ids(self) -> bool:
-        return self._request.version >= BY_TOPIC_ID
-
-    def _use_session(self) -> None:
-        forgotten = _forgotten(self._request.body.forgotten_topics_data)
-        used = self._sessions.used(self._number, self._epoch, self._wanted, forgotten, has_ids=self._has_ids)
-        if isinstance(used, Session):
-            self._session, self._wanted = used, dict(used.wanted)
-        else:
-            self._error, self._wanted = used, {}
 
     def _name(self, key: Key) -> str | None:
         return key.topic if key.topic_id is None else self._data.topics.named(key.topic_id)
@@ -112,7 +101,7 @@ class Fetch:
         }
         if topic is None:
             return {**row, "error_code": Wire.unknown_topic_id, "aborted_transactions": ()}
-        error = self._data.refusal(self._request.access, Operation.READ, topic, number, wanted.leader_epoch)
+        error = self._data.refusal(topic, number, wanted.leader_epoch)
         if error is Wire.unknown_topic_or_partition:
             return {**row, "error_code": error, "aborted_transactions": ()}
         if error is not None:
@@ -160,10 +149,6 @@ def _wanted(topics: Sequence[Any]) -> dict[Key, Wanted]:
         for topic in topics
         for row in topic.partitions
     }
-
-
-def _forgotten(topics: Sequence[Any]) -> list[Key]:
-    return [_key(topic, partition) for topic in topics for partition in topic.partitions]
 
 
 def _key(topic: Any, partition: int) -> Key:

@@ -1,4 +1,4 @@
-"""The security of a broker: TLS, the users and what they may do, and the settings of their clients."""
+"""The security of a broker: TLS, its users, and the settings of their clients."""
 
 import logging
 import ssl
@@ -8,7 +8,6 @@ from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
 
 from coordinator_core.errors import InputError
-from rebalance_kafka.access import ANY, EVERYTHING, Access, Acl, access_of
 from rebalance_kafka.broker.login import Login
 from rebalance_kafka.broker.sasl import Users
 from rebalance_kafka.scram import MECHANISMS
@@ -22,13 +21,12 @@ LOG = logging.getLogger(__name__)
 
 
 class Guard:
-    """What a client needs to be let in, and what it may do then.
+    """What a client needs to be let in.
 
     - ``tls``: True makes a certificate, which needs the package trustme.
     - ``tls_client_ca``: a PEM file. Clients need a certificate of one of its authorities.
     - ``users``: name to password. Without users, there is no authentication.
     - ``mechanisms``: of SASL. The first is the one of `settings`.
-    - ``acls``: texts USER:OPERATION:KIND:NAME. Without them, everything is allowed.
 
     Raises:
         InputError: if one of them cannot be used. The message contains no password.
@@ -41,7 +39,6 @@ class Guard:
         tls_client_ca: Path | str | None,
         users: Mapping[str, str] | None,
         mechanisms: Sequence[str],
-        acls: Iterable[str] | None,
     ) -> None:
         self._tls, self._tls_client_ca = tls, tls_client_ca
         if tls_client_ca is not None and not tls:
@@ -55,12 +52,6 @@ class Guard:
             raise InputError("mechanisms", found, f"one of {', '.join(MECHANISMS)}")
         self._passwords = dict(users or {})
         self._users, self._mechanisms = Users(self._passwords), tuple(mechanisms)
-        self._acls = None if acls is None else [Acl.of(text, "acls") for text in acls]
-        self._accesses: dict[str, Access] = {}
-        known = (*self._passwords, ANY)
-        strangers = [acl.user for acl in self._acls or () if acl.user not in known]
-        if strangers and self._passwords:
-            raise InputError("acls", f"user {strangers[0]!r}", f"one of {', '.join(known)}")
         self._folder: TemporaryDirectory[str] | None = None
         self._authority: str | None = None
         self._context = None if isinstance(tls, bool) else _context(*tls, tls_client_ca)
@@ -90,14 +81,6 @@ class Guard:
     def login(self) -> Login | None:
         """Return the authentication of a new connection, None without users."""
         return Login(self._users, self._mechanisms) if self._passwords else None
-
-    def access(self, user: str) -> Access:
-        """Return what a user may do."""
-        if self._acls is None:
-            return EVERYTHING
-        if user not in self._accesses:
-            self._accesses[user] = access_of(user, self._acls)
-        return self._accesses[user]
 
     def settings(self, user: str | None) -> dict[str, str]:
         """Return the settings of a client by Kafka's names. ``user`` None: the first user.

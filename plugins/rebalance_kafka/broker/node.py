@@ -27,16 +27,14 @@ from coordinator_core.model import Cluster
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.registry.hookspecs import ProtocolSpec
-from rebalance_kafka.access import EVERYTHING, Access, Operation
 from rebalance_kafka.broker.assignors import GroupAssignors
 from rebalance_kafka.broker.data import NODE, Data
 from rebalance_kafka.broker.data_requests import HANDLERS as OF_DATA
 from rebalance_kafka.broker.fetching import Fetch
-from rebalance_kafka.broker.offset_rows import OF_OFFSETS, permitted_rows, under_requested_topics
-from rebalance_kafka.broker.permits import Permit, permitted, with_operations
+from rebalance_kafka.broker.offset_rows import OF_OFFSETS, Part, known_rows
+from rebalance_kafka.broker.operations import with_operations
 from rebalance_kafka.broker.producing import produce
 from rebalance_kafka.broker.recorder import Recorder
-from rebalance_kafka.broker.room import LONGEST_NAME, Room
 from rebalance_kafka.broker.store import Store
 from rebalance_kafka.broker.transaction_requests import HANDLERS as OF_TRANSACTIONS
 from rebalance_kafka.broker.transaction_states import Producer
@@ -45,7 +43,9 @@ from rebalance_kafka.wire.frames import Request, heartbeat_frame
 from rebalance_kafka.wire.messages import Values, of_several, response_body
 
 GROUP_KEY, TRANSACTION_KEY = 0, 1
-MOST_GROUP_BYTES = 256 * 1024 * 1024
+LONGEST_NAME = 249
+"""Characters that are kept of a client id."""
+
 LONGEST_WAIT_MS = 300_000
 """The longest time that a Fetch waits for records, whatever the client asks for."""
 
@@ -89,9 +89,7 @@ class Node:
         config: CoordinatorConfig,
         recorder: Recorder,
         random: Random,
-        most_group_bytes: int = MOST_GROUP_BYTES,
         served: Served = DEFAULT_SERVED,
-        access: Callable[[str], Access] = lambda _: EVERYTHING,
     ) -> None:
         self._loop, self._store, self.recorder = loop, store, recorder
         self.data = data
@@ -111,13 +109,11 @@ class Node:
                 next(iter(served.assignors.values())),
                 lambda: Cluster(data.topics.partitions, data.topics.ids),
                 served.assignors,
-                lambda principal, topic: access(principal).topic(Operation.DESCRIBE, topic),
-                data.group_configs.own_settings,
+                own_settings=data.group_configs.own_settings,
             )
             parts.append(spec.coordinator(surroundings))
             recorder.families |= {kind: (spec, row) for kind, row in parts[-1].requests.items()}
         self.coordinator = Coordinator(NODE, config, random, parts)
-        self._room = Room(self.coordinator, most_group_bytes)
         partitions = range(config.offsets_topic_partitions)
         now_ms = self.now_ms()
         self._carry_out(self.coordinator.on_cluster_change(dict.fromkeys(partitions, NODE), 1), now_ms)
@@ -146,7 +142,7 @@ class Node:
     def receive(self, request: Request, host: str, reply: Reply) -> Callable[[], None] | None:
         """Handle a request. Return a function that stops the wait for records, if there is one."""
         api = request.api
-        if api is Api.HEARTBEAT and request.access is EVERYTHING:
+        if api is Api.HEARTBEAT:
             self._beat(request, reply)
             return None
         if api is Api.FETCH:
@@ -170,10 +166,7 @@ class Node:
     # --- groups
 
     def _beat(self, request: Request, reply: Reply) -> None:
-        """Pass a heartbeat, as most requests are, to the coordinator. Its response is the whole outcome.
-
-        The user may do everything.
-        """
+        """Pass a heartbeat, as most requests are, to the coordinator. Its response is the whole outcome."""
         message, now_ms = request.body, self.now_ms()
         self.recorder.requested(message, request.client_id, now_ms)
         outcome = self.coordinator.receive(0, message, now_ms=now_ms)
@@ -185,23 +178,20 @@ class Node:
         reply(heartbeat_frame(request, answer.response))
 
     def _coordinate(self, request: Request, host: str, reply: Reply) -> None:
-        """Pass a request to the coordinator, unless nothing of it is permitted or it needs too much."""
-        permit, now_ms = self._permitted(request.body, request.access), self.now_ms()
-        message = permit.message
+        """Pass a request to the coordinator, unless it is refused before."""
+        part, now_ms = self._known(request.body), self.now_ms()
+        message = part.message
         refusal = (
-            _refused_sync(request)
-            or permit.refusal
-            or self._refused_commit(message, request.version, now_ms)
-            or self._room.refused(message)
+            _refused_sync(request) or part.refusal or self._refused_commit(message, request.version, now_ms)
         )
         if refusal is not None:
-            reply(response_body(request.body, request.version, permit.complete(refusal)))
+            reply(response_body(request.body, request.version, part.complete(refusal)))
             return
         self.recorder.requested(message, request.client_id, now_ms)
 
         def respond(response: m.Response) -> None:
             self.recorder.answered(message, response, request.client_id, self.now_ms())
-            reply(response_body(request.body, request.version, permit.complete(response)))
+            reply(response_body(request.body, request.version, part.complete(response)))
 
         self._requests += 1
         self._parked[self._requests] = message, respond
@@ -216,17 +206,13 @@ class Node:
             return
         self._carry_out(outcome, now_ms)
 
-    def _permitted(self, message: m.Request, access: Access) -> Permit:
-        """Return the part of a request that the user may make, and whose partitions exist."""
-        permit = permitted(message, access, self.coordinator.refusal)
+    def _known(self, message: m.Request) -> Part:
+        """Return the part of a request whose partitions exist."""
         if getattr(message, "include_authorized_operations", False):
-            complete = permit.complete
-            return permit._replace(complete=lambda response: with_operations(complete(response), access))
-        if type(message) not in OF_OFFSETS:
-            return permit
-        if permit.refusal is not None:
-            return permit._replace(refusal=under_requested_topics(message, permit.refusal))
-        return permitted_rows(permit.message, access, self.data.can_be_committed)
+            return Part(message, complete=with_operations)
+        return (
+            known_rows(message, self.data.can_be_committed) if type(message) in OF_OFFSETS else Part(message)
+        )
 
     def _refused_commit(self, message: m.Request, version: int, now_ms: int) -> m.Response | None:
         """Return the response to a commit that is not in the current transaction of its producer.
@@ -299,44 +285,36 @@ class Node:
         now_ms = self.now_ms()
         responses: list[tuple[str, m.Response]] = []
         for message in request.body:
-            permit = self._permitted(message, request.access)
-            response = permit.refusal
-            if response is None:
-                if request.api is Api.OFFSET_FETCH:
-                    self.recorder.requested(permit.message, request.client_id, now_ms)
-                (answer,) = self.coordinator.receive(0, permit.message, now_ms=now_ms).replies
-                response = answer.response
-            responses.append((message.group_id, permit.complete(response)))
+            part = self._known(message)
+            if request.api is Api.OFFSET_FETCH:
+                self.recorder.requested(part.message, request.client_id, now_ms)
+            (answer,) = self.coordinator.receive(0, part.message, now_ms=now_ms).replies
+            responses.append((message.group_id, part.complete(answer.response)))
         return of_several(responses)
 
     def _find(self, request: Request) -> Values:
         body = request.body
         if request.version >= 4:
             keys, key_type = body.coordinator_keys, body.key_type
-            found = tuple(
-                {"key": key, **self._found(key, key_type, request.access, without_error="")} for key in keys
-            )
+            found = tuple({"key": key, **self._found(key, key_type, without_error="")} for key in keys)
             return {"coordinators": found}
         key_type = body.key_type if request.version >= 1 else GROUP_KEY
-        return self._found(body.key, key_type, request.access, without_error="NONE")
+        return self._found(body.key, key_type, without_error="NONE")
 
-    def _found(self, key: str, key_type: int, access: Access, *, without_error: str) -> Values:
+    def _found(self, key: str, key_type: int, *, without_error: str) -> Values:
         """Return the coordinator of a key. ``without_error``: the message of a response without an error."""
-        error, message = self._not_found(key, key_type, access)
+        error, message = self._not_found(key, key_type)
         message = message or without_error
         node, (host, port) = (-1, ("", -1)) if error else (NODE, self.data.address)
         return {"error_code": error, "error_message": message, "node_id": node, "host": host, "port": port}
 
-    def _not_found(self, key: str, key_type: int, access: Access) -> tuple[int, str | None]:
+    def _not_found(self, key: str, key_type: int) -> tuple[int, str | None]:
         """Return why a client does not find a coordinator, with a message: no error if this is the one."""
         if key_type == TRANSACTION_KEY:
-            may = access.transactional_id(Operation.DESCRIBE, key)
-            return Wire.none if may else Wire.transactional_id_authorization_failed, None
+            return Wire.none, None
         if key_type != GROUP_KEY:
             expected = f"{GROUP_KEY} (a group) or {TRANSACTION_KEY} (a transaction)"
             return Wire.invalid_request, f"key type {key_type}, expected {expected}"
-        if not access.group(Operation.DESCRIBE, key):
-            return Wire.group_authorization_failed, None
         request = m.FindCoordinatorRequest(key=key)
         (reply,) = self.coordinator.receive(0, request, now_ms=self.now_ms()).replies
         assert isinstance(reply.response, m.FindCoordinatorResponse)

@@ -5,16 +5,14 @@ deletions, each topic once; the others follow as requested. In OffsetFetch the r
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache, partial
-from typing import Any, TypeAlias
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
 from coordinator_core.coordinator.offset_commit import refused
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
-from rebalance_kafka.access import Access, Operation
-from rebalance_kafka.broker.permits import Permit
 from rebalance_kafka.wire.rows import Rows, Topic, as_requested
 
 _UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -22,63 +20,62 @@ _UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 Exists: TypeAlias = Callable[[str, int], bool]
 """Returns whether there is a partition."""
 
+_Complete: TypeAlias = Callable[[Any], m.Response]
+
+
+def _unchanged(response: m.Response) -> m.Response:
+    return response
+
+
+class Part(NamedTuple):
+    """The part of a request that the coordinator receives.
+
+    ``refusal``: the response, if it receives nothing. ``complete`` adds the other rows to its response.
+    """
+
+    message: m.Request
+    refusal: m.Response | None = None
+    complete: _Complete = _unchanged
+
+
 _Listed: TypeAlias = dict[Any, tuple[Topic, list[m.PartitionError]]]
 """Topics with the rows of a response, by their ids or their names."""
 
 
-def permitted_rows(message: m.Request, access: Access, exists: Exists) -> Permit:
-    """Return the rows of a request of `OF_OFFSETS` that a user may use and whose partitions exist."""
-    return OF_OFFSETS[type(message)](message, access, exists)
+def known_rows(message: m.Request, exists: Exists) -> Part:
+    """Return the rows of a request of `OF_OFFSETS` whose partitions exist."""
+    return OF_OFFSETS[type(message)](message, exists)
 
 
-def under_requested_topics(message: m.Request, refusal: m.Response) -> m.Response:
-    """Return the refusal of a whole request of `OF_OFFSETS` with its rows as requested."""
-    if not isinstance(message, m.OffsetCommitRequest | m.TxnOffsetCommitRequest):
-        return refusal
-    rows = as_requested(_rows_of(message.offsets), getattr(refusal, "partitions", ()))
-    refused_rows: m.Response = replace(refusal, partitions=rows)
-    return refused_rows
-
-
-def _commit(
-    message: m.OffsetCommitRequest | m.TxnOffsetCommitRequest, access: Access, exists: Exists
-) -> Permit:
-    requested = _rows_of(message.offsets)
-    known, errors = _checked(requested, access, exists)
+def _commit(message: m.OffsetCommitRequest | m.TxnOffsetCommitRequest, exists: Exists) -> Part:
+    known, errors = _checked(_rows_of(message.offsets), exists)
     answered = replace(message, offsets=known)
     complete = partial(_completed, known=known, errors=errors)
     if known:
-        return Permit(answered, complete=complete)
-    return Permit(answered, refused(answered, ErrorCode.NONE), complete)
+        return Part(answered, complete=complete)
+    return Part(answered, refused(answered, ErrorCode.NONE), complete)
 
 
-def _delete(message: m.OffsetDeleteRequest, access: Access, exists: Exists) -> Permit:
-    known, errors = _checked(_rows_of(message.partitions), access, exists)
+def _delete(message: m.OffsetDeleteRequest, exists: Exists) -> Part:
+    known, errors = _checked(_rows_of(message.partitions), exists)
 
     def complete(response: Any) -> m.Response:
         if response.error is not ErrorCode.NONE:
             return m.OffsetDeleteResponse(error=response.error)
         return _completed(response, known=known, errors=errors)
 
-    return Permit(replace(message, partitions=known), complete=complete)
+    return Part(replace(message, partitions=known), complete=complete)
 
 
-def _fetch(message: m.OffsetFetchRequest, access: Access, _: Exists) -> Permit:
-    may = cache(partial(access.topic, Operation.DESCRIBE))
+def _fetch(message: m.OffsetFetchRequest, _: Exists) -> Part:
     if message.partitions is None:
-
-        def visible(response: Any) -> m.Response:
-            offsets = tuple(row for row in response.offsets if may(row.topic))
-            return m.OffsetFetchResponse(error=response.error, offsets=offsets)
-
-        return Permit(message, complete=visible)
+        return Part(message)
     known, unknown = [], []
     for topic, own in _rows_of(message.partitions).by_topic():
-        error = _refusal(topic, may)
-        if error is None:
+        if topic.name is not None:
             known.append((topic, own))
         else:
-            unknown.append((topic, [_no_offset(row, error) for row in own]))
+            unknown.append((topic, [_no_offset(row, ErrorCode.UNKNOWN_TOPIC_ID) for row in own]))
     requested, refusals = Rows.of(known), Rows.of(unknown)
 
     def complete(response: Any) -> m.Response:
@@ -88,10 +85,10 @@ def _fetch(message: m.OffsetFetchRequest, access: Access, _: Exists) -> Permit:
         found = Rows.of((*offsets.by_topic(), *refusals.by_topic()))
         return m.OffsetFetchResponse(error=response.error, offsets=found)
 
-    return Permit(replace(message, partitions=requested), complete=complete)
+    return Part(replace(message, partitions=requested), complete=complete)
 
 
-OF_OFFSETS: Mapping[type, Callable[[Any, Access, Exists], Permit]] = {
+OF_OFFSETS: Mapping[type, Callable[[Any, Exists], Part]] = {
     m.OffsetCommitRequest: _commit,
     m.TxnOffsetCommitRequest: _commit,
     m.OffsetDeleteRequest: _delete,
@@ -110,23 +107,13 @@ def _rows_of(rows: Iterable[Any]) -> Rows:
     return Rows.of((Topic(row.topic, None), (row,)) for row in rows)
 
 
-def _refusal(topic: Topic, may: Callable[[str], bool]) -> ErrorCode | None:
-    """Return why no partition of a topic can be used, None if they may be."""
-    if topic.name is None:
-        return ErrorCode.UNKNOWN_TOPIC_ID
-    return None if may(topic.name) else ErrorCode.TOPIC_AUTHORIZATION_FAILED
-
-
-def _checked(requested: Rows, access: Access, exists: Exists) -> tuple[Rows, _Listed]:
-    """Return the rows whose partitions exist and that the user may use, and the errors of the others."""
-    may = cache(partial(access.topic, Operation.READ))
+def _checked(requested: Rows, exists: Exists) -> tuple[Rows, _Listed]:
+    """Return the rows whose partitions exist, and the errors of the others."""
     errors: _Listed = {}
     known: list[tuple[Topic, list[Any]]] = []
     for topic, own in requested.by_topic():
-        error = _refusal(topic, may)
-        if error is None and not exists(topic.name or "", 0):
-            error = _UNKNOWN
-        if error is not None:
+        if topic.name is None or not exists(topic.name, 0):
+            error = ErrorCode.UNKNOWN_TOPIC_ID if topic.name is None else _UNKNOWN
             _add(errors, topic, [_error(row, error) for row in own])
             continue
         present = [row for row in own if exists(row.topic, row.partition)]

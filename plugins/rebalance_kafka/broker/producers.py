@@ -24,7 +24,7 @@ With more, the pair with the oldest write is forgotten: its next batch is accept
 Place: TypeAlias = tuple[str, int]
 """A topic and a partition."""
 
-_FIRST, _LAST = attrgetter("first"), attrgetter("last")
+_LAST = attrgetter("last")
 
 
 class _Sequence(NamedTuple):
@@ -143,10 +143,6 @@ class Producers:
         aborted = self._aborted.get(place, [])
         later = aborted[bisect_left(aborted, begin, key=_LAST) :]
         return [Aborted(each.producer, each.first) for each in later if each.first < end]
-
-    def all_aborted(self, place: Place) -> list[Transaction]:
-        """Return all aborted transactions by the offsets of their first records."""
-        return sorted(self._aborted.get(place, ()), key=_FIRST)
 
     # --- inside
 

@@ -6,7 +6,6 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode as Wire
 
-from rebalance_kafka.access import Operation
 from rebalance_kafka.broker.data import Data
 from rebalance_kafka.broker.producers import Place
 from rebalance_kafka.broker.topics import Appended, Begin, Topics
@@ -48,8 +47,6 @@ def _appended(
     body = request.body
     begin = None
     if body.transactional_id is not None:
-        if not request.access.transactional_id(Operation.WRITE, body.transactional_id):
-            return [Appended(Wire.transactional_id_authorization_failed)] * len(rows)
         refusal = partial(_refused_to_begin, data, request, now_ms)
         begin = Begin(refusal, from_zero=request.version >= ADDS_PARTITIONS)
     refusals = [_cannot_write(data, request, name, row.index) for name, row in rows]
@@ -59,7 +56,7 @@ def _appended(
         if refusal is None
     ]
     results = list[Appended]()
-    failed = data.unwritten(lambda: results.extend(data.topics.append(written, begin=begin)))
+    failed = data.unwritten(lambda: results.extend(data.topics.append(written, begin=begin, now_ms=now_ms)))
     each = iter([failed] * len(written) if failed else results)
     return [refusal or next(each) for refusal in refusals]
 
@@ -83,7 +80,7 @@ def _cannot_write(data: Data, request: Request, topic: str | None, partition: in
     """Return why nothing can be written to a partition, None if records can."""
     if topic is None:
         return Appended(Wire.unknown_topic_id)
-    refusal = data.refusal(request.access, Operation.WRITE, topic, partition)
+    refusal = data.refusal(topic, partition)
     if refusal is None and request.body.acks not in (-1, 0, 1):
         refusal = Wire.invalid_required_acks
     return None if refusal is None else Appended(refusal)
@@ -96,7 +93,7 @@ def _written(topics: Topics, topic: str | None, index: int, result: Appended) ->
         "index": index,
         "error_code": result.error,
         "base_offset": result.base_offset,
-        "log_append_time": None,
+        "log_append_time": result.at_ms,
         "log_start_offset": start,
         "record_errors": (),
         "error_message": result.message,

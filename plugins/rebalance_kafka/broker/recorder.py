@@ -35,12 +35,8 @@ from coordinator_core.registry.hookspecs import ProtocolSpec
 from rebalance_kafka.broker.topics import Topics
 from rebalance_lab.traces.trace import Trace
 
-MOST_EVENTS = 200_000
-"""The events of one group. Further events are not recorded."""
-
-MOST_TRACE_BYTES = 256 * 1024 * 1024
-GROUP_BYTES, EVENT_BYTES, ENTRY_BYTES = 2_000, 300, 24
-"""Estimates of the memory of a group, of an event, and of a name or number in an event."""
+MOST_EVENTS = 500_000
+"""The events of all groups, each of which counts as an event itself."""
 
 MEASURE_EVERY_MS = 1_000
 
@@ -81,18 +77,17 @@ class _Recorded:
     protocol: str = ""
     measured_ms: int = -1
     lag: float = 0.0
-    size: int = GROUP_BYTES
 
 
 class Recorder:
     """Records the history of every consumer group. `trace` returns it.
 
-    The traces of all groups take about ``most_bytes``. Beyond that the oldest groups without members are
-    forgotten. If there is no such group, nothing more is recorded.
+    The traces of all groups have ``most_events``. Beyond that, the oldest group without members is forgotten.
+    If there is no such group, nothing more is recorded.
     """
 
-    def __init__(self, topics: Topics, *, most_bytes: int = MOST_TRACE_BYTES) -> None:
-        self._topics, self._most_bytes = topics, most_bytes
+    def __init__(self, topics: Topics, *, most_events: int = MOST_EVENTS) -> None:
+        self._topics, self._most_events = topics, most_events
         self.families: dict[type, tuple[ProtocolSpec, Row]] = {}
         """The families of requests, and how the coordinator answers them."""
         self._groups: dict[str, _Recorded] = {}
@@ -171,9 +166,8 @@ class Recorder:
         group = self._groups.get(getattr(event, "group", ""))
         if group is None:
             return
-        members = event.members if isinstance(event, ev.GenerationStarted) else ()
         group.now_ms = now_ms
-        self._add(group, event, ENTRY_BYTES * len(members))
+        self._add(group, event)
         if isinstance(event, ev.GroupStateChanged):
             group.state, group.generation = event.after, event.generation
         elif isinstance(event, ev.GenerationStarted):
@@ -219,7 +213,7 @@ class Recorder:
         if topics != member.topics:
             member.topics = topics
             changed = ev.SubscriptionChanged(client=member.name, topics=list(topics))
-            self._add(group, changed, _size_of(topics))
+            self._add(group, changed)
 
     def _joined(
         self, group: _Recorded, request: m.JoinGroupRequest, response: m.JoinGroupResponse, client_id: str
@@ -255,7 +249,7 @@ class Recorder:
             process_rate=None,
             rack=subscription.rack,
         )
-        self._add(group, started, _size_of(subscription.topics))
+        self._add(group, started)
         return member
 
     def _leaves(self, group: _Recorded, request: m.LeaveGroupRequest, _: str) -> None:
@@ -298,8 +292,7 @@ class Recorder:
             members=members,
             payload_bytes=sum(len(row.assignment) for row in request.assignments),
         )
-        entries = sum(1 + len(topics) for topics in members.values())
-        self._add(group, computed, ENTRY_BYTES * entries)
+        self._add(group, computed)
 
     def _synced(
         self, group: _Recorded, request: m.SyncGroupRequest, response: m.SyncGroupResponse, _: str
@@ -323,14 +316,14 @@ class Recorder:
             owned=partition_map(owned),
         )
         member.owned = owned
-        self._add(group, assigned, ENTRY_BYTES * len(owned))
+        self._add(group, assigned)
 
     def _give_up(self, group: _Recorded, member: _Member, partitions: AbstractSet[TopicPartition]) -> None:
         if partitions:
             given = ev.Revoked(
                 client=member.name, generation=group.generation, partitions=partition_map(partitions)
             )
-            self._add(group, given, ENTRY_BYTES * len(partitions))
+            self._add(group, given)
             member.owned = Partitions.of(member.owned - partitions)
 
     # --- members of the consumer protocol
@@ -416,7 +409,7 @@ class Recorder:
             by_client=by_client,
         )
         group.measured_ms, group.lag = now_ms, lag
-        self._add(group, measured, ENTRY_BYTES * len(by_client))
+        self._add(group, measured)
 
     def _lag(self, member: _Member) -> float:
         owned = member.committed.keys() & frozenset(member.owned)
@@ -436,12 +429,10 @@ class Recorder:
         """Begin the trace of a group, None if there is no room. It takes the place of an earlier one."""
         if group_id in self._groups:
             self._forget(group_id)
-        topics = dict(self._topics.partitions)
-        size = GROUP_BYTES + len(group_id) + ENTRY_BYTES * len(topics)
-        if not self._has_room(size):
+        if not self._has_room():
             return None
-        self._size += size
-        group = self._groups[group_id] = _Recorded(now_ms, topics, family, size=size)
+        self._size += 1
+        group = self._groups[group_id] = _Recorded(now_ms, dict(self._topics.partitions), family)
         return group
 
     def _enter(self, group: _Recorded, member: _Member, state: Enum) -> None:
@@ -450,27 +441,23 @@ class Recorder:
             member.state = state
             self._add(group, changed)
 
-    def _add(self, group: _Recorded, event: ev.Event, payload_bytes: int = 0) -> None:
-        size = EVENT_BYTES + payload_bytes
-        if len(group.events) < MOST_EVENTS and self._has_room(size, group):
+    def _add(self, group: _Recorded, event: ev.Event) -> None:
+        if self._has_room(group):
             group.events.append(ev.TraceEvent(max(0, group.now_ms - group.begun_ms), event))
-            group.size += size
-            self._size += size
+            self._size += 1
 
-    def _has_room(self, size: int, wanted: _Recorded | None = None) -> bool:
-        """Return whether there is room for this many bytes after forgetting groups without members."""
-        if self._size + size > self._most_bytes and self._some_ended:
-            self._some_ended = False
-            ended = [i for i, group in self._groups.items() if not group.members and group is not wanted]
-            for group_id in ended:
-                self._forget(group_id)
-                if self._size + size <= self._most_bytes:
-                    self._some_ended = True  # most likely
-                    break
-        return self._size + size <= self._most_bytes
+    def _has_room(self, wanted: _Recorded | None = None) -> bool:
+        """Return whether there is room for an event, after forgetting a group without members if need be."""
+        if self._size >= self._most_events and self._some_ended:
+            ended = (i for i, group in self._groups.items() if not group.members and group is not wanted)
+            oldest = next(ended, None)
+            self._some_ended = oldest is not None
+            if oldest is not None:
+                self._forget(oldest)
+        return self._size < self._most_events
 
     def _forget(self, group_id: str) -> None:
-        self._size -= self._groups.pop(group_id).size
+        self._size -= 1 + len(self._groups.pop(group_id).events)
 
 
 @cache
@@ -491,10 +478,6 @@ def _newcomer(request: m.JoinGroupRequest, client_id: str) -> _Newcomer:
 def _reporting(request: ConsumerGroupHeartbeatRequest, client_id: str) -> _Newcomer:
     topics = request.subscribed_topic_names or ()
     return _Newcomer(client_id, Subscription(topics, rack=request.rack_id, instance_id=request.instance_id))
-
-
-def _size_of(topics: Iterable[str]) -> int:
-    return sum(len(topic) + ENTRY_BYTES for topic in topics)
 
 
 _FIRST = (m.JoinGroupRequest, ConsumerGroupHeartbeatRequest)

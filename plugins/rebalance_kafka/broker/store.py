@@ -5,14 +5,13 @@ response. Every call that writes is one transaction: a process that dies leaves 
 Damaged files are not opened, nor files from which the last writes are missing (`commits`). Every row has a
 checksum, and a damaged one is an error that names it, before any is deleted.
 
-If the disk is full, writes raise errors, and everything can be read. Deleting records frees space in the
-file, and writes succeed again.
+If the disk is full, writes raise errors, and everything can be read.
 """
 
 import logging
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -21,7 +20,6 @@ from coordinator_core.coordinator.records import Record, compact, decode_record,
 from coordinator_core.errors import InputError
 from coordinator_core.protocol.error_codes import ErrorCode
 from rebalance_kafka.broker.commits import Commits
-from rebalance_kafka.broker.reserve import Reserve
 from rebalance_kafka.broker.schema import (
     RESTORE,
     checksum_of,
@@ -32,7 +30,7 @@ from rebalance_kafka.broker.schema import (
     is_whole,
     prepare,
 )
-from rebalance_kafka.broker.stored import BatchHeader, Configs, NewBatch, StoredBatch, Transaction
+from rebalance_kafka.broker.stored import Configs, NewBatch, StoredBatch, Transaction
 from rebalance_kafka.broker.write_ahead import incomplete_write
 
 LOG = logging.getLogger(__name__)
@@ -40,12 +38,6 @@ LOG = logging.getLogger(__name__)
 FILE = "broker.sqlite"
 _PRIMARY = 0xFF
 """The bits of an error code of SQLite that say its kind."""
-_NO_SPACE = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
-"""Errors of writes to a disk that is full, or whose user has no more of it."""
-
-PART_BYTES = 1024 * 1024
-"""Bytes of records that are deleted at a time when the disk is full. Their pages are written once more."""
-
 COMPACT_AFTER = 50_000
 """Records between two compactions of the coordinator's log, or as many as the last one kept, if more."""
 
@@ -70,10 +62,8 @@ class Store:
         dropped = incomplete_write(Path(f"{self.path}-wal"))  # SQLite would drop writes after damage, too
         self._ids: dict[str, int] = {}
         self._appended = self._kept = 0
-        self._is_full = False
         self._said = ""
         self._commits = Commits(None if folder is None else folder / f"{FILE}-commits")
-        self._reserve = Reserve(None if folder is None else folder / f"{FILE}-reserve")
         with self.errors_named():
             self._sql = connect(self.path)
             try:
@@ -85,7 +75,6 @@ class Store:
             except BaseException:
                 self.close()
                 raise
-        self._reserve.fill()
         if dropped is not None:
             LOG.warning("%s", dropped)
 
@@ -112,7 +101,7 @@ class Store:
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & _PRIMARY
         expected = "a broker's data that no other process uses, in a folder to write to"
         if code == sqlite3.SQLITE_FULL:
-            expected = "space on the disk: delete records or topics, or other files"
+            expected = "space on the disk"
         elif code == sqlite3.SQLITE_IOERR:
             expected = "a disk that can be read and written, with space"
         elif code == sqlite3.SQLITE_CORRUPT and not isinstance(error, OSError):
@@ -152,22 +141,12 @@ class Store:
 
     def delete_topics(self, topics: Sequence[str]) -> None:
         """Delete topics, with their records and configurations."""
-        try:
-            self._delete_topics(topics)
-        except sqlite3.OperationalError:
-            if not self._is_full:
-                raise
-            ends = self.ends()
-            self.delete_records({place: end for place, end in ends.items() if place[0] in topics})
-            self._delete_topics(topics)
-        self.topics()
-
-    def _delete_topics(self, topics: Iterable[str]) -> None:
         rows = [(self._ids[topic],) for topic in topics]
         with self._transaction():
             for table in ("batches", "configs", "starts", "transactions"):
                 self._sql.executemany(f"delete from {table} where topic = ?", rows)
             self._sql.executemany("delete from topics where id = ?", rows)
+        self.topics()
 
     def topic_ids(self) -> dict[str, UUID]:
         """Return the id of each topic. A topic that is deleted and created again has another id."""
@@ -261,56 +240,13 @@ class Store:
         return {(name, partition): first for name, partition, first in rows}
 
     def delete_records(self, starts: Mapping[tuple[str, int], int]) -> None:
-        """Delete the batches of partitions that end before an offset, which is the start from now on.
-
-        If the disk is full, they are deleted in the reserved space, part by part: if an error occurs then,
-        the first ones may be deleted.
-        """
-        try:
-            self._delete_records(starts)
-        except sqlite3.OperationalError:
-            if not self._is_full:
-                raise
-            self._reserve.release()
-            for part in self._parts(starts):
-                self._delete_records(part)
-                self._make_room()
-            self._reserve.fill()
-
-    def _delete_records(self, starts: Mapping[tuple[str, int], int]) -> None:
+        """Delete the batches of partitions that end before an offset, which is the start from now on."""
         rows = [(self._ids[topic], partition, before) for (topic, partition), before in starts.items()]
         with self._transaction():
             for table in ("batches", "transactions"):
                 where = "where topic = ? and partition = ? and last < ?"
                 self._sql.executemany(f"delete from {table} {where}", rows)
             self._sql.executemany(inserting("starts", "insert or replace"), rows)
-
-    def _parts(self, starts: Mapping[tuple[str, int], int]) -> Iterator[Mapping[tuple[str, int], int]]:
-        """Yield starts before which about `PART_BYTES` of records end, until there are no more to delete."""
-        for place, before in starts.items():
-            size = 0
-            for last, more in self._select(
-                "last, length(data)", *place, "and last < ? order by first", before
-            ).fetchall():
-                size += more
-                if size >= PART_BYTES:
-                    yield {place: last + 1}
-                    size = 0
-            yield {place: before}
-
-    def headers(self, topic: str, partition: int) -> Iterator[BatchHeader]:
-        """Yield the batches of a partition without their records, oldest first. The records are checked."""
-        columns = "first, last, max_timestamp_ms, producer, sequence, length(data)"
-        yield from map(BatchHeader._make, self._batches(columns, topic, partition, "order by first"))
-
-    def partition_size(self, topic: str, partition: int) -> int:
-        """Return the bytes of the batches of a partition."""
-        return int(self._select("coalesce(sum(length(data)), 0)", topic, partition).fetchone()[0])
-
-    def batch(self, topic: str, partition: int, first: int) -> bytes | None:
-        """Return the batch that begins at an offset, None if there is none."""
-        row = next(self._batches("first, data", topic, partition, "and first = ?", first), None)
-        return None if row is None else row[1]
 
     def _select(
         self, columns: str, topic: str, partition: int, rest: str = "", *values: int
@@ -327,20 +263,6 @@ class Store:
             if not found:
                 raise damage(self._sql, "batches", (self._ids[topic], partition, row[0]))
             yield tuple(row)
-
-    def replace_batch(
-        self, topic: str, partition: int, first: int, data: bytes | None, max_timestamp_ms: int
-    ) -> None:
-        """Replace a batch by one with the same offsets, or delete it."""
-        place = (self._ids[topic], partition, first)
-        where = "where topic = ? and partition = ? and first = ?"
-        with self._transaction():
-            if data is None:
-                self._sql.execute(f"delete from batches {where}", place)
-            else:
-                checksum = checksum_of("batches", data="?1", max_timestamp_ms="?2")
-                change = f"update batches set data = ?1, max_timestamp_ms = ?2, checksum = {checksum}"
-                self._sql.execute(f"{change} {where}", (data, max_timestamp_ms, *place))
 
     def size(self) -> int:
         """Return the bytes of all batches."""
@@ -480,25 +402,15 @@ class Store:
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         """Write all of a block, and count it, or nothing."""
-        if self._is_full:
-            self._make_room()
         number = self._commits.number + 1
         self._sql.execute("begin immediate")
         try:
             yield
             self._set_counter("commits", number)
             self._sql.execute("commit")
-        except BaseException as error:
-            self._is_full = getattr(error, "sqlite_errorcode", 0) & _PRIMARY in _NO_SPACE
+        except BaseException:
             if self._sql.in_transaction:  # SQLite has rolled back already if the disk is full
                 self._sql.execute("rollback")
             raise
         self._commits.note(number)
-        if self._is_full:
-            self._is_full, self._said = False, ""
-            LOG.warning("%s: writes succeed again", self.path)
-
-    def _make_room(self) -> None:
-        """Move the write-ahead log into the database, and give its space back to the disk."""
-        with suppress(sqlite3.Error):
-            self._sql.execute("pragma wal_checkpoint(truncate)").fetchall()
+        self._said = ""

@@ -16,22 +16,6 @@ class StoredBatch(NamedTuple):
     data: bytes
 
 
-class BatchHeader(NamedTuple):
-    """A record batch in the store, without its records. ``producer`` is -1 without an idempotent producer."""
-
-    first: int
-    last: int
-    max_timestamp_ms: int
-    producer: int
-    sequence: int
-    size: int
-
-    @property
-    def is_marker(self) -> bool:
-        """Return whether the batch is the marker of a transaction."""
-        return self.producer >= 0 and self.sequence == NO_SEQUENCE
-
-
 NO_SEQUENCE = -1
 """The sequence of a batch without an idempotent producer, and of the marker of a transaction."""
 

@@ -10,9 +10,9 @@ from uuid import uuid4
 from kio.schema.errors import ErrorCode as Wire
 
 from coordinator_core.coordinator.reconcile.settings import OF_GROUP
-from rebalance_kafka.access import Access, Operation
 from rebalance_kafka.broker.data import Data, for_each_partition
-from rebalance_kafka.broker.topic_configs import CONFIGS, ConfigType, elements_of, invalid
+from rebalance_kafka.broker.operations import ON_CLUSTER
+from rebalance_kafka.broker.topic_configs import CONFIGS, ConfigType, invalid
 from rebalance_kafka.broker.topics import Appended
 from rebalance_kafka.wire.apis import Api
 from rebalance_kafka.wire.frames import Request
@@ -45,16 +45,13 @@ class Source(IntEnum):
 
 
 class Change(IntEnum):
-    """What IncrementalAlterConfigs does with a value. The last two are for lists."""
+    """What IncrementalAlterConfigs does with a value. Lists are not changed by elements."""
 
     SET = 0
     DELETE = 1
-    APPEND = 2
-    SUBTRACT = 3
 
 
 _NO_ERROR = Appended(Wire.none)
-_NOT_ALLOWED = Appended(Wire.topic_authorization_failed)
 
 
 # --- topics
@@ -69,9 +66,7 @@ def _create_topics(data: Data, request: Request) -> Values:
     for topic in wanted.values():
         count = _partition_count(data, topic)
         own = {config.name: config.value for config in topic.configs}
-        refusal: Appended | None = _NOT_ALLOWED
-        if request.access.topic(Operation.CREATE, topic.name):
-            refusal = _cannot_create(data, topic, count, own, new)
+        refusal = _cannot_create(data, topic, count, own, new)
         if times[topic.name] > 1:
             refusal = Appended(Wire.invalid_request, message="comes twice in one request")
         if refusal is None:
@@ -163,8 +158,6 @@ def _create_partitions(data: Data, request: Request) -> Values:
         refusal = data.topics.cannot_grow(topic.name, topic.count, more)
         if topic.name in new:
             refusal = Appended(Wire.invalid_request, message=f"topic {topic.name} comes twice")
-        if not request.access.topic(Operation.ALTER, topic.name):
-            refusal = _NOT_ALLOWED
         if refusal is None:
             new[topic.name] = topic.count
             more += topic.count - data.topics.partitions[topic.name]
@@ -192,8 +185,6 @@ def _delete_topics(data: Data, request: Request) -> Values:
             error, found = Wire.invalid_request, name
         elif found is None:
             error = Wire.unknown_topic_id
-        elif not request.access.topic(Operation.DELETE, found):
-            error = Wire.topic_authorization_failed
         elif names[found] > 1:
             error = Wire.invalid_request
         elif found not in topics.partitions:
@@ -208,13 +199,13 @@ def _delete_topics(data: Data, request: Request) -> Values:
 
 
 def _delete_records(data: Data, request: Request) -> Values:
-    return for_each_partition(request, partial(_deleted_records, data, request.access))
+    return for_each_partition(request, partial(_deleted_records, data))
 
 
-def _deleted_records(data: Data, access: Access, topic: str, row: Any) -> Values:
+def _deleted_records(data: Data, topic: str, row: Any) -> Values:
     topics, number = data.topics, row.partition_index
     values = {"partition_index": number, "low_watermark": -1}
-    error = data.refusal(access, Operation.DELETE, topic, number)
+    error = data.refusal(topic, number)
     if error is not None:
         return {**values, "error_code": error}
     end = topics.end(topic, number)
@@ -274,7 +265,7 @@ def _describe_configs(data: Data, request: Request) -> Values:
     with_synonyms = getattr(body, "include_synonyms", False)
     results = []
     for resource in body.resources:
-        error = _no_resource(data, resource, request.access, Operation.DESCRIBE_CONFIGS)
+        error = _no_resource(data, resource)
         entries: Iterable[Values] = ()
         if error is None and resource.resource_type == Resource.TOPIC:
             own = data.topics.configs.get(resource.resource_name, {})
@@ -301,12 +292,10 @@ def _broker_configs(data: Data, wanted: Iterable[str] | None) -> Iterable[Values
         yield _entry(name, data.broker_configs[name], Source.BROKER, ConfigType.STRING, ())
 
 
-def _no_resource(data: Data, resource: Any, access: Access, operation: Operation) -> Appended | None:
-    """Return the error of a resource that does not exist or is not to be used, None if there is none."""
+def _no_resource(data: Data, resource: Any) -> Appended | None:
+    """Return the error of a resource that does not exist, None if there is none."""
     kind, name = resource.resource_type, resource.resource_name
     if kind == Resource.TOPIC:
-        if not access.topic(operation, name):
-            return _NOT_ALLOWED
         known = name in data.topics.partitions
         return (
             None if known else Appended(Wire.unknown_topic_or_partition, message=f"no topic {name[:249]!r}")
@@ -316,8 +305,6 @@ def _no_resource(data: Data, resource: Any, access: Access, operation: Operation
             return None
         return Appended(Wire.invalid_request, message=f"broker {name[:100]!r}, expected {data.node}")
     if kind == Resource.GROUP:
-        if not access.group(operation, name):
-            return Appended(Wire.group_authorization_failed)
         return None if name else Appended(Wire.invalid_request, message="a group without a name")
     expected = ", ".join(f"{each:d} ({each.name.lower()})" for each in Resource)
     found = f"resource type {kind}, expected one of {expected}"
@@ -355,7 +342,7 @@ def _altered(
     times = Counter((resource.resource_type, resource.resource_name) for resource in request.body.resources)
     for resource in request.body.resources:
         name, kind = resource.resource_name, resource.resource_type
-        error = _no_resource(data, resource, request.access, Operation.ALTER_CONFIGS)
+        error = _no_resource(data, resource)
         if error is None and kind not in new:
             found = "a change of the broker's configuration, expected one of a topic's or a group's"
             error = Appended(Wire.invalid_request, message=found)
@@ -388,27 +375,15 @@ def _invalid(data: Data, kind: int, configs: Mapping[str, str | None]) -> str | 
 
 def _with_changes(own: Mapping[str, str], resource: Any) -> Mapping[str, str | None] | str:
     configs: dict[str, str | None] = dict(own)
-    of_topic = resource.resource_type == Resource.TOPIC
+    known = CONFIGS if resource.resource_type == Resource.TOPIC else OF_GROUP
     for change in resource.configs:
         name, operation, value = change.name, change.config_operation, change.value
-        known = CONFIGS.get(name) if of_topic else None
-        is_known = known is not None or (name in OF_GROUP and not of_topic)
         if operation == Change.DELETE:
             configs.pop(name, None)
-        elif operation == Change.SET or not is_known:
+        elif operation == Change.SET or name not in known:
             configs[name] = value
-        elif operation not in (Change.APPEND, Change.SUBTRACT):
-            return f"operation {operation} on {name}, expected one of 0 to 3"
-        elif known is None or known.type is not ConfigType.LIST:
-            return f"operation {operation} on {name}, expected a list such as cleanup.policy"
         else:
-            listed = elements_of(configs.get(name) or known.default)
-            changes = elements_of(value or "")
-            if operation == Change.APPEND:
-                listed += [element for element in changes if element not in listed]
-            else:
-                listed = [element for element in listed if element not in changes]
-            configs[name] = ",".join(listed)
+            return f"operation {operation} on {name}, expected 0 (set) or 1 (delete)"
     return configs
 
 
@@ -419,10 +394,10 @@ _NO_CLUSTER: Values = {"controller_id": -1, "endpoint_type": BROKERS, "brokers":
 
 
 def cluster_operations(request: Request) -> dict[str, Any]:
-    """Return the operations that the user may do on the cluster, if the request includes them."""
+    """Return the operations on the cluster, if the request includes them."""
     if not getattr(request.body, "include_cluster_authorized_operations", False):
         return {}
-    return {"cluster_authorized_operations": request.access.cluster_operations()}
+    return {"cluster_authorized_operations": ON_CLUSTER}
 
 
 def _describe_cluster(data: Data, request: Request) -> Values:

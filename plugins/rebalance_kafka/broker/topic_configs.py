@@ -4,12 +4,8 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import NamedTuple
 
-CLEANUP_POLICY = "cleanup.policy"
-COMPACT, DELETE = "compact", "delete"
-DELETE_RETENTION_MS = "delete.retention.ms"
 MAX_MESSAGE_BYTES = "max.message.bytes"
-MIN_COMPACTION_LAG_MS = "min.compaction.lag.ms"
-RETENTION_BYTES, RETENTION_MS = "retention.bytes", "retention.ms"
+TIMESTAMP_TYPE, LOG_APPEND_TIME = "message.timestamp.type", "LogAppendTime"
 LONGEST = 2**63 - 1
 _UNLIMITED = str(LONGEST)
 _WEEK_MS = "604800000"
@@ -45,12 +41,12 @@ class Config(NamedTuple):
 _COMPRESSIONS = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 
 CONFIGS: Mapping[str, Config] = {
-    CLEANUP_POLICY: Config(ConfigType.LIST, DELETE, choices=(COMPACT, DELETE)),
+    "cleanup.policy": Config(ConfigType.LIST, "delete", choices=("compact", "delete")),
     "compression.gzip.level": Config(ConfigType.INT, "-1", -1, highest=9),
     "compression.lz4.level": Config(ConfigType.INT, "9", 1, highest=17),
     "compression.type": Config(ConfigType.STRING, "producer", choices=_COMPRESSIONS),
     "compression.zstd.level": Config(ConfigType.INT, "3", -131_072, highest=22),
-    DELETE_RETENTION_MS: Config(ConfigType.LONG, "86400000"),
+    "delete.retention.ms": Config(ConfigType.LONG, "86400000"),
     "errors.deadletterqueue.group.enable": Config(ConfigType.BOOLEAN, "false"),
     "file.delete.delay.ms": Config(ConfigType.LONG, "60000"),
     "flush.messages": Config(ConfigType.LONG, _UNLIMITED, 1),
@@ -65,11 +61,9 @@ CONFIGS: Mapping[str, Config] = {
     MAX_MESSAGE_BYTES: Config(ConfigType.INT, "1048588"),
     "message.timestamp.after.max.ms": Config(ConfigType.LONG, "3600000"),
     "message.timestamp.before.max.ms": Config(ConfigType.LONG, _UNLIMITED),
-    "message.timestamp.type": Config(
-        ConfigType.STRING, "CreateTime", choices=("CreateTime", "LogAppendTime")
-    ),
+    TIMESTAMP_TYPE: Config(ConfigType.STRING, "CreateTime", choices=("CreateTime", LOG_APPEND_TIME)),
     "min.cleanable.dirty.ratio": Config(ConfigType.DOUBLE, "0.5"),
-    MIN_COMPACTION_LAG_MS: Config(ConfigType.LONG, "0"),
+    "min.compaction.lag.ms": Config(ConfigType.LONG, "0"),
     "min.insync.replicas": Config(ConfigType.INT, "1", 1),
     "preallocate": Config(ConfigType.BOOLEAN, "false"),
     "remote.copy.lag.bytes": Config(ConfigType.LONG, "-1", -1),
@@ -77,8 +71,8 @@ CONFIGS: Mapping[str, Config] = {
     "remote.log.copy.disable": Config(ConfigType.BOOLEAN, "false"),
     "remote.log.delete.on.disable": Config(ConfigType.BOOLEAN, "false"),
     "remote.storage.enable": Config(ConfigType.BOOLEAN, "false", choices=("false",)),
-    RETENTION_BYTES: Config(ConfigType.LONG, "-1", -1),
-    RETENTION_MS: Config(ConfigType.LONG, _WEEK_MS, -1),
+    "retention.bytes": Config(ConfigType.LONG, "-1", -1),
+    "retention.ms": Config(ConfigType.LONG, _WEEK_MS, -1),
     "segment.bytes": Config(ConfigType.INT, "1073741824", 14),
     "segment.index.bytes": Config(ConfigType.INT, "10485760", 4),
     "segment.jitter.ms": Config(ConfigType.LONG, "0"),
@@ -103,9 +97,9 @@ def _invalid(name: str, value: str | None) -> str | None:
         expected = " or ".join(allowed)
         is_valid = value.lower() in allowed
     elif config.type in (ConfigType.STRING, ConfigType.LIST):
-        elements = [value] if config.type is ConfigType.STRING else elements_of(value)
+        elements = [value] if config.type is ConfigType.STRING else [e.strip() for e in value.split(",")]
         expected = ("a list of " if config.type is ConfigType.LIST else "one of ") + ", ".join(config.choices)
-        is_valid = not config.choices or (bool(elements) and set(elements) <= set(config.choices))
+        is_valid = not config.choices or set(elements) <= set(config.choices)
     else:
         largest = _LARGEST[config.type] if config.highest is None else config.highest
         expected = f"{config.lowest} to {largest}"
@@ -115,8 +109,3 @@ def _invalid(name: str, value: str | None) -> str | None:
             return f"{name}={value[:100]!r}, expected a number from {expected}"
         is_valid = config.lowest <= number <= largest
     return None if is_valid else f"{name}={value[:100]!r}, expected {expected}"
-
-
-def elements_of(value: str) -> list[str]:
-    """Return the elements of a list as its configuration writes them."""
-    return [element.strip() for element in value.split(",") if element.strip()]

@@ -12,20 +12,15 @@ from coordinator_core.errors import ProtocolError
 from rebalance_kafka.broker.producers import Place, Producers
 from rebalance_kafka.broker.store import Store
 from rebalance_kafka.broker.stored import NewBatch, StoredBatch, Transaction
-from rebalance_kafka.broker.topic_configs import (
-    CLEANUP_POLICY,
-    COMPACT,
-    CONFIGS,
-    MAX_MESSAGE_BYTES,
-    elements_of,
-)
+from rebalance_kafka.broker.topic_configs import CONFIGS, LOG_APPEND_TIME, MAX_MESSAGE_BYTES, TIMESTAMP_TYPE
 from rebalance_kafka.wire.batches import (
     Aborted,
     Batch,
+    appended_at,
     at_offset,
     batches_of,
-    keyed_records,
     marker,
+    miscounted,
     record_since,
 )
 
@@ -47,11 +42,15 @@ _NO_CONFIGS: Mapping[str, Mapping[str, str]] = {}
 
 
 class Appended(NamedTuple):
-    """The result of a write to one partition. ``base_offset`` is -1 after an error."""
+    """The result of a write to one partition. ``base_offset`` is -1 after an error.
+
+    ``at_ms``: the time that the records have from the broker, None if they have their own.
+    """
 
     error: Wire
     base_offset: int = -1
     message: str | None = None
+    at_ms: int | None = None
 
 
 class Begin(NamedTuple):
@@ -155,10 +154,6 @@ class Topics:
         """Return the value of a configuration of a topic."""
         return self.configs.get(topic, {}).get(name, CONFIGS[name].default)
 
-    def is_compacted(self, topic: str) -> bool:
-        """Return whether the topic keeps the newest record of each key."""
-        return COMPACT in elements_of(self.config(topic, CLEANUP_POLICY))
-
     def delete_records(self, befores: Mapping[Place, int]) -> None:
         """Delete the records of partitions before an offset, which is not after the end."""
         new = {place: before for place, before in befores.items() if before > self.start(*place)}
@@ -167,13 +162,9 @@ class Topics:
         self._store.delete_records(new)
         self._starts |= new
         self._producers.forget(new)
-        self.count_bytes()
+        self._bytes = self._store.size()
         for place in new:
             self._wake(place)
-
-    def count_bytes(self) -> None:
-        """Count the bytes of all records again, after the store has changed."""
-        self._bytes = self._store.size()
 
     def _read_topics(self) -> None:
         self.partitions, self.ids = self._store.topics(), self._store.topic_ids()
@@ -218,14 +209,14 @@ class Topics:
     # --- writing
 
     def append(
-        self, written: Sequence[tuple[str, int, bytes | None]], *, begin: Begin | None = None
+        self, written: Sequence[tuple[str, int, bytes | None]], *, begin: Begin | None = None, now_ms: int = 0
     ) -> list[Appended]:
         """Append to partitions in one transaction of the store. Refused records do not affect the others.
 
         A batch of a transaction begins it on the partition, unless it is open there. Without ``begin`` there
-        are no transactions.
+        are no transactions. ``now_ms``: the time of records of topics with LogAppendTime.
         """
-        write = _Write(self._bytes, begin)
+        write = _Write(self._bytes, begin, now_ms)
         results = [self._place(write, *row) for row in written]
         if write.batches:
             self._store.append_batches(write.batches, write.begun.values())
@@ -275,9 +266,10 @@ class Topics:
         invalid = _invalid(batches)
         if invalid is not None:
             return Appended(Wire.invalid_record, message=invalid)
-        refusal = self._refused_by_config(topic, batches)
-        if refusal is not None:
-            return refusal
+        largest, most = max(len(batch.data) for batch in batches), int(self.config(topic, MAX_MESSAGE_BYTES))
+        if largest > most:
+            found = f"a batch of {largest:,} bytes, expected {most:,} at most ({MAX_MESSAGE_BYTES})"
+            return Appended(Wire.message_too_large, message=found)
         place, first = (topic, partition), batches[0]
         if first.producer_id >= 0:
             repeated = self._producers.repeated(place, first)
@@ -290,7 +282,8 @@ class Topics:
             found = f"{write.size:,} bytes of records are kept, of {self._most_bytes:,} at most"
             return Appended(Wire.policy_violation, message=found)
         base = end = write.ends.get(place, self.end(*place))
-        for batch in batches:
+        at_ms = write.now_ms if self.config(topic, TIMESTAMP_TYPE) == LOG_APPEND_TIME else None
+        for batch in batches if at_ms is None else [appended_at(batch, at_ms) for batch in batches]:
             write.batches.append(_new(batch, topic, partition, end))
             end += batch.records
         if first.is_transactional and not self._producers.has_open(place, first.producer_id):
@@ -298,19 +291,7 @@ class Topics:
             write.begun.setdefault((topic, partition, first.producer_id), begun)
         write.ends[place] = end
         write.size += len(records or b"")
-        return Appended(Wire.none, base)
-
-    def _refused_by_config(self, topic: str, batches: Sequence[Batch]) -> Appended | None:
-        """Return why the configuration of the topic does not allow batches, None if it does."""
-        largest = max(len(batch.data) for batch in batches)
-        most = int(self.config(topic, MAX_MESSAGE_BYTES))
-        if largest > most:
-            found = f"a batch of {largest:,} bytes, expected {most:,} at most ({MAX_MESSAGE_BYTES})"
-            return Appended(Wire.message_too_large, message=found)
-        if self.is_compacted(topic) and any(map(_has_keyless_records, batches)):
-            found = f"a record without a key, and the topic is compacted ({CLEANUP_POLICY})"
-            return Appended(Wire.invalid_record, message=found)
-        return None
+        return Appended(Wire.none, base, at_ms=at_ms)
 
     def _refused_by_producer(self, place: Place, batch: Batch, write: "_Write") -> Wire:
         """Return why the state of the producer does not allow a new batch, or none."""
@@ -365,10 +346,6 @@ class Topics:
             size += len(batch.data)
         return fitting
 
-    def aborted(self, topic: str, partition: int) -> list[Transaction]:
-        """Return the aborted transactions by the offsets of their first records."""
-        return self._producers.all_aborted((topic, partition))
-
     def offset_since(
         self, topic: str, partition: int, timestamp_ms: int, *, exact: bool = True
     ) -> tuple[int, int]:
@@ -415,6 +392,7 @@ class _Write:
 
     size: int
     begin: Begin | None
+    now_ms: int
     batches: list[NewBatch] = field(default_factory=list)
     begun: dict[tuple[str, int, int], Transaction] = field(default_factory=dict)
     ends: dict[Place, int] = field(default_factory=dict)
@@ -439,6 +417,9 @@ def _invalid(batches: Sequence[Batch]) -> str | None:
     """Return what is wrong with the batches of a write to one partition, None if nothing is."""
     if not batches:
         return "no records"
+    wrong = next(filter(None, map(miscounted, batches)), None)
+    if wrong is not None:
+        return wrong
     if any(batch.is_control for batch in batches):
         return "the marker of a transaction, expected records"
     has_producer = [batch.producer_id >= 0 for batch in batches]
@@ -453,11 +434,6 @@ def _invalid(batches: Sequence[Batch]) -> str | None:
     if any(batch.is_transactional for batch in batches) and not has_producer[0]:
         return "a batch of a transaction without a producer id"
     return None
-
-
-def _has_keyless_records(batch: Batch) -> bool:
-    """Return whether a record has no key. Batches that are too large to be looked at count as having keys."""
-    return any(record.key is None for record in keyed_records(batch.data) or ())
 
 
 def _searched(batch: StoredBatch, timestamp_ms: int, otherwise: int, *, exact: bool) -> tuple[int, int]:

@@ -6,14 +6,12 @@ epoch.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 from kio.schema.errors import ErrorCode as Wire
 
 from coordinator_core.reading.patterns import topic_pattern
-from rebalance_kafka.access import EVERYTHING, Operation
 from rebalance_kafka.broker.data import Data
 from rebalance_kafka.broker.producers import Place
 from rebalance_kafka.broker.topics import OFFSETS_TOPIC
@@ -24,9 +22,6 @@ from rebalance_kafka.wire.messages import Values
 
 WITH_NEXT_EPOCH = 5
 """The version from which on EndTxn gives its producer the next epoch."""
-
-OF_SEVERAL = 4
-"""The version from which on AddPartitionsToTxn is of brokers, for several transactions."""
 
 _FENCED_SINCE = {
     Api.INIT_PRODUCER_ID: 4,
@@ -53,11 +48,7 @@ def _next_producer(
 ) -> Producer | Wire:
     body = request.body
     if transactional_id is None:
-        if not request.access.some_topic(Operation.WRITE):
-            return Wire.cluster_authorization_failed
         return _new_producer(data)
-    if not request.access.transactional_id(Operation.WRITE, transactional_id):
-        return Wire.transactional_id_authorization_failed
     named = Producer(getattr(body, "producer_id", NO_ID), getattr(body, "producer_epoch", NO_ID))
     if (named.producer_id == NO_ID) != (named.epoch == NO_ID):
         return Wire.invalid_request
@@ -74,52 +65,17 @@ def _new_producer(data: Data) -> Producer | Wire:
 
 
 def _add_partitions(data: Data, request: Request, now_ms: int) -> Values:
-    """Add the partitions of one transaction, or from version 4 on of several."""
-    body, version = request.body, request.version
-    if version < OF_SEVERAL:
-        producer = Producer(body.v3_and_below_producer_id, body.v3_and_below_producer_epoch)
-        name, topics = body.v3_and_below_transactional_id, body.v3_and_below_topics
-        return {"results_by_topic_v3_and_below": _added(data, request, now_ms, name, producer, topics)}
-    if request.access is not EVERYTHING:  # the request of a broker
-        return {"error_code": Wire.cluster_authorization_failed, "results_by_transaction": ()}
-    results = []
-    for row in body.transactions:
-        topics = _added(
-            data,
-            request,
-            now_ms,
-            row.transactional_id,
-            _producer(row),
-            row.topics,
-            only_verify=row.verify_only,
-        )
-        results.append({"transactional_id": row.transactional_id, "topic_results": topics})
-    return {"error_code": Wire.none, "results_by_transaction": tuple(results)}
-
-
-def _added(
-    data: Data,
-    request: Request,
-    now_ms: int,
-    name: str,
-    producer: Producer,
-    topics: Iterable[Any],
-    *,
-    only_verify: bool = False,
-) -> tuple[Values, ...]:
     """Add all partitions or none. If one is unknown, the others are OPERATION_NOT_ATTEMPTED."""
-    places = [(topic.name, number) for topic in topics for number in topic.partitions]
-    if not request.access.transactional_id(Operation.WRITE, name):
-        return _results(topics, lambda _: Wire.transactional_id_authorization_failed)
-    refusals = {place: data.refusal(request.access, Operation.WRITE, *place) for place in places}
+    body = request.body
+    places = [(topic.name, number) for topic in body.v3_and_below_topics for number in topic.partitions]
+    refusals = {place: data.refusal(*place) for place in places}
     if any(refusals.values()):
         errors = {place: error or Wire.operation_not_attempted for place, error in refusals.items()}
-        return _by_topic_and_number(errors)
-    if only_verify:
-        verify = partial(data.transactions.verify, name, producer)
-        return _by_topic_and_number({place: verify(partition=place) for place in places})
+        return {"results_by_topic_v3_and_below": _by_topic_and_number(errors)}
+    producer = Producer(body.v3_and_below_producer_id, body.v3_and_below_producer_epoch)
+    name = body.v3_and_below_transactional_id
     error = _known(data.transactions.add(name, producer, now_ms, partitions=places), request)
-    return _results(topics, lambda _: error)
+    return {"results_by_topic_v3_and_below": _results(body.v3_and_below_topics, lambda _: error)}
 
 
 def _results(topics: Iterable[Any], error_of: Callable[[Place], Wire]) -> tuple[Values, ...]:
@@ -143,11 +99,7 @@ def _by_topic_and_number(errors: Mapping[Place, Wire]) -> tuple[Values, ...]:
 
 
 def _add_offsets(data: Data, request: Request, now_ms: int) -> Values:
-    body, access = request.body, request.access
-    if not access.transactional_id(Operation.WRITE, body.transactional_id):
-        return {"error_code": Wire.transactional_id_authorization_failed}
-    if not access.group(Operation.READ, body.group_id):
-        return {"error_code": Wire.group_authorization_failed}
+    body = request.body
     groups = (body.group_id,)
     error = data.transactions.add(body.transactional_id, _producer(body), now_ms, groups=groups)
     return {"error_code": _known(error, request)}
@@ -155,8 +107,6 @@ def _add_offsets(data: Data, request: Request, now_ms: int) -> Values:
 
 def _end(data: Data, request: Request, now_ms: int) -> Values:
     body, transactions = request.body, data.transactions
-    if not request.access.transactional_id(Operation.WRITE, body.transactional_id):
-        return {"error_code": Wire.transactional_id_authorization_failed}
     if request.version < WITH_NEXT_EPOCH:
         error = transactions.end(body.transactional_id, _producer(body), now_ms, committed=body.committed)
         return {"error_code": _known(error, request)}
@@ -169,17 +119,14 @@ def _end(data: Data, request: Request, now_ms: int) -> Values:
 
 
 def _describe(data: Data, request: Request, _: int) -> Values:
-    rows = [_described(data, request, name) for name in request.body.transactional_ids]
+    rows = [_described(data, name) for name in request.body.transactional_ids]
     return {"transaction_states": tuple(rows)}
 
 
-def _described(data: Data, request: Request, name: str) -> Values:
-    """Return a transaction, without the topics that the user may not see."""
+def _described(data: Data, name: str) -> Values:
     error = Wire.none
     found = data.transactions.find(name)
-    if not request.access.transactional_id(Operation.DESCRIBE, name):
-        found, error = None, Wire.transactional_id_authorization_failed
-    elif found is None:
+    if found is None:
         error = Wire.transactional_id_not_found if name else Wire.invalid_request
     record = found or TransactionalId(name, Producer(0, 0), 0, began_ms=0)
     groups = [(OFFSETS_TOPIC, data.home(group_id)) for group_id in record.groups]
@@ -194,7 +141,6 @@ def _described(data: Data, request: Request, name: str) -> Values:
         "topics": tuple(
             {"topic": topic, "partitions": tuple(numbers)}
             for topic, numbers in _by_topic(dict.fromkeys((*record.partitions, *groups))).items()
-            if request.access.topic(Operation.DESCRIBE, topic)
         ),
     }
 
@@ -223,7 +169,6 @@ def _list(data: Data, request: Request, now_ms: int) -> Values:
         and (not producers or record.producer.producer_id in producers)
         and (lasts_ms < 0 or now_ms - record.began_ms > lasts_ms)
         and pattern.fullmatch(record.name)
-        and request.access.transactional_id(Operation.DESCRIBE, record.name)
     )
     unknown = tuple(name for name in body.state_filters if name not in states)
     return {"error_code": Wire.none, "unknown_state_filters": unknown, "transaction_states": rows}

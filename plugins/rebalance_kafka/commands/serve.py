@@ -4,9 +4,8 @@ import asyncio
 import logging
 import signal
 from collections.abc import Mapping
-from errno import EMFILE, ENFILE
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import quote
 from zlib import crc32
 
@@ -23,9 +22,7 @@ if TYPE_CHECKING:
     from rebalance_kafka.broker.embedded import EmbeddedBroker
     from rebalance_lab.traces.trace import Trace
 
-LOG = logging.getLogger(__name__)
 LONGEST_NAME = 100
-QUIET_SECONDS = 60.0
 WARNING = "[bold yellow]warning:[/]"
 
 
@@ -66,9 +63,6 @@ def serve(
     max_frame: Annotated[int, typer.Option(min=1_024, help="Bytes of a request.")] = 100 * 1024 * 1024,
     max_connections: Annotated[int, typer.Option(min=1, help="Clients at once.")] = 2_000,
     max_records: Annotated[int, typer.Option(min=0, help="Bytes of records to keep.")] = 1024 * 1024 * 1024,
-    clean_every: Annotated[
-        float, typer.Option(min=0.01, help="Seconds between two passes of retention and compaction.")
-    ] = 300.0,
     tls_certificate: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Serve TLS with this certificate, a PEM file.")
     ] = None,
@@ -86,14 +80,6 @@ def serve(
     mechanism: Annotated[
         list[str] | None,
         typer.Option(help="Of SASL: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512. Can be repeated. All by default."),
-    ] = None,
-    acl: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="USER:OPERATION:KIND:NAME",
-            help="Allow an operation, such as ada:read:topic:orders, and nothing that no --acl allows."
-            " Can be repeated.",
-        ),
     ] = None,
 ) -> None:
     """Serve consumer groups, offsets and records to real Kafka clients until SIGTERM or Ctrl-C.
@@ -121,12 +107,10 @@ def serve(
         most_frame_bytes=max_frame,
         most_connections=max_connections,
         most_record_bytes=max_records,
-        clean_seconds=clean_every,
         tls=tls_certificate is not None and (tls_certificate, tls_key or tls_certificate),
         tls_client_ca=tls_client_ca,
         users=passwords_of(user or (), "--user"),
         mechanisms=mechanism or MECHANISMS,
-        acls=acl or None,
     )
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     traces = asyncio.run(_serve(broker))
@@ -140,7 +124,6 @@ async def _serve(broker: "EmbeddedBroker") -> Mapping[str, "Trace"]:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    loop.set_exception_handler(_OutOfFiles())
     async with broker:
         stdout().print(broker.address)
         await stop.wait()
@@ -156,31 +139,6 @@ def _write_traces(traces: Mapping[str, "Trace"], file: Path) -> None:
     else:
         for group, trace in traces.items():
             write_whole(file.with_name(f"{file.name}.{_in_a_name(group)}"), trace.encode())
-
-
-ACCEPT_AGAIN = "_start_serving"
-"""The method of asyncio's event loop that accepts connections again, a second after there were no files."""
-
-
-class _OutOfFiles:
-    """Logs once a minute that no more clients can connect. asyncio reports it a thousand times a second.
-
-    Each of these reports leads to an attempt to accept again. If the broker has stopped by then, every
-    attempt fails on the closed socket, which is not an error of the broker.
-    """
-
-    def __init__(self) -> None:
-        self._quiet_until = 0.0
-
-    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        error = context.get("exception")
-        if isinstance(error, ValueError) and ACCEPT_AGAIN in context["message"]:
-            return
-        if not isinstance(error, OSError) or error.errno not in (EMFILE, ENFILE):
-            loop.default_exception_handler(context)
-        elif loop.time() >= self._quiet_until:
-            self._quiet_until = loop.time() + QUIET_SECONDS
-            LOG.warning("no more connections: %s (ulimit -n)", error.strerror)
 
 
 def _in_a_name(group: str) -> str:

@@ -98,7 +98,7 @@ ROWS: Mapping[Api, Row] = {
     Api.DELETE_RECORDS: Row((0, 2)),
     Api.INIT_PRODUCER_ID: Row((0, 5)),
     Api.OFFSET_FOR_LEADER_EPOCH: Row((2, 4), m.OffsetForLeaderEpochRequest, m.OffsetForLeaderEpochResponse),
-    Api.ADD_PARTITIONS_TO_TXN: Row((0, 5)),  # from version 4 on of brokers
+    Api.ADD_PARTITIONS_TO_TXN: Row((0, 3)),  # later versions are of brokers
     Api.ADD_OFFSETS_TO_TXN: Row((0, 4)),
     Api.END_TXN: Row((0, 5)),
     Api.TXN_OFFSET_COMMIT: Row((0, 6), m.TxnOffsetCommitRequest, m.TxnOffsetCommitResponse, 5),

@@ -19,12 +19,11 @@ from coordinator_core.protocol.messages import FetchedRecord
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 _SIZED = 12  # offset and length, the same in every format; the length counts what follows it
 _CHECKSUM, _CHECKED_FROM = slice(17, 21), 21
-_ATTRIBUTES, _MAX_TIME, _COUNT = 5, 8, 12
+_ATTRIBUTES, _MAX_TIME = 5, 8
 """Places among the fields of the header."""
 _COMPRESSION, _LOG_APPEND_TIME, _TRANSACTIONAL, _CONTROL = 0x07, 0x08, 0x10, 0x20
 """Bits of the attributes."""
 _LEAST_RECORD_BYTES = 7
-_MOST_RECORDS = 2**31 - 1
 MAGIC = 2
 
 MOST_SEARCHED_BYTES = 8 * 1024 * 1024
@@ -69,7 +68,7 @@ def batches_of(data: bytes) -> Iterator[Batch]:
     """Yield the batches of a Produce request's records.
 
     Raises:
-        ProtocolError: if a batch is incomplete or damaged, has another format, or has wrong counts.
+        ProtocolError: if a batch is incomplete or damaged, or has another format.
     """
     at = 0
     while at < len(data):
@@ -78,8 +77,7 @@ def batches_of(data: bytes) -> Iterator[Batch]:
         at += len(batch.data)
 
 
-def _batch_at(data: bytes, at: int, *, whole: bool = True) -> Batch:
-    """Return the batch at an offset. ``whole``: no record may be missing, as in batches of producers."""
+def _batch_at(data: bytes, at: int) -> Batch:
     if at + _HEADER.size > len(data):
         raise ProtocolError("record batch", f"{len(data) - at} bytes, expected {_HEADER.size} or more")
     (
@@ -105,24 +103,31 @@ def _batch_at(data: bytes, at: int, *, whole: bool = True) -> Batch:
     own = data[at : at + size]
     if crc32c(memoryview(own)[_CHECKED_FROM:]) != checksum:
         raise ProtocolError("record batch", "its checksum does not match")
-    if whole and (count < 1 or last_delta != count - 1):
-        raise ProtocolError("record batch", f"{count} records whose last offset is its first + {last_delta}")
-    if whole and count > _most_records(own):
-        raise ProtocolError("record batch", f"{count} records in {size - _HEADER.size} bytes")
     return Batch(
         own, base_offset, last_delta, base_ms, max_ms, producer_id, epoch, sequence, count, attributes
     )
 
 
-def _most_records(batch: bytes) -> int:
-    """Return how many records fit into the bytes. Compressed records have no such limit."""
-    compressed = batch[_CHECKED_FROM + 1] & _COMPRESSION
-    return _MOST_RECORDS if compressed else (len(batch) - _HEADER.size) // _LEAST_RECORD_BYTES
+def miscounted(batch: Batch) -> str | None:
+    """Return what is wrong with the counts of a producer's batch, in which no record may be missing."""
+    count, size = batch.records, len(batch.data) - _HEADER.size
+    if count < 1 or batch.last_delta != count - 1:
+        return f"{count} records whose last offset is its first + {batch.last_delta}"
+    if not batch.attributes & _COMPRESSION and count > size // _LEAST_RECORD_BYTES:
+        return f"{count} records in {size} bytes"
+    return None
 
 
 def at_offset(batch: Batch, offset: int) -> bytes:
     """Return the bytes of the batch, with another base offset and leader epoch 0."""
     return offset.to_bytes(8, "big") + batch.data[8:12] + b"\0\0\0\0" + batch.data[16:]
+
+
+def appended_at(batch: Batch, at_ms: int) -> Batch:
+    """Return the batch with one time for all its records, that at which it is appended (KIP-32)."""
+    header = list(_HEADER.unpack_from(batch.data))
+    header[_ATTRIBUTES], header[_MAX_TIME] = batch.attributes | _LOG_APPEND_TIME, at_ms
+    return _batch_at(_with_checksum(_HEADER.pack(*header) + batch.data[_HEADER.size :]), 0)
 
 
 # --- transactions
@@ -194,7 +199,7 @@ def records_of(data: bytes, aborted: Sequence[Aborted] = ()) -> tuple[list[Fetch
     while at + _SIZED <= len(data):
         if at + _SIZED + int.from_bytes(data[at + 8 : at + 12], "big", signed=True) > len(data):
             break
-        batch = _batch_at(data, at, whole=False)
+        batch = _batch_at(data, at)
         while to_come and to_come[0].first_offset <= batch.last_offset:
             aborting.add(to_come.popleft().producer_id)
         if batch.is_control:
@@ -213,94 +218,31 @@ def record_since(data: bytes, timestamp_ms: int) -> tuple[int, int] | None:
     Return None if there is no such record, or the batch cannot be read or has more than `MOST_SEARCHED_BYTES`
     of records: a few compressed bytes may expand to gigabytes.
     """
-    batch = _batch_at(data, 0, whole=False)
+    batch = _batch_at(data, 0)
     try:
-        places = _places(batch, _payload(batch, MOST_SEARCHED_BYTES))
-        return next(((row.offset, row.time_ms) for row in places if row.time_ms >= timestamp_ms), None)
+        times = _times(batch, _payload(batch, MOST_SEARCHED_BYTES))
+        return next(((offset, time_ms) for offset, time_ms in times if time_ms >= timestamp_ms), None)
     except ProtocolError:
         return None
 
 
-class _Place(NamedTuple):
-    """A record among the uncompressed records of its batch. The key begins with its length."""
-
-    offset: int
-    time_ms: int
-    begin: int
-    key: int
-    end: int
-
-
-def _places(batch: Batch, records: bytes) -> Iterator[_Place]:
-    """Yield where each record is, without reading the rest of it."""
+def _times(batch: Batch, records: bytes) -> Iterator[tuple[int, int]]:
+    """Yield offset and time of each record, without reading the rest of it."""
     at = 0
     by_broker = batch.attributes & _LOG_APPEND_TIME
     try:
         for _ in range(batch.records):
-            begin = at
             length, size = read_signed_varint(records, at)
             at += size
             if not 0 <= length <= len(records) - at:
                 raise ValueError(f"a record of {length} bytes, but only {len(records) - at} bytes are left")
             delta_ms, size = read_signed_varlong(records, at + 1)
-            delta, more = read_signed_varint(records, at + 1 + size)
-            key, at = at + 1 + size + more, at + length
+            delta, _ = read_signed_varint(records, at + 1 + size)
+            at += length
             time_ms = batch.max_timestamp_ms if by_broker else batch.base_timestamp_ms + delta_ms
-            yield _Place(batch.base_offset + delta, time_ms, begin, key, at)
+            yield batch.base_offset + delta, time_ms
     except Exception as error:  # kio raises errors of many kinds
         raise ProtocolError("record batch", f"{type(error).__name__}: {error}") from None
-
-
-# --- compaction
-
-
-class KeyedRecord(NamedTuple):
-    """A record as compaction sees it. ``data``: the record, uncompressed."""
-
-    offset: int
-    time_ms: int
-    key: bytes | None
-    is_tombstone: bool
-    data: bytes
-
-
-def keyed_records(data: bytes) -> list[KeyedRecord] | None:
-    """Return the records of a batch with their keys.
-
-    Return None if the batch cannot be read, has more than `MOST_SEARCHED_BYTES` of records, or has a marker
-    of a transaction.
-    """
-    batch = _batch_at(data, 0, whole=False)
-    if batch.is_control:
-        return None
-    try:
-        payload = _payload(batch, MOST_SEARCHED_BYTES)
-        return [_keyed(place, payload) for place in _places(batch, payload)]
-    except ProtocolError:
-        return None
-
-
-def _keyed(place: _Place, payload: bytes) -> KeyedRecord:
-    try:
-        key, at = _bytes_at(payload, place.key)
-        length, _ = read_signed_varint(payload, at)
-    except Exception as error:  # kio raises errors of many kinds
-        raise ProtocolError("record batch", f"{type(error).__name__}: {error}") from None
-    return KeyedRecord(place.offset, place.time_ms, key, length < 0, payload[place.begin : place.end])
-
-
-def with_records(data: bytes, records: Sequence[KeyedRecord]) -> tuple[bytes, int]:
-    """Return a batch with some of its records only, uncompressed, and the largest time of a record or -1.
-
-    Offsets stay as they are, those of the batch too. A batch may lose all its records.
-    """
-    header = list(_HEADER.unpack_from(data))
-    attributes = header[_ATTRIBUTES] & ~_COMPRESSION
-    payload = b"".join(record.data for record in records)
-    newest_ms = max((record.time_ms for record in records), default=-1)
-    header[1] = _HEADER.size - _SIZED + len(payload)
-    header[_ATTRIBUTES], header[_MAX_TIME], header[_COUNT] = attributes, newest_ms, len(records)
-    return _with_checksum(_HEADER.pack(*header) + payload), newest_ms
 
 
 def _records(batch: Batch) -> Iterator[FetchedRecord]:

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 from coordinator_core.errors import ProtocolError
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
-from rebalance_kafka.access import EVERYTHING, Access
 from rebalance_kafka.wire.apis import VERSIONS, Api, api_of
 from rebalance_kafka.wire.codecs import codec
 from rebalance_kafka.wire.messages import Reading, Received, reading_of, receiving_of
@@ -55,7 +54,7 @@ class Request(NamedTuple):
     """A request that a client sent.
 
     ``body``: the core's message, a list of them for several groups, or a namespace of values if the broker
-    handles the request without the coordinator. ``access``: what the user of the client may do.
+    handles the request without the coordinator.
     """
 
     api: Api
@@ -63,7 +62,6 @@ class Request(NamedTuple):
     correlation_id: int
     client_id: str
     body: Any
-    access: Access = EVERYTHING
 
 
 def head_of(frame: bytes) -> Head:
@@ -89,10 +87,8 @@ def is_served(head: Head) -> bool:
 # --- requests
 
 
-def decode_request(
-    frame: bytes, head: Head, access: Access = EVERYTHING, topics: Topics = NO_TOPICS
-) -> Request:
-    """Return the request of a frame whose head `is_served`. ``access``: what the user of the client may do.
+def decode_request(frame: bytes, head: Head, topics: Topics = NO_TOPICS) -> Request:
+    """Return the request of a frame whose head `is_served`.
 
     Raises:
         ProtocolError: if the rest of the frame is not a request of that API and version.
@@ -105,7 +101,7 @@ def decode_request(
             client_id, body = _request(api, head.version, Input(frame, _HEAD.size, MOST_ELEMENTS, topics))
     except Exception as error:  # invalid bytes raise errors of many kinds
         raise ProtocolError(f"{api.name} v{head.version}", f"{type(error).__name__}: {error}") from None
-    return Request(api, head.version, head.correlation_id, client_id, body, access)
+    return Request(api, head.version, head.correlation_id, client_id, body)
 
 
 class _Form(NamedTuple):

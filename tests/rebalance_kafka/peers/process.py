@@ -34,7 +34,6 @@ PYTHON_MODULES = {
     "aiokafka": "aiokafka",
     "confluent": "confluent_kafka",
     "rebalance-lab": "rebalance_kafka",
-    "kafka-python-tool": "kafka",
     "confluent-tool": "confluent_kafka",
 }
 NODE_PACKAGES = {"kafkajs": "kafkajs", "kafka-ts": "kafka-ts", "platformatic": "@platformatic/kafka"}
