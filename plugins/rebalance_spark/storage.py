@@ -20,7 +20,7 @@ from rebalance_lab.scoring.rows import Job
 from rebalance_spark.files import StoredPath, locked
 from rebalance_spark.identity import scenario_hash_column
 from rebalance_spark.schema import RESERVED, SCORE_COLUMNS
-from rebalance_spark.scoring import checked_job, cost_of, scored, scored_schema, units
+from rebalance_spark.scoring import ScoreOptions, checked_job, cost_of, scored, scored_schema, units
 from rebalance_spark.sessions import check_pyspark, context_of, cores, described, files_named, has_table
 
 if TYPE_CHECKING:
@@ -31,9 +31,6 @@ PART_MS = 30_000
 """The estimated time of a part on all cores, in milliseconds: an interruption loses about so much."""
 
 MOST_PARTS = 2_000
-REPAIRS = "repairs"
-"""A column of workloads that are made of tables."""
-
 TASK_MS = 2_000
 """The estimated cost of a task in milliseconds of a core. Starting a task costs about 50 ms."""
 
@@ -88,10 +85,9 @@ def write_scores(
             it.
     """
     check_pyspark()
-    from pyspark import StorageLevel
     from pyspark.sql import functions as sf
 
-    job = strategies if isinstance(strategies, Job) else checked_job(strategies, **options)
+    job = strategies if isinstance(strategies, Job) else checked_job(ScoreOptions(strategies, **options))
     progress, spark, every = progress or Progress(), workload.sparkSession, units(workload, job)
     if table:
         _make_table(spark, table, scored_schema(every, job))
@@ -101,8 +97,6 @@ def write_scores(
             if before is not None:
                 _check_same(before, every, job, out or table)
             missing = every if before is None else _missing(every, before, job, retry)
-            if REPAIRS in workload.columns:  # a table, of which Python makes the scenarios: once
-                missing = missing.persist(StorageLevel.DISK_ONLY)
             cost_ms = _count(missing, job, progress)
         report(progress)
         progress.parts = min(MOST_PARTS, max(1, round(cost_ms / cores(spark) / PART_MS)))
@@ -115,7 +109,6 @@ def write_scores(
                 progress.written += _append(scores, out, table, job.run_id, number)
             progress.done += 1
             report(progress)
-        missing.unpersist()
     return progress
 
 

@@ -56,7 +56,7 @@ _KEYS = ("string", "tinyint", "smallint", "int", "bigint", "date", "timestamp", 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A workload of Spark, which is computed when it is used.
+    """A workload of Spark, which is computed when it is used; that of a table once, and kept on disks.
 
     ``scenarios`` has ``scenario_id``, ``group``, the keys, ``scenario``, ``members``, ``partitions``,
     ``events``, ``repairs`` (of tables of partitions) and the kept columns. ``problems`` has a row for each of
@@ -126,6 +126,8 @@ def workload(
         InputError: if a column or a field does not exist or a value is not allowed; with ``raise``, of the
             first kind of problem.
     """
+    from pyspark import StorageLevel
+
     for where, names in (("keys", keys), ("keep", keep)):
         if isinstance(names, str):
             raise InputError(where, repr(names), f"a list of columns, such as [{names!r}]")
@@ -162,6 +164,7 @@ def workload(
     for name in (name for name in columns if columns.count(name) > 1):
         raise InputError("table", f"a second column {name!r}", "another name")
     made = _made(rows, options, 1_000 / parse_duration(interval, "interval", at_least_ms=1))
+    made = made.persist(StorageLevel.DISK_ONLY)  # scenarios and problems are columns of the same rows
     found = Workload(made.where("scenario is not null").drop("problems"), problems_of(made))
     if on_bad == "raise":
         _refuse(found.problems)

@@ -101,6 +101,14 @@ def test_nor_where_it_is_improved_by_neighbourhoods(monkeypatch):
             assert report["solver_seconds"] > 0
 
 
+@pytest.mark.parametrize(("seed", "size", "moves"), [(2, (20, 160), 3), (4, (20, 160), 4), (5, (16, 160), 5)])
+def test_without_a_solver_no_more_partitions_move_than_were_found_to_suffice(monkeypatch, seed, size, moves):
+    """Members shed the fewest units, and a unit that fits nowhere displaces few: recorded figures."""
+    monkeypatch.setattr("assignors.weighted.within.MOST_PAIRS_FOR_PROOF", 0)
+    report = check(*large_group(seed, *size), "optimal")
+    assert (report["method"], report["moved_partitions"] <= moves) == ("heuristic", True)
+
+
 def test_nor_where_neighbourhoods_find_something_worse(monkeypatch):
     """All of a component with one member is not taken for an improvement."""
     monkeypatch.setattr(solving, "MOST_PAIRS_FOR_PROOF", 1_000)

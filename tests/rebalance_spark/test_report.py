@@ -5,7 +5,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from rebalance_spark.decisions import decisions
+from rebalance_spark.decisions import Question, decisions
 from rebalance_spark.report import Decided, as_page, decision_table, figures_of, summary
 from rebalance_spark.storage import local_scores
 from tests.rebalance_spark.score_files import as_scores, hourly, row, write
@@ -24,7 +24,7 @@ def rows():
 
 def decided(these=None):
     scores = as_scores(rows() if these is None else these)
-    return Decided(decisions(scores, "range"), figures_of(scores), "plan")
+    return Decided(decisions(scores, Question("range")), figures_of(scores), "plan")
 
 
 @pytest.fixture

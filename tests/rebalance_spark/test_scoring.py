@@ -14,7 +14,7 @@ from rebalance_lab.scoring.outcomes import Fidelity, Status
 from rebalance_lab.scoring.rows import Job, computed_metrics
 from rebalance_spark import score, spark_session
 from rebalance_spark.schema import CARRIED, score_columns
-from rebalance_spark.scoring import LARGE_MS, checked_job, cost_of, units
+from rebalance_spark.scoring import LARGE_MS, ScoreOptions, checked_job, cost_of, units
 from rebalance_spark.sizes import size_of_text, with_sizes
 from tests.rebalance_spark.workloads import collected, frame, scenario, scored_here
 
@@ -185,7 +185,7 @@ def test_columns_of_the_workload_follow_the_id_and_the_metrics_that_are_computed
     wide = frame(spark, plain(1)).withColumns({"the colour": sf.lit("green"), "budget": sf.lit(2.5)})
     wide = wide.select("the colour", "scenario", "scenario_id", "members", "partitions", "events", "budget")
     scores = score(wide, ["range", "sticky"], fidelity="plan", tasks=1)
-    own = score_columns(computed_metrics(checked_job(["range"], fidelity="plan")))
+    own = score_columns(computed_metrics(checked_job(ScoreOptions(["range"], fidelity="plan"))))
     carried = ["the colour", "members", "partitions", "events", "budget"]
     assert scores.columns == ["scenario_id", *carried, *(column.name for column in own[1:])]
     assert [f.name for f in scores.schema if f.metadata.get(CARRIED)] == carried
@@ -335,7 +335,7 @@ def test_a_large_row_is_a_unit_per_strategy_and_the_others_are_in_as_many_tasks_
 
 def test_a_search_costs_more_than_other_strategies_and_counting_less(spark):
     def cost(*strategies):
-        job = checked_job(strategies, fidelity="plan")
+        job = checked_job(ScoreOptions(strategies, fidelity="plan"))
         return units(frame(spark, {"s": GIANT}), job).select(cost_of(job)).first()[0]
 
     assert cost("optimal") > 2 * cost("average") > 4 * cost("range")

@@ -225,12 +225,13 @@ def test_fields_are_read_as_in_yaml_and_braces_have_several_values():
     }
 
 
-def test_a_workload_is_made_without_a_job(spark, table):
+def test_a_workload_is_made_without_a_job_and_once(spark, table, capsys):
     spark.sparkContext.setJobGroup("making", "")
     workload(table, keys=["hour"], rates=table, draws=2).problems.explain("simple")
     found = spark.sparkContext.statusTracker().getJobIdsForGroup("making")
     spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
     assert found == []
+    assert "InMemoryTableScan" in capsys.readouterr().out
 
 
 def test_rates_of_a_long_interval_are_small(table):
