@@ -381,11 +381,12 @@ def tiny_limit(monkeypatch):
     monkeypatch.setattr("assignors.optimal.MOST_PAIRS", 50)
 
 
-def test_past_the_limit_the_greedy_answer_is_the_answer(tiny_limit):
+@pytest.mark.parametrize("tolerance", [0.0, 0.5])
+def test_past_the_limit_the_greedy_answer_is_the_answer(tiny_limit, tolerance):
     cluster, members = solver_sized()
-    assignment = assign("optimal", cluster, members)
+    assignment = assign(f"optimal+tolerance={tolerance}", cluster, members)
     problem = build_problem(cluster, members)
-    owner, bound = sticky_within(problem, problem.weights, 0.0)
+    owner, bound = sticky_within(problem, problem.weights, tolerance)
     assert assignment.owners(problem.index, problem.members).tolist() == owner.tolist()
     report, loads = assignment.report, relative_loads(cluster, members, assignment)
     assert (report["method"], report["bound"]) == ("heuristic", bound)

@@ -173,6 +173,12 @@ def test_a_partition_moves_to_a_member_that_had_it_in_an_older_generation():
     assert stuck({"t": 4, "u": 1}, members) == expected
 
 
+def test_of_two_that_had_it_in_one_older_generation_the_first_in_hash_order_counts():
+    """PROTOCOL 10.5: b and c claim u-1 since generation 3; a has one too many."""
+    members = group(a=member("t u", "t:0 u:0,1,2", 4), b=member("u", "u:1", 3), c=member("u", "u:0,1", 3))
+    assert stuck({"t": 1, "u": 3}, members) == {"a": "t:0 u:2", "b": "u:1", "c": "u:0"}
+
+
 def test_it_does_so_even_if_the_member_no_longer_subscribes():
     """PROTOCOL 10.5: a subscribes to u alone, and has to join again for what it gets."""
     members = group(

@@ -102,9 +102,9 @@ def test_aims_compare_in_their_order():
 
 
 def test_an_instance_says_what_moves_and_what_crosses_racks():
-    """t-0 and u-0 are one unit of 5, of which a owns 3 and b 2; c subscribes to neither."""
+    """t-0 and u-0 are one unit of 5, of which a owns 2 and b 3; c subscribes to neither."""
     racks = (("x",), ("y",))
-    cluster = Cluster({"t": TopicInfo(2, racks, (3.0, 1.0)), "u": TopicInfo(2, racks, (2.0, 1.0)), "v": 1})
+    cluster = Cluster({"t": TopicInfo(2, racks, (2.0, 1.0)), "u": TopicInfo(2, racks, (3.0, 1.0)), "v": 1})
     members = group(
         a=member("t u", "t:0", rack="x"), b=member("t u", "u:0", rack="y", capacity=2.0), c=member("v")
     )
@@ -113,12 +113,12 @@ def test_an_instance_says_what_moves_and_what_crosses_racks():
     instance = build_instance(problem, np.arange(3, dtype=np.int32), units, problem.weights, racks=True)
     assert instance.weight.tolist() == [5.0, 2.0, 1.0]
     assert instance.allowed.tolist() == [[True, True, False], [True, True, False], [False, False, True]]
-    assert instance.moved.tolist() == [[2.0, 3.0, 5.0], [0.0] * 3, [0.0] * 3]
+    assert instance.moved.tolist() == [[3.0, 2.0, 5.0], [0.0] * 3, [0.0] * 3]
     assert instance.moved_count.tolist() == [[1.0, 1.0, 2.0], [0.0] * 3, [0.0] * 3]
     assert instance.crossing.tolist() == [[0, 2, 0], [2, 0, 0], [0, 0, 0]]
-    assert instance.home.tolist() == [0, -1, -1]
+    assert instance.home.tolist() == [1, -1, -1]
     assert instance.capacity.tolist() == [2.0, 2.0, 2.0]
-    assert instance.attached_loads.tolist() == [1.0, 0.0, 0.0]  # b has 2 of the 5 too
+    assert instance.attached_loads.tolist() == [0.0, 1.0, 0.0]  # a has 2 of the 5 too
     blind = build_instance(problem, np.arange(2, dtype=np.int32), units[:2], problem.weights, racks=False)
     assert blind.crossing is None
     assert blind.allowed.shape == (2, 2)
