@@ -69,12 +69,12 @@ def test_members_with_capacities_move_as_few_as_a_flow_under_the_level(seed):
 
 
 @pytest.mark.parametrize("strategy", ["optimal", "optimal+strict"])
-@settings(max_examples=scaled(200))
+@settings(max_examples=scaled(400))
 @given(data=st.data())
 def test_no_exchange_of_all_partitions_between_alike_members_moves_less(strategy, data):
-    """The loads of members that subscribe alike may be exchanged: the balance stays."""
-    count = data.draw(st.integers(2, 5))
-    weights = data.draw(st.lists(st.integers(1, 30).map(float), min_size=2, max_size=16))
+    """The loads of members that subscribe alike may be exchanged: the balance stays. None are enumerated."""
+    count, amounts = data.draw(st.integers(2, 5)), st.integers(1, data.draw(st.sampled_from([2, 30])))
+    weights = data.draw(st.lists(amounts.map(float), min_size=2, max_size=16))
     names = [f"m{n}" for n in range(count)]
     owners = data.draw(st.lists(st.sampled_from([*names, ""]), min_size=len(weights), max_size=len(weights)))
     cluster = Cluster({"t": TopicInfo(len(weights), None, tuple(weights))})
@@ -84,7 +84,9 @@ def test_no_exchange_of_all_partitions_between_alike_members_moves_less(strategy
             for m in names
         }
     )
-    assignment = assign(f"{strategy}+time_limit=0.1", cluster, members)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("assignors.weighted.exact.MOST_CELLS", 0)
+        assignment = assign(f"{strategy}+time_limit=0.1", cluster, members)
     weight = weights_of(cluster, members)
 
     def price(bundle, member):
