@@ -308,6 +308,13 @@ def test_no_deal_among_members_alike_moves_less(data, members):
     assert instance.worth(keep_most(instance, start)).moved == pytest.approx(least)
 
 
+@pytest.mark.parametrize("start", [[0, 0, 0], [1, 1, 1]])
+@pytest.mark.parametrize("keeper", [0, 1])
+def test_of_deals_that_move_the_same_weight_the_one_with_fewer_partitions_is_taken(start, keeper):
+    instance = made([2.0, 1.0, 1.0], [1 - keeper, keeper, keeper], members=2)
+    assert keep_most(instance, np.array(start)).tolist() == [keeper] * 3
+
+
 def test_crossings_count_for_more_than_moves_when_loads_are_dealt():
     instance = made([5.0, 3.0], [0, 1], members=2, crossing=[[1, 0], [1, 0]])
     assert keep_most(instance, np.array([1, 0])).tolist() == [0, 1]  # one crosses either way
