@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assignors.weighted.cp import improve
-from assignors.weighted.exact import best_of_all, fewest_of_all, least_of_all
+from assignors.weighted.exact import best_of_all
 from assignors.weighted.greedy import largest_first, stay_home
 from assignors.weighted.instance import Aim, Instance, Worth, build_instance, build_part, less
 from assignors.weighted.keeping import fewest_moves, fill_idle, keep_under
 from assignors.weighted.local_search import Work, even_out
 from assignors.weighted.relabel import keep_most
-from assignors.weighted.shedding import _STEPS, _lightest, answers_within, fewest_above, go_home, shed_to
+from assignors.weighted.shedding import _STEPS, _lightest, fewest_above, go_home, shed_to
 from assignors.weighted.tolerant import deal_weightless
 from coordinator_core.assigning.problem import build_problem
 from coordinator_core.model import Cluster, TopicInfo
@@ -149,15 +149,6 @@ def test_no_answer_is_below_the_bounds(instance, budget):
             assert worth.largest >= instance.bound_within(budget) * (1 - 1e-9)
 
 
-@given(instance=instances(whole=True), budget=st.sampled_from([np.inf, 3.0, 10.0]), first=st.booleans())
-def test_the_best_of_all_is_the_best_of_all(instance, budget, first):
-    for aim in (Aim(budget=budget), Aim(price=0.3, budget=budget), Aim(floor=9.0, moves_first=first)):
-        allowed = [o for o in answers(instance) if aim.allows(instance.worth(o))]
-        found = instance.worth(best_of_all(instance, aim, stay_home(instance)))
-        assert aim.allows(found)
-        assert not any(aim.prefers(instance.worth(o), found) for o in allowed)
-
-
 def test_too_many_partial_answers_are_left_to_others(monkeypatch):
     instance = made([3.0, 2.0, 2.0], [-1] * 3, members=2)
     assert best_of_all(instance, Aim(), stay_home(instance)).tolist() == [0, 1, 1]
@@ -227,13 +218,6 @@ def test_the_heaviest_goes_first_and_to_the_emptiest():
 
 def test_what_has_an_owner_stays_at_home():
     assert stay_home(made([2.0, 5.0, 3.0, 1.0], [0, 0, -1, -1], members=2)).tolist() == [0, 0, 1, 1]
-
-
-@given(instance=instances())
-def test_first_answers_are_answers(instance):
-    for owner in (largest_first(instance), stay_home(instance)):
-        assert instance.allowed[np.arange(len(owner)), owner].all()
-    assert instance.worth(stay_home(instance)).moved == 0
 
 
 # --- local search
@@ -360,15 +344,6 @@ def test_whoever_sheds_comes_down_to_the_level_and_nobody_else_gives_anything(in
     assert kept[np.isin(instance.home, fine)].all()
 
 
-@given(instance=instances(), budget=st.integers(0, 4), by_count=st.booleans())
-def test_answers_within_a_budget_are_answers(instance, budget, by_count):
-    aim = Aim(budget=float(budget), by_count=by_count)
-    found = answers_within(instance, aim, ENDLESS)
-    assert found
-    for owner in found:
-        assert instance.allowed[np.arange(len(owner)), owner].all()
-
-
 @given(drawn=answered(), level=st.floats(0.1, 40))
 def test_going_home_raises_nobody_above_the_level_and_moves_no_more(drawn, level):
     instance, start = drawn
@@ -445,14 +420,6 @@ def test_the_bound_of_moves_counts_givers_and_takers():
     assert fewest_moves(torn, 9.0) == 1
 
 
-@given(instance=instances(), share=st.floats(1.0, 2.0))
-def test_the_fewest_of_all_moves_are_the_fewest_under_a_level(instance, share):
-    found = [instance.worth(o) for o in answers(instance)]
-    level = min(w.largest for w in found) * share
-    under = [w.moved_count for w in found if w.largest <= level * (1 + 1e-9)]
-    assert fewest_of_all(instance, level, max(under)) == min(under)
-
-
 @given(drawn=answered())
 def test_idle_members_get_one_unit_of_members_that_have_others(drawn):
     instance, start = drawn
@@ -463,14 +430,6 @@ def test_idle_members_get_one_unit_of_members_that_have_others(drawn):
     assert after.largest <= before.largest * (1 + 1e-9)
     assert after.squares <= before.squares
     assert min(before.idle, 1) <= (owner != start).sum() <= before.idle
-
-
-@given(instance=instances(whole=True))
-def test_the_least_of_all_is_the_least_of_all(instance):
-    """Equal units and alike members are counted once."""
-    loads = [instance.worth(o).largest for o in answers(instance)]
-    assert least_of_all(instance, max(loads)) == pytest.approx(min(loads))
-    assert least_of_all(instance, min(loads)) == min(loads)
 
 
 # --- what weighs nothing

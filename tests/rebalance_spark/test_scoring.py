@@ -4,7 +4,6 @@ import json
 import re
 from random import Random
 
-import pyarrow as pa
 import pytest
 from pyspark.sql import functions as sf
 
@@ -252,17 +251,6 @@ def test_a_scenario_may_be_a_structure(spark):
     assert (row.status, row.team, row.imbalance) == ("ok", "red", expected["imbalance"])
 
 
-def test_spark_refuses_columns_that_come_in_another_order(spark):
-    def swapped(batches):
-        for _ in batches:
-            yield pa.RecordBatch.from_pydict({"b": ["x"], "a": ["y"]})
-
-    one = spark.range(0, 1, 1, 1)
-    with pytest.raises(Exception, match=r"ARROW_TYPE_MISMATCH.*StructField\(b,.*StructField\(a,"):
-        one.mapInArrow(swapped, "a string, b string").collect()
-    assert one.mapInArrow(swapped, "b string, a string").collect() == [("x", "y")]
-
-
 def test_what_a_row_costs_is_derived_where_a_workload_does_not_say(spark):
     texts = {**plain(2), "wrong": "topics: [", "null": None}
     found = with_sizes(frame(spark, texts, sized=False)).collect()
@@ -279,11 +267,7 @@ def test_what_a_row_costs_is_derived_where_a_workload_does_not_say(spark):
     [
         ({"strategies": ["rang"]}, r"strategy: found 'rang', .*did you mean 'range'"),
         ({"strategies": ["range+nonsense"]}, r"modifier of strategy 'range\+nonsense'"),
-        ({"strategies": []}, r"strategies: found \[\], expected a list of at least one strategy"),
-        ({"strategies": "range"}, r"strategies: found 'range', expected a list"),
         ({"fidelity": "plann"}, r"fidelity: found 'plann', .*did you mean 'plan'"),
-        ({"timeout": -1}, r"timeout: found -1"),
-        ({"timeout": float("nan")}, r"timeout: found nan"),
         ({"seed": -1}, r"seed: found -1, expected a whole number from 0 to 9,223,372,036,854,775,807"),
         ({"seed": 2**63}, r"seed: found 9223372036854775808, expected a whole number"),
     ],
