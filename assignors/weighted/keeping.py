@@ -6,7 +6,7 @@ import numpy as np
 
 from assignors.weighted.instance import SAME, Instance
 from assignors.weighted.local_search import Work, even_out
-from assignors.weighted.shedding import fewest_above, go_home, shed_to
+from assignors.weighted.shedding import fewest_above, shed_to
 from coordinator_core.assigning.flow.fractional import sums_at
 from coordinator_core.assigning.problem import FloatArray
 from coordinator_core.model import NO_OWNER, Int32Array
@@ -21,7 +21,7 @@ def keep_under(instance: Instance, level: float, work: Work) -> Int32Array:
     """
     if len(instance.capacity) == 1:
         return np.zeros(len(instance.weight), dtype=np.int32)
-    return settled(instance, go_home(instance, _placed_under(instance, level), level), work)
+    return settled(instance, _placed_under(instance, level), work)
 
 
 def settled(instance: Instance, start: Int32Array, work: Work) -> Int32Array:

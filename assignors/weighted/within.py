@@ -12,8 +12,7 @@ from assignors.weighted.greedy import largest_first, stay_home
 from assignors.weighted.instance import SAME, Aim, Instance, less
 from assignors.weighted.keeping import fewest_moves, keep_under, settled
 from assignors.weighted.local_search import CELLS_PER_SECOND, Work, even_out
-from assignors.weighted.relabel import keep_most
-from assignors.weighted.shedding import go_home
+from assignors.weighted.shedding import answers_within, go_home
 from assignors.weighted.solve import (
     MOST_PAIRS_FOR_PROOF,
     SHARE_OF_SEARCH,
@@ -27,6 +26,9 @@ from coordinator_core.model import Int32Array
 
 SHARE_OF_BOUND = 0.25
 """The share of the time to prove a bound of the moves, if crossings or weights limit the moves as well."""
+
+_SHARES = (0.02, 0.05, 0.1, 0.2)
+"""The shares of the weight that may move in the assignments with which the search under a level begins."""
 
 
 def solve_within(instances: list[Instance], wishes: Wishes, tolerance: float) -> list[Solution]:
@@ -145,7 +147,12 @@ def _fewest_enumerated(instance: Instance, level: float, moved: int) -> int:
 def _relaxed(instance: Instance, wishes: Wishes, level: float, balanced: Solution) -> Solution:
     """Return the best assignment for a level that a solution is under."""
     draft = keep_under(instance, level, _work(wishes))
-    final = _improved(instance, wishes, level, draft, balanced.owner, keep_most(instance, balanced.owner))
+    starts = [draft, balanced.owner]
+    if not wishes.price and wishes.budget == np.inf:  # a few moves more than those of the draft may do
+        work = _work(wishes)
+        for share in _SHARES:
+            starts += answers_within(instance, Aim(budget=share * instance.total), work)[:1]
+    final = _improved(instance, wishes, level, *starts)
     used = balanced.seconds + final.seconds
     exact = balanced.proven and not wishes.price  # the bound of the solver is rounded
     bound = balanced.worth.largest if exact else balanced.bound

@@ -1,6 +1,7 @@
 """Decisions from scores: for each group the strategy of today, or one that is known to be better."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -8,12 +9,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coordinator_core.errors import InputError
+from coordinator_core.errors import InputError, RebalanceLabError
 from coordinator_core.reading.suggestions import one_of
 from coordinator_core.registry.registry import default_registry
 from rebalance_lab.scoring.labels import parted
 from rebalance_lab.verdicts.aims import BALANCE, LOADED, MOVES, STOPS
-from rebalance_lab.verdicts.changes_per_group import changes, greatest, reason_of
+from rebalance_lab.verdicts.changes_per_group import changes, greatest, needed_of, reason_of
 from rebalance_lab.verdicts.choices_per_group import (
     COUNTED_BALANCE,
     FALSE_SWITCHES,
@@ -26,6 +27,7 @@ from rebalance_lab.verdicts.choices_per_group import (
 )
 from rebalance_lab.verdicts.grid import Grid, Setup
 from rebalance_lab.verdicts.switching import keeps_owners
+from rebalance_spark.schema import STRATEGIES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -45,6 +47,18 @@ _MADE = ("fidelity", "start_assignor", "program_version")
 _COLUMNS = ("scenario_id", "strategy", "status", "run_id", "members", *_MADE)
 _BESIDE = (LOADED.metric, MISSING, COUNTED_BALANCE)
 _SPARK = {pa.string(): "string", pa.int64(): "bigint", pa.float64(): "double"}
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is to be decided: the arguments of `decide`."""
+
+    today: str
+    strategies: Sequence[str] = ()
+    per: Sequence[str] = ()
+    metrics: Sequence[str] = ()
+    false_switches: float = FALSE_SWITCHES
+    margin: float = MARGIN
 
 
 def decide(
@@ -67,22 +81,17 @@ def decide(
     `verdicts.choices_per_group`.
 
     Raises:
-        InputError: if a column does not exist. As an error of the task: as `decisions`.
+        InputError: if a column does not exist, or if neither `score`, which made the scores, nor a plugin
+            knows a strategy. As an error of the task: as `decisions`.
     """
-    names, own = _checked(scores.columns, per, metrics)
+    question = Question(today, strategies, per, metrics, false_switches, margin)
+    names, own = _checked(scores.columns, question)
+    _check_known(scores.schema["strategy"].metadata.get(STRATEGIES, ()), (today, *strategies))
     schema = decision_schema(scores.columns, names, own)
     read = {*names, *own, *_COLUMNS, *_BESIDE}
 
     def call(table: pa.Table) -> pa.Table:
-        return decisions(
-            table,
-            today,
-            strategies=strategies,
-            per=names,
-            metrics=metrics,
-            false_switches=false_switches,
-            margin=margin,
-        )
+        return decisions(last_rows(table), question)
 
     columns = ", ".join(f"`{field.name}` {_SPARK[field.type]}" for field in schema)
     wanted = [f"`{name}`" for name in scores.columns if name in read]
@@ -97,6 +106,7 @@ def decision_schema(columns: Sequence[str], per: Sequence[str], metrics: Sequenc
     - ``reason``: why, in words
     - ``p``: the p-value of the switch, or of the one that is closest
     - ``scenarios``: how many decide
+    - ``needed``: about how many it takes, null where they are enough
     - ``runner_up``: the next strategy, null without one
     - ``<metric>_today``, ``<metric>_change`` for each metric that decides (``stopped`` in partition seconds,
       ``moved`` in partitions, ``balance`` as busiest member over the mean), in the mean of the scenarios,
@@ -106,36 +116,36 @@ def decision_schema(columns: Sequence[str], per: Sequence[str], metrics: Sequenc
       handle; ``overloaded``: the scenarios in which it has more
     - ``missing_members``: how many more it takes under the advised strategy so that no member has more than
       it can handle, infinite if no number is enough
+
+    Raises:
+        InputError: if two columns would have the same name.
     """
     fields = [(name, pa.string()) for name in (*per, "today", "advised", "reason")]
-    fields += [("p", pa.float64()), ("scenarios", pa.int64()), ("runner_up", pa.string())]
+    fields += [("p", pa.float64()), ("scenarios", pa.int64()), ("needed", pa.int64())]
+    fields.append(("runner_up", pa.string()))
     for number, metric in enumerate(metrics):
         name = SHORT.get(metric, metric)
         ends = ("low", "high") if not number else ()
         fields += [(each, pa.float64()) for each in (f"{name}_today", f"{name}_change", *ends)]
     if LOADED.metric in columns:
         fields += [("load_today", pa.float64()), ("load_change", pa.float64()), ("overloaded", pa.int64())]
-    return pa.schema([*fields, *([(MISSING, pa.float64())] if MISSING in columns else [])])
+    fields += [(MISSING, pa.float64())] if MISSING in columns else []
+    found = [name for name, _ in fields]
+    for name in (name for name in found if found.count(name) > 1):
+        raise InputError("decisions", f"a second column {name!r}", "other names of metrics, and in per")
+    return pa.schema(fields)
 
 
-def decisions(
-    scores: pa.Table,
-    today: str,
-    *,
-    strategies: Sequence[str] = (),
-    per: Sequence[str] = (),
-    metrics: Sequence[str] = (),
-    false_switches: float = FALSE_SWITCHES,
-    margin: float = MARGIN,
-) -> pa.Table:
-    """Return what `decide` does, of scores as Arrow: switches first, those that gain most on top.
+def decisions(scores: pa.Table, question: Question) -> pa.Table:
+    """Return what `decide` does, of `last_rows` of scores: switches first, those that gain most on top.
 
     Raises:
         InputError: if a strategy has no scores, if today's completed nothing, or if scores of a scenario were
             made by different versions, fidelities or starts.
     """
-    names, own = _checked(scores.column_names, per, metrics)
-    grid, scored, scenarios = grid_of(scores, today, strategies)
+    today, metrics = question.today, question.metrics
+    names, own = _checked(scores.column_names, question)
+    grid, scored, scenarios = grid_of(scores, today, question.strategies)
     keys = [
         tuple("" if v is None else str(v) for v in row.values())
         for row in scenarios.select(names).to_pylist()
@@ -152,8 +162,8 @@ def decisions(
         scored=scored,
         keeps_owners=np.array(stateful),
         relief=not metrics,
-        rate=false_switches,
-        margin=margin,
+        rate=question.false_switches,
+        margin=question.margin,
     )
     labels = np.array([setup.strategy for setup in grid.setups], dtype=object)
     columns: dict[str, Any] = dict(zip(names, zip(*number, strict=True), strict=True))
@@ -163,6 +173,7 @@ def decisions(
         "reason": [reason_of(found, grid, aims, group) for group in range(len(number))],
         "p": found.chance,
         "scenarios": found.units,
+        "needed": needed_of(found, grid),
         "runner_up": np.where(
             found.runner_up == grid.now, np.array(None, dtype=object), labels[found.runner_up]
         ),
@@ -188,8 +199,8 @@ def grid_of(
 ) -> tuple[Grid, npt.NDArray[np.bool_], pa.Table]:
     """Return scores as a grid: units are scenarios, candidates are strategies.
 
-    Also whether each scenario is scored under each strategy (bool[N, K]), and a row of each scenario. Of
-    several scores of a scenario and a strategy, that of the last run counts.
+    Also whether each scenario is scored under each strategy (bool[N, K]), and a row of each scenario. Scores
+    have a row of each scenario and strategy, as `last_rows` returns them.
 
     Raises:
         InputError: as `decisions`.
@@ -201,7 +212,6 @@ def grid_of(
     if strategies:
         known = [name for name in known if name in {today, *strategies}]
         scores = scores.filter(pc.is_in(scores["strategy"], pa.array(known)))
-    scores = last_rows(scores)
     check_comparable(scores)
     ids = pc.unique(scores["scenario_id"])
     row = pc.index_in(scores["scenario_id"], ids).to_numpy().astype(np.int64)
@@ -249,10 +259,24 @@ def check_comparable(scores: pa.Table) -> None:
         raise InputError(where, found, "scores made alike: score again, or compare fewer strategies")
 
 
-def _checked(
-    columns: Sequence[str], per: Sequence[str], metrics: Sequence[str]
-) -> tuple[list[str], list[str]]:
+def _check_known(scored: Sequence[str], names: Sequence[str]) -> None:
+    """Check strategies of scores that have not been read, of which `score` noted some.
+
+    Scores may have others, from other runs: only a name that no plugin has either is wrong.
+
+    Raises:
+        InputError: if a strategy is not known.
+    """
+    for name in (name for name in names if scored and name not in scored):
+        try:
+            default_registry().strategy(parted(name)[0])
+        except RebalanceLabError:
+            raise InputError("scores", f"none of {name!r}", one_of(name, scored)) from None
+
+
+def _checked(columns: Sequence[str], question: Question) -> tuple[list[str], list[str]]:
     """Return the columns that name a group, and the metrics that decide, which scores with columns have."""
+    per, metrics = question.per, question.metrics
     for where, given in (("per", per), ("metrics", metrics)):
         if isinstance(given, str):
             raise InputError(where, repr(given), f"a list, such as [{given!r}]")
@@ -261,6 +285,9 @@ def _checked(
         for name in wanted:
             if name not in columns:
                 raise InputError(where, f"no column {name!r}", one_of(name, columns))
+    for name in (name for name in metrics if name in SHORT.values()):
+        expected = f"another name: decisions have columns of {name}, which are not this metric's"
+        raise InputError("metrics", repr(name), expected)
     own = list(metrics) or deciding(columns)
     if not own:
         expected = f"{STOPS.metric}, {MOVES.metric} or {BALANCE.metric}, or metrics that decide"

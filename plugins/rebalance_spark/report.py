@@ -96,7 +96,7 @@ def summary(decided: Decided) -> list[str]:
     rows, names, today = decided.decisions.to_pylist(), decided.groups, decided.today
     switches = Counter(row["advised"] for row in rows if row["advised"] != today)
     kept = [(name, row) for name, row in zip(names, rows, strict=True) if row["advised"] == today]
-    open_ = [name for name, row in kept if " scenarios" in row["reason"]]
+    open_ = [name for name, row in kept if row["needed"] is not None]
     failed = [name for name, row in kept if not row["scenarios"]]
     over = [n for n, row in zip(names, rows, strict=True) if _load(row) > 1]
     parts = [f"{counted(number, 'group')} to {strategy}" for strategy, number in switches.most_common()]
@@ -127,7 +127,7 @@ def decision_table(decided: Decided, most: int | None = ROWS, *, undecided: bool
     rows, names = decided.decisions.to_pylist(), decided.groups
     pairs = list(zip(names, rows, strict=True))
     if undecided:
-        pairs = [(name, row) for name, row in pairs if " scenarios" in row["reason"]]
+        pairs = [(name, row) for name, row in pairs if row["needed"] is not None]
     elif most is not None:
         pairs = [(name, row) for name, row in pairs if row["advised"] != decided.today][:most]
     shorts, is_short = decided.figures, any(row.get("missing_members") for _, row in pairs)

@@ -27,6 +27,9 @@ class Column:
 CARRIED = "carried"
 """The key in the metadata of a column of scores that is one of the workload."""
 
+STRATEGIES = "strategies"
+"""The key in the metadata of the column ``strategy`` of what `score` returns: a list of their names."""
+
 RESERVED = ("which", "run", "part")
 """Names beside those of columns of scores that a column of a workload cannot have."""
 

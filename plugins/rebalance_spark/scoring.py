@@ -1,7 +1,7 @@
 """Scores of strategies on every scenario of a workload, as a DataFrame."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from operator import add
 from typing import TYPE_CHECKING
@@ -18,7 +18,15 @@ from rebalance_lab.scoring.rows import Job, computed_metrics, registry_with
 from rebalance_lab.simulation.planning.counting import counting
 from rebalance_lab.simulation.planning.planned_run import check_planned
 from rebalance_spark.identity import identified
-from rebalance_spark.schema import CARRIED, RESERVED, SCORE_COLUMNS, arrow_schema, score_columns, spark_schema
+from rebalance_spark.schema import (
+    CARRIED,
+    RESERVED,
+    SCORE_COLUMNS,
+    STRATEGIES,
+    arrow_schema,
+    score_columns,
+    spark_schema,
+)
 from rebalance_spark.sessions import check_pyspark
 from rebalance_spark.sizes import SEARCHING, estimated_cost, with_sizes
 from rebalance_spark.worker import UNIT_COLUMNS, score_batches
@@ -29,6 +37,20 @@ if TYPE_CHECKING:
 
 LARGE_MS = 1_000.0
 """The estimated cost from which on the strategies of a row are scored apart from one another."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreOptions:
+    """What is to be computed for every scenario: the arguments of `score`."""
+
+    strategies: Sequence[str]
+    fidelity: str = Fidelity.PROTOCOL
+    timeout: float = DEFAULT_TIMEOUT
+    seed: int | None = None
+    plugins: Sequence[str] = ()
+    settings: Sequence[str] = ()
+    metrics: Sequence[str] = ()
+    start: str = ""
 
 
 def score(
@@ -63,58 +85,43 @@ def score(
         InputError: if a strategy is unknown, or if a column or an option is missing or invalid.
     """
     check_pyspark()
-    job = checked_job(
-        strategies,
-        fidelity=fidelity,
-        timeout=timeout,
-        seed=seed,
-        plugins=plugins,
-        settings=settings,
-        metrics=metrics,
-        start=start,
-    )
-    return scored(units(workload, job), job, tasks=tasks)
+    options = ScoreOptions(strategies, fidelity, timeout, seed, plugins, settings, metrics, start)
+    job = checked_job(options)
+    found = scored(units(workload, job), job, tasks=tasks)
+    known = {**found.schema["strategy"].metadata, STRATEGIES: list(job.strategies)}
+    return found.withMetadata("strategy", known)
 
 
-def checked_job(
-    strategies: Sequence[str],
-    *,
-    fidelity: str = Fidelity.PROTOCOL,
-    timeout: float = DEFAULT_TIMEOUT,
-    seed: int | None = None,
-    plugins: Sequence[str] = (),
-    settings: Sequence[str] = (),
-    metrics: Sequence[str] = (),
-    start: str = "",
-) -> Job:
+def checked_job(options: ScoreOptions) -> Job:
     """Return the job for every scenario.
 
     Raises:
         InputError: if a strategy, a metric or the assignor of the start is unknown, or has no plan at the
             fidelity ``plan``, or if an option is invalid.
     """
-    names = [known.value for known in Fidelity]
-    if fidelity not in names:
-        raise InputError("fidelity", repr(fidelity), one_of(fidelity, names))
+    names, strategies, seed = [known.value for known in Fidelity], options.strategies, options.seed
+    if options.fidelity not in names:
+        raise InputError("fidelity", repr(options.fidelity), one_of(options.fidelity, names))
     if isinstance(strategies, str) or not strategies:
         raise InputError("strategies", repr(strategies), "a list of at least one strategy")
-    if not timeout >= 0:
-        raise InputError("timeout", f"{timeout}", "seconds, 0 for ever")
+    if not options.timeout >= 0:
+        raise InputError("timeout", f"{options.timeout}", "seconds, 0 for ever")
     if seed is not None:
         whole(seed, "seed", low=0, high=LAST_SEED)
+    plugins, fidelity, start = tuple(options.plugins), Fidelity(options.fidelity), options.start
     registry = registry_with(plugins)
-    labels = _labels(strategies, settings, registry)
-    job = Job(tuple(labels), Fidelity(fidelity), timeout, seed, tuple(plugins), start=start)
-    if job.fidelity is Fidelity.PLAN:
+    labels = _labels(strategies, options.settings, registry)
+    job = Job(tuple(labels), fidelity, options.timeout, seed, plugins, start=start)
+    if fidelity is Fidelity.PLAN:
         for label in labels:
             check_planned(registry.strategy(parted(label)[0]), registry)
     known = [metric.name for metric in computed_metrics(job)]
-    for name in metrics:
+    for name in options.metrics:
         if name not in known:
             raise InputError("metrics", repr(name), one_of(name, known))
     if start:
         registry.assignor(start)
-    return identified(replace(job, metrics=tuple(metrics)))
+    return identified(replace(job, metrics=tuple(options.metrics)))
 
 
 def _labels(strategies: Sequence[str], settings: Sequence[str], registry: Registry) -> list[str]:

@@ -20,7 +20,7 @@ from rebalance_lab.scoring.rows import Job
 from rebalance_spark.files import StoredPath, locked
 from rebalance_spark.identity import scenario_hash_column
 from rebalance_spark.schema import RESERVED, SCORE_COLUMNS
-from rebalance_spark.scoring import checked_job, cost_of, scored, scored_schema, units
+from rebalance_spark.scoring import ScoreOptions, checked_job, cost_of, scored, scored_schema, units
 from rebalance_spark.sessions import check_pyspark, context_of, cores, described, files_named, has_table
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def write_scores(
     from pyspark import StorageLevel
     from pyspark.sql import functions as sf
 
-    job = strategies if isinstance(strategies, Job) else checked_job(strategies, **options)
+    job = strategies if isinstance(strategies, Job) else checked_job(ScoreOptions(strategies, **options))
     progress, spark, every = progress or Progress(), workload.sparkSession, units(workload, job)
     if table:
         _make_table(spark, table, scored_schema(every, job))

@@ -5,8 +5,6 @@ test_vectors.py and test_oracle.py.
 """
 
 import random
-import subprocess
-import sys
 from random import Random
 
 import pytest
@@ -39,7 +37,6 @@ from tests.assignors.groups import (
     wanted,
 )
 from tests.examples import scaled
-from tests.places import ROOT
 
 every_assignor = pytest.mark.parametrize("name", NAMES)
 the_lawful_ones = pytest.mark.parametrize("name", LAWFUL)
@@ -110,40 +107,6 @@ def test_the_order_of_members_and_topics_changes_nothing(name, drawn, random):
         first, second = sets(first), sets(second)
     assert list(first) == list(second)
     assert first == second
-
-
-PRINT_ALL = """
-from coordinator_core.protocol.consumer_protocol import encode_assignment
-from tests.assignors.groups import NAMES, Cluster, GroupSubscription, assign, member
-from tests.examples import scaled
-
-cluster = Cluster({t: 7 for t in {"orders", "payments", "größe", "shipments"}})
-topics = {"orders", "payments", "größe"}
-members = GroupSubscription(
-    {m: member(" ".join(topics), "orders:1,2 payments:3", len(m)) for m in {"a", "bb", "b", "c", "dd"}}
-)
-for name in NAMES:
-    for m, got in assign(name, cluster, members).items():
-        pairs = sorted(got) if name == "range" else list(got)
-        print(name, m, pairs, len(encode_assignment(got)))
-"""
-
-
-@pytest.mark.slow
-def test_the_seed_of_hashes_changes_nothing():
-    """C-61: sets of names iterate differently in the two processes."""
-    printed = [
-        subprocess.run(
-            [sys.executable, "-c", PRINT_ALL],
-            cwd=ROOT,
-            env={"PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"},
-            capture_output=True,
-            check=True,
-        ).stdout
-        for seed in ("1", "2")
-    ]
-    assert printed[0] == printed[1]
-    assert printed[0].count(b"\n") == 5 * len(NAMES)
 
 
 @every_assignor

@@ -17,6 +17,7 @@ from coordinator_core.errors import AssignmentError, InputError
 from coordinator_core.model import Cluster, GroupSubscription, TopicInfo
 from coordinator_core.registry.registry import default_registry
 from tests.assignors.groups import (
+    NAMES,
     assign,
     cost,
     fed_back,
@@ -325,14 +326,15 @@ def test_the_answer_is_the_same_every_time():
 
 
 PRINT_ALL = """
-from tests.assignors.test_optimal import STRATEGIES, Cluster, assign, solver_sized
+from tests.assignors.test_optimal import NAMES, STRATEGIES, Cluster, assign, solver_sized
 from coordinator_core.model import GroupSubscription
 cluster, members = solver_sized()
 cluster = Cluster({t: cluster.topics[t] for t in set(cluster.topics)})
 members = GroupSubscription({m: members[m] for m in set(members)})
-for strategy in [*STRATEGIES, "lag-aware", "rendezvous"]:
+for strategy in [*STRATEGIES, "lag-aware", "rendezvous", *NAMES]:
     answer = assign(strategy + ("+time_limit=0.1" if "optimal" in strategy else ""), cluster, members)
-    print(strategy, {m: list(got) for m, got in answer.items()}, dict(answer.report))
+    order = sorted if strategy == "range" else list
+    print(strategy, {m: order(got) for m, got in answer.items()}, dict(answer.report))
 """
 
 
@@ -350,7 +352,7 @@ def test_the_seed_of_hashes_changes_nothing():
         for seed in ("1", "2")
     ]
     assert printed[0] == printed[1]
-    assert printed[0].count(b"\n") == len(STRATEGIES) + 2
+    assert printed[0].count(b"\n") == len(STRATEGIES) + 2 + len(NAMES)
 
 
 def test_a_group_that_does_not_change_keeps_what_it_has():
@@ -381,11 +383,12 @@ def tiny_limit(monkeypatch):
     monkeypatch.setattr("assignors.optimal.MOST_PAIRS", 50)
 
 
-def test_past_the_limit_the_greedy_answer_is_the_answer(tiny_limit):
+@pytest.mark.parametrize("tolerance", [0.0, 0.5])
+def test_past_the_limit_the_greedy_answer_is_the_answer(tiny_limit, tolerance):
     cluster, members = solver_sized()
-    assignment = assign("optimal", cluster, members)
+    assignment = assign(f"optimal+tolerance={tolerance}", cluster, members)
     problem = build_problem(cluster, members)
-    owner, bound = sticky_within(problem, problem.weights, 0.0)
+    owner, bound = sticky_within(problem, problem.weights, tolerance)
     assert assignment.owners(problem.index, problem.members).tolist() == owner.tolist()
     report, loads = assignment.report, relative_loads(cluster, members, assignment)
     assert (report["method"], report["bound"]) == ("heuristic", bound)

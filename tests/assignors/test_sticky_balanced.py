@@ -4,7 +4,7 @@ import pytest
 
 from assignors.sticky_balanced import StickyBalancedAssignor
 from coordinator_core.assigning.user_data import encode_generation, encode_ownership
-from coordinator_core.model import Cluster, GroupSubscription, RebalanceProtocol, TopicInfo
+from coordinator_core.model import Cluster, GroupSubscription, RebalanceProtocol
 from tests.assignors.groups import assign, changed, group, listed, member, partitions, told
 
 
@@ -33,47 +33,6 @@ def test_a_join_moves_the_share_of_the_newcomer():
     """PROTOCOL 10.3, C-67: floor(7 / 3) = 2 partitions move, the highest of those who own most."""
     members = group(a=member("t", "t:0,2,4,6"), b=member("t", "t:1,3,5"), c=member("t"))
     assert stuck({"t": 7}, members) == {"a": "t:0,2,4", "b": "t:1,3", "c": "t:5,6"}
-
-
-@pytest.mark.parametrize(("count", "members"), [(10, 3), (100, 7), (5, 9), (12, 3)])
-def test_a_join_moves_no_more_than_that_at_any_size(count, members):
-    """C-67: floor(P / (n + 1))."""
-    cluster = Cluster({"t": count})
-    before = assign("sticky-balanced", cluster, group(**{f"m{n}": member("t") for n in range(members)}))
-    owners = {m: changed(member("t"), owned=got, generation=1) for m, got in before.items()}
-    after = assign("sticky-balanced", cluster, group(**owners, new=member("t")))
-    assert len(after["new"]) == count // (members + 1)
-    assert all(set(after[m]) <= set(before[m]) for m in before)
-
-
-def test_two_members_that_leave_and_one_that_joins_are_one_change():
-    """PROTOCOL 10.3."""
-    members = group(b=member("t", "t:1,5"), d=member("t", "t:3,7"), new=member("t"))
-    assert stuck({"t": 8}, members) == {"b": "t:0,1,5", "d": "t:2,3,7", "new": "t:4,6"}
-
-
-def test_subscriptions_bind_more_than_ownership():
-    """PROTOCOL 10.3: a gave u up; b, who owns all of t, sheds for balance."""
-    members = group(a=member("t", "u:0,1"), b=member("t u", "t:0,1,2,3"))
-    assert stuck({"t": 4, "u": 2}, members) == {"a": "t:1,2,3", "b": "t:0 u:0,1"}
-
-
-def test_the_newest_claim_wins_and_equal_ones_cancel():
-    """C-65: t-0 goes to c whose claim is newer; t-1 of a and b is free, and falls to a, the first."""
-    members = group(a=member("t", "t:0,1,2", 3), b=member("t", "t:1,3", 3), c=member("t", "t:0", 4))
-    assert stuck({"t": 4}, members) == {"a": "t:1,2", "b": "t:3", "c": "t:0"}
-
-
-def test_an_older_members_claim_that_nobody_contests_is_honoured():
-    """C-65: a lags a generation behind and keeps t-0 all the same."""
-    members = group(a=member("t", "t:0,1", 3), b=member("t", "t:1,2", 4))
-    assert stuck({"t": 4}, members) == {"a": "t:0,3", "b": "t:1,2"}
-
-
-def test_ownership_is_read_from_user_data():
-    """PROTOCOL 10.3: the eager protocol revokes everything before the join."""
-    members = group(a=said("t", "t:2,3", 5), b=said("t", "t:0,1", 5))
-    assert stuck({"t": 4}, members) == {"a": "t:2,3", "b": "t:0,1"}
 
 
 def test_user_data_counts_before_the_subscriptions_own_fields():
@@ -110,13 +69,6 @@ def test_user_data_of_another_assignor_says_nothing(strange):
     """C-68: the subscription's own fields count then."""
     members = group(a=member("t", "t:1", user_data=strange), b=member("t", "t:0"))
     assert stuck({"t": 2}, members) == {"a": "t:1", "b": "t:0"}
-
-
-def test_racks_decide_who_gets_what_but_not_how_much():
-    """PROTOCOL 10.3, C-72: a is in the rack of three partitions and may have two."""
-    topic = TopicInfo(4, (("x",), ("x",), ("x",), ("y",)))
-    members = group(a=member("t", "t:3", rack="x"), b=member("t", "t:0,1,2", rack="y"))
-    assert stuck({"t": topic}, members) == {"a": "t:1,2", "b": "t:0,3"}
 
 
 def test_static_members_keep_their_place_under_a_new_member_id():

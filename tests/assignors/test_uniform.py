@@ -70,6 +70,25 @@ def test_the_best_balance_may_be_missed():
     assert sorted(map(len, assign("sticky-balanced", cluster, members).values())) == [2, 2, 2]
 
 
+def test_a_member_without_partitions_of_the_topic_leaves_its_turn_to_the_first_of_its_level():
+    members = group(
+        a=member("t u v", "t:0,2,4 u:0,2"), b=member("v", "v:2", 4), c=member("t u v", "v:0,1", 3)
+    )
+    found = told(assign(NAME, Cluster({"t": 5, "u": 3, "v": 3}), members))
+    assert found == {"a": "t:0,2 u:0,2", "b": "v:0,1,2", "c": "t:1,3,4 u:1"}
+
+
+def test_topics_are_leveled_again_after_others_until_none_changes():
+    members = group(
+        a=member("w"),
+        b=member("t v w", "t:0"),
+        c=member("t v w", "t:1,2 v:3 w:0,1,2"),
+        d=member("t u", "t:3"),
+    )
+    found = told(assign(NAME, Cluster({"t": 4, "u": 5, "v": 4, "w": 3}), members))
+    assert found == {"a": "w:0,1,2", "b": "t:0,3 v:0,1", "c": "t:1,2 v:2,3", "d": "u:0,1,2,3,4"}
+
+
 def test_of_topics_alike_the_one_with_the_least_id_is_first():
     members, counts = group(a=member("t u"), b=member("t u"), c=member("v")), {"t": 1, "u": 1, "v": 0}
     first = Cluster(counts, {"t": IN_BUCKET_3, "u": IN_BUCKET_0})

@@ -62,34 +62,25 @@ def test_no_assignment_is_better_in_the_strict_order(kind):
 
 
 @every_kind
-def test_no_assignment_with_as_few_moves_is_better(kind):
-    """max_moves, a number of partitions: those without a valid owner do not count, those of no weight do."""
+@pytest.mark.parametrize("limit", ["0", "1", "2", "10%", "25%"])
+def test_no_assignment_that_moves_as_little_is_better(kind, limit):
+    """max_moves, a number of partitions or a share of the weight.
+
+    Partitions without a valid owner do not count; those without weight are among the number.
+    """
     for seed in range(15):
         cluster, members = drawn(seed, kind, members=3, partitions=8)
         tried = Everything(cluster, members)
-        for most in (0, 1, 2):
-            among = tried.moved_count <= most
-            usual = assign(f"optimal+max_moves={most}", cluster, members)
-            assert tried.best_within(0.02, among)[tried.place(usual)], (seed, most)
-            assignment = assign(f"optimal+strict+max_moves={most}", cluster, members)
-            assert tried.best(*tried.strict_keys(), among=among)[tried.place(assignment)], (seed, most)
-            assert moved_partitions(cluster, members, assignment) <= most
-            check_report(cluster, members, assignment, tried.largest[among].min())
-
-
-@every_kind
-def test_no_assignment_that_moves_as_little_weight_is_better(kind):
-    """max_moves, a share of the weight."""
-    for seed in range(15):
-        cluster, members = drawn(seed, kind, members=3, partitions=8)
-        tried = Everything(cluster, members)
-        for share in (10, 25):
-            among = tried.moved <= share / 100 * tried.total * (1 + 1e-9)
-            usual = assign(f"optimal+max_moves={share}%", cluster, members)
-            assert tried.best_within(0.02, among)[tried.place(usual)], (seed, share)
-            assignment = assign(f"optimal+strict+max_moves={share}%", cluster, members)
-            assert tried.best(*tried.strict_keys(), among=among)[tried.place(assignment)], (seed, share)
-            check_report(cluster, members, assignment, tried.largest[among].min())
+        if limit.endswith("%"):
+            among = tried.moved <= int(limit[:-1]) / 100 * tried.total * (1 + 1e-9)
+        else:
+            among = tried.moved_count <= int(limit)
+        usual = assign(f"optimal+max_moves={limit}", cluster, members)
+        assert tried.best_within(0.02, among)[tried.place(usual)], seed
+        assignment = assign(f"optimal+strict+max_moves={limit}", cluster, members)
+        assert tried.best(*tried.strict_keys(), among=among)[tried.place(assignment)], seed
+        assert limit.endswith("%") or moved_partitions(cluster, members, assignment) <= int(limit)
+        check_report(cluster, members, assignment, tried.largest[among].min())
 
 
 @every_kind

@@ -101,6 +101,26 @@ def test_nor_where_it_is_improved_by_neighbourhoods(monkeypatch):
             assert report["solver_seconds"] > 0
 
 
+@pytest.mark.parametrize(
+    ("options", "seed", "size", "moves"),
+    [
+        ("", 0, (12, 80), 3),
+        ("", 6, (12, 80), 5),
+        ("", 4, (20, 160), 4),
+        ("", 5, (16, 160), 5),
+        ("+max_moves=5%", 4, (16, 120), 6),
+        ("+max_moves=15", 2, (20, 160), 3),
+    ],
+)
+def test_without_a_solver_no_more_partitions_move_than_were_found_to_suffice(
+    monkeypatch, options, seed, size, moves
+):
+    """Recorded figures: of the fewest units to shed, to displace, and to take back home."""
+    monkeypatch.setattr("assignors.weighted.within.MOST_PAIRS_FOR_PROOF", 0)
+    report = assign(f"optimal{options}+time_limit=0.1", *large_group(seed, *size)).report
+    assert (report["method"], report["moved_partitions"] <= moves) == ("heuristic", True)
+
+
 def test_nor_where_neighbourhoods_find_something_worse(monkeypatch):
     """All of a component with one member is not taken for an improvement."""
     monkeypatch.setattr(solving, "MOST_PAIRS_FOR_PROOF", 1_000)

@@ -99,6 +99,35 @@ class Consumer(Protocol):
     async def close(self) -> None: ...
 
 
+def _listener(log: Log, base: type = object) -> Any:
+    """Return a listener of a library, which logs what it is called with."""
+
+    class Listener(base):
+        def on_partitions_revoked(self, revoked):
+            log.call("revoked", revoked)
+
+        def on_partitions_assigned(self, assigned):
+            log.call("assigned", assigned)
+
+        def on_partitions_lost(self, lost):
+            log.call("lost", lost)
+
+    return Listener()
+
+
+def _of_python(options: Options, assignor: Any) -> dict[str, Any]:
+    """Return the arguments of the consumers of kafka-python and aiokafka."""
+    return {
+        "bootstrap_servers": options.bootstrap,
+        "group_id": options.group,
+        "client_id": options.name,
+        "partition_assignment_strategy": [assignor],
+        "auto_offset_reset": "earliest",
+        "max_partition_fetch_bytes": FETCHED_BYTES,
+        **{name.replace(".", "_"): value for name, value in options.settings.items()},
+    }
+
+
 class KafkaPython:
     def __init__(self, options: Options, log: Log) -> None:
         self._options, self._log = options, log
@@ -109,30 +138,10 @@ class KafkaPython:
         from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
         from kafka.coordinator.assignors.range import RangePartitionAssignor
 
-        log = self._log
-
-        class Listener(ConsumerRebalanceListener):
-            def on_partitions_revoked(self, revoked):
-                log.call("revoked", revoked)
-
-            def on_partitions_assigned(self, assigned):
-                log.call("assigned", assigned)
-
-            def on_partitions_lost(self, lost):
-                log.call("lost", lost)
-
         assignors = {"range": RangePartitionAssignor, "cooperative-sticky": CooperativeStickyAssignor}
         options = self._options
-        self._consumer = KafkaConsumer(
-            bootstrap_servers=options.bootstrap,
-            group_id=options.group,
-            client_id=options.name,
-            partition_assignment_strategy=[assignors[options.strategy]],
-            auto_offset_reset="earliest",
-            max_partition_fetch_bytes=FETCHED_BYTES,
-            **{name.replace(".", "_"): value for name, value in options.settings.items()},
-        )
-        self._consumer.subscribe(options.topics, listener=Listener())
+        self._consumer = KafkaConsumer(**_of_python(options, assignors[options.strategy]))
+        self._consumer.subscribe(options.topics, listener=_listener(self._log, ConsumerRebalanceListener))
 
     async def poll(self) -> Sequence[Record]:
         found = self._consumer.poll(timeout_ms=round(POLL_SECONDS * 1_000))
@@ -150,28 +159,13 @@ class Aiokafka:
         from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener
         from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 
-        log, options = self._log, self._options
+        options = self._options
         if options.strategy != "range":
             raise ValueError(f"aiokafka has no assignor {options.strategy!r}")
 
-        class Listener(ConsumerRebalanceListener):
-            def on_partitions_revoked(self, revoked):
-                log.call("revoked", revoked)
-
-            def on_partitions_assigned(self, assigned):
-                log.call("assigned", assigned)
-
-        self._consumer = AIOKafkaConsumer(
-            bootstrap_servers=options.bootstrap,
-            group_id=options.group,
-            client_id=options.name,
-            partition_assignment_strategy=[RangePartitionAssignor],
-            auto_offset_reset="earliest",
-            max_partition_fetch_bytes=FETCHED_BYTES,
-            **{name.replace(".", "_"): value for name, value in options.settings.items()},
-        )
+        self._consumer = AIOKafkaConsumer(**_of_python(options, RangePartitionAssignor))
         await self._consumer.start()
-        self._consumer.subscribe(options.topics, listener=Listener())
+        self._consumer.subscribe(options.topics, listener=_listener(self._log, ConsumerRebalanceListener))
 
     async def poll(self) -> Sequence[Record]:
         found = await self._consumer.getmany(timeout_ms=round(POLL_SECONDS * 1_000))
@@ -229,19 +223,8 @@ class RebalanceLab:
     async def join(self) -> None:
         from rebalance_kafka import Consumer
 
-        options, log = self._options, self._log
+        options = self._options
         assignor = assignor_of_brokers(options.strategy)
-
-        class Listener:
-            def on_partitions_revoked(self, partitions):
-                log.call("revoked", partitions)
-
-            def on_partitions_assigned(self, partitions):
-                log.call("assigned", partitions)
-
-            def on_partitions_lost(self, partitions):
-                log.call("lost", partitions)
-
         self._consumer = Consumer(
             bootstrap_servers=options.bootstrap,
             group_id=options.group,
@@ -253,7 +236,7 @@ class RebalanceLab:
                 "max.partition.fetch.bytes": FETCHED_BYTES,
                 **options.settings,
             },
-            listener=Listener(),
+            listener=_listener(self._log),
         )
         await self._consumer.start()
         self._consumer.subscribe(*options.topics)

@@ -7,14 +7,16 @@ import pytest
 from pyarrow.csv import read_csv
 
 from coordinator_core.errors import InputError
-from rebalance_spark.decisions import decide, decision_schema, decisions
+from rebalance_spark.decisions import Question, decide, decision_schema, decisions, last_rows
+from rebalance_spark.scoring import score
 from tests.places import ROOT
 from tests.rebalance_spark.score_files import as_scores, by_hour, hourly, row
+from tests.rebalance_spark.workloads import frame, scenario
 
 
 def decided(rows, today="today", **options):
     """The decisions by group."""
-    found = decisions(as_scores(rows), today, **options).to_pylist()
+    found = decisions(last_rows(as_scores(rows)), Question(today, **options)).to_pylist()
     return {each.get("group") or each[next(iter(each))]: each for each in found}
 
 
@@ -208,11 +210,14 @@ def test_the_metrics_that_decide_and_the_columns_that_name_a_group_can_be_chosen
         ({"strategies": ["oter"]}, "scores: found none of 'oter'"),
         ({"per": ["tem"]}, "per: found no column 'tem'"),
         ({"metrics": ["max_lag"]}, "scores: found no column 'max_lag'"),
+        ({"metrics": ["load"]}, "metrics: found 'load', expected another name: decisions have columns of"),
+        ({"per": ["group", "reason"]}, "decisions: found a second column 'reason'"),
         ({"today": "broken"}, "scores: found no scenario that broken completed"),
     ],
 )
 def test_what_scores_do_not_have_is_one_error(options, problem):
-    rows = [*of("x", ("today", 5.0, 1.5), ("other", 6.0, 1.0)), row("x", "broken")]
+    own = {"load": 0.5, "reason": "none"}
+    rows = [*of("x", ("today", 5.0, 1.5), ("other", 6.0, 1.0), **own), row("x", "broken")]
     with pytest.raises(InputError) as caught:
         decided(rows, **{"today": "today", **options})
     assert str(caught.value).startswith(problem)
@@ -357,7 +362,16 @@ def test_decide_is_lazy_and_gives_the_same_rows_in_the_documented_columns(spark)
         frame.columns
         == decision_schema(scores.column_names, ["group"], ["moved_partitions", "imbalance"]).names
     )
-    assert [each.asDict() for each in frame.collect()] == decisions(scores, "today").to_pylist()
+    assert [each.asDict() for each in frame.collect()] == decisions(scores, Question("today")).to_pylist()
+
+
+@pytest.mark.slow
+def test_a_strategy_that_is_not_scored_and_that_nobody_knows_is_refused_before_a_job(spark):
+    """Another run may have scored one that a plugin knows."""
+    scores = score(frame(spark, {"x": scenario()}), ["range", "sticky"], fidelity="plan")
+    with pytest.raises(InputError, match=r"scores: found none of 'rang', expected one of range, sticky"):
+        decide(scores.where("status = 'ok'"), "rang")
+    decide(scores, "range", strategies=["optimal"])
 
 
 def test_the_columns_of_decisions_are_described():
@@ -380,7 +394,8 @@ def test_the_choices_of_recorded_runs_stay(run):
     scores = pq.read_table(RECORDED / "scores.parquet", filters=[("run", "==", run)])
     known = [name for name in scores.column_names if scores[name].null_count < len(scores)]
     rows = [row for row in read_csv(RECORDED / "choices.csv").to_pylist() if str(row["run"]) == run]
-    found = decisions(scores.select(known), rows[0]["today"], metrics=ASKED.get(run, ()))
+    question = Question(rows[0]["today"], metrics=ASKED.get(run, ()))
+    found = decisions(last_rows(scores.select(known)), question)
     assert dict(zip(found["group"].to_pylist(), found["advised"].to_pylist(), strict=True)) == {
         row["group"]: row["advised"] for row in rows
     }

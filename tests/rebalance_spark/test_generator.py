@@ -2,15 +2,14 @@
 
 import json
 
-import pyarrow as pa
 import pytest
 
 from coordinator_core.errors import InputError, PluginError
 from coordinator_core.registry.registry import default_registry
 from rebalance_lab.scenarios.files import load_scenario_text
 from rebalance_spark import generator
-from rebalance_spark.generator import Rows, WorkloadReader, WorkloadSource
-from rebalance_spark.schema import WORKLOAD_COLUMNS, arrow_schema, spark_schema
+from rebalance_spark.generator import Rows, WorkloadReader
+from rebalance_spark.schema import WORKLOAD_COLUMNS, arrow_schema
 from rebalance_spark.sizes import size_of_text
 from tests.places import MENTIONS
 
@@ -30,12 +29,6 @@ def rows_of(**options):
     return [row for batch in batches_of(**options) for row in batch.to_pylist()]
 
 
-def error_of(**options):
-    with pytest.raises(InputError) as caught:
-        WorkloadReader(options)
-    return caught.value.where, caught.value.found
-
-
 # --- how rows are divided
 
 
@@ -49,14 +42,18 @@ def test_partitions_have_every_row_once(partitions, rows):
     assert max(sizes) - min(sizes) <= 1
 
 
-@pytest.mark.parametrize(("rows", "partitions", "count"), [("3", "9", 3), ("3", "0", 1), ("0", "4", 1)])
-def test_there_are_no_more_partitions_than_rows_and_at_least_one(rows, partitions, count):
-    assert len(reader(rows=rows, partitions=partitions).partitions()) == count
-
-
-@pytest.mark.parametrize(("rows", "count"), [(1, 1), (1_000, 1), (1_001, 2), (250_000, 250)])
-def test_a_thousand_rows_are_a_partition_when_nothing_else_is_said(rows, count):
-    assert len(reader(rows=str(rows)).partitions()) == count
+@pytest.mark.parametrize(
+    ("options", "count"),
+    [
+        ({"rows": "1000"}, 1),
+        ({"rows": "1001"}, 2),
+        ({"rows": "3", "partitions": "9"}, 3),
+        ({"rows": "3", "partitions": "0"}, 1),
+        ({"rows": "0", "partitions": "4"}, 1),
+    ],
+)
+def test_a_thousand_rows_are_a_partition_when_nothing_else_is_said_and_none_is_empty(options, count):
+    assert len(reader(**options).partitions()) == count
 
 
 def test_rows_are_the_same_however_they_are_divided(monkeypatch):
@@ -66,10 +63,9 @@ def test_rows_are_the_same_however_they_are_divided(monkeypatch):
         assert rows_of(seed="5", partitions=partitions) == whole
     monkeypatch.setattr(generator, "ROWS_PER_BATCH", 3)
     assert rows_of(seed="5", partitions="2") == whole
-
-
-def test_more_rows_begin_with_the_same_ones():
-    assert rows_of(rows="25")[:20] == rows_of()
+    assert rows_of(seed="5", rows="25")[:20] == whole != rows_of(seed="1")
+    assert rows_of() == rows_of(seed="0")
+    assert rows_of(rows="0") == []
 
 
 def test_a_partition_is_made_in_batches(monkeypatch):
@@ -78,10 +74,6 @@ def test_a_partition_is_made_in_batches(monkeypatch):
     assert [batch.num_rows for batch in made.read(Rows(0, 8))] == [3, 3, 2]
     assert [batch.num_rows for batch in made.read(Rows(0, 6))] == [3, 3]
     assert [batch.num_rows for batch in made.read(Rows(6, 7))] == [1]
-
-
-def test_no_rows_are_no_batches():
-    assert rows_of(rows="0") == []
 
 
 # --- what rows are
@@ -99,24 +91,10 @@ def test_a_row_is_the_scenario_of_its_profile_seed_and_number():
         assert row["partitions"] == sum(topic.partitions for topic in scenario.topics.values())
 
 
-def test_the_seed_is_nothing_when_none_is_given_and_another_gives_other_rows():
-    assert rows_of() == rows_of(seed="0")
-    assert rows_of() != rows_of(seed="1")
-
-
 def test_batches_have_the_columns_of_a_workload():
     (batch,) = batches_of()
     assert batch.schema == arrow_schema(WORKLOAD_COLUMNS)
     batch.validate(full=True)
-    assert isinstance(batch, pa.RecordBatch)
-
-
-def test_the_source_is_called_rebalance_workload_and_has_these_columns():
-    source = WorkloadSource(PLAIN)
-    assert WorkloadSource.name() == "rebalance_workload"
-    assert source.schema() == spark_schema(WORKLOAD_COLUMNS)
-    made = source.reader(source.schema())
-    assert len(made.partitions()) == 1
 
 
 def test_options_of_the_profile_are_given_to_it():
@@ -146,43 +124,31 @@ def test_a_profile_of_a_module_is_known(tmp_path, monkeypatch):
 
 # --- what is wrong is said before a job begins
 
-
-def test_a_profile_that_there_is_not_is_named_with_those_that_are():
-    with pytest.raises(InputError) as caught:
-        reader(profile="skewd")
-    assert str(caught.value).startswith("profile: found 'skewd', expected one of churny, microservices,")
-    assert "(did you mean 'skewed'?)" in str(caught.value)
+NUMBERS = [
+    (name, text) for name in ("rows", "seed", "partitions") for text in ("many", "-1", "", "²", "9" * 19)
+]
 
 
-def test_no_profile_is_one_that_there_is_not():
-    assert error_of(rows="5") == ("profile", "''")
-
-
-@pytest.mark.parametrize("name", ["rows", "seed", "partitions"])
-@pytest.mark.parametrize("text", ["many", "-1", "1.5", "", "1e3", "²", "9" * 19])
-def test_a_number_that_is_none_is_named(name, text):
-    assert error_of(**{**PLAIN, name: text}) == (f"rebalance_workload: {name}", repr(text))
-
-
-def test_rows_must_be_said():
-    assert error_of(profile="skewed") == ("rebalance_workload: rows", "nothing")
-
-
-def test_an_option_that_the_profile_does_not_have_is_named():
-    assert error_of(**PLAIN, windw="1h") == ("profile 'microservices'", "the option 'windw'")
-    with pytest.raises(InputError, match=r"found 'windw', expected one of .*\(did you mean 'window'\?\)"):
-        reader(profile="replay", windw="1h")
-
-
-def test_the_option_that_replay_must_have_is_asked_for():
-    with pytest.raises(InputError) as caught:
-        reader(profile="replay")
-    assert str(caught.value) == ("profile 'replay': found no option 'rates_csv', expected one, as NAME=VALUE")
-
-
-def test_an_option_that_no_row_can_be_made_with_is_refused_at_once():
-    with pytest.raises(InputError, match="profile 'replay': window: found 2d, of 1d measured"):
-        reader(profile="replay", rates_csv=str(MENTIONS), window="2d")
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"profile": "skewd"}, "profile: found 'skewd', expected one of churny, microservices, .*'skewed'"),
+        ({"profile": ""}, "profile: found ''"),
+        ({"rows": None}, "rebalance_workload: rows: found nothing"),
+        *(({name: text}, f"rebalance_workload: {name}: found '{text}'") for name, text in NUMBERS),
+        ({"windw": "1h"}, "profile 'microservices': found the option 'windw'"),
+        ({"profile": "replay", "windw": "1h"}, "option of profile 'replay': found 'windw', .*mean 'window'"),
+        ({"profile": "replay"}, "profile 'replay': found no option 'rates_csv', expected one, as NAME=VALUE"),
+        (
+            {"profile": "replay", "rates_csv": str(MENTIONS), "window": "2d"},
+            "profile 'replay': window: found 2d, of 1d measured",
+        ),
+    ],
+)
+def test_an_option_that_cannot_be_is_refused_by_name(options, error):
+    given = {name: text for name, text in {**PLAIN, **options}.items() if text is not None}
+    with pytest.raises(InputError, match=f"^{error}"):
+        WorkloadReader(given)
 
 
 def test_a_module_that_there_is_not_is_named():

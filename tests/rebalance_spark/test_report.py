@@ -5,9 +5,10 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from rebalance_spark.decisions import decisions
-from rebalance_spark.report import Decided, as_page, decision_table, figures_of, summary
+from rebalance_spark.decisions import Question, decisions
+from rebalance_spark.report import Decided, as_page, figures_of
 from rebalance_spark.storage import local_scores
+from tests.approved import approved
 from tests.rebalance_spark.score_files import as_scores, hourly, row, write
 from tests.written import DEVICE, FIFO, LINK, PLACES, check_written
 
@@ -22,9 +23,9 @@ def rows():
     return found + [{**each, "utilization": 1.4, "missing_members": 3.0} for each in busy]
 
 
-def decided(these=None):
-    scores = as_scores(rows() if these is None else these)
-    return Decided(decisions(scores, "range"), figures_of(scores), "plan")
+def decided():
+    scores = as_scores(rows())
+    return Decided(decisions(scores, Question("range")), figures_of(scores), "plan")
 
 
 @pytest.fixture
@@ -32,44 +33,30 @@ def scores(tmp_path):
     return write(tmp_path / "scores", rows())
 
 
-def test_the_summary_says_what_to_switch_to_keep_and_not_know():
-    assert summary(decided()) == [
-        "Switch 2 groups to sticky. Keep range in 1. 1 has too few scenarios to know: c.",
-        "d needs more members or capacity: the busiest member has more than it can handle, also under the"
-        " strategy that is advised.",
-    ]
-
-
-def test_where_no_group_switches_the_summary_says_to_keep():
-    kept = [each for each in rows() if each["group"] == "b\n"]
-    assert summary(decided(kept)) == ["Keep range in 1 group."]
-
-
-def test_a_group_of_which_today_has_no_figures_is_no_decision():
-    failed = [each if each["strategy"] == "sticky" else {**each, "status": "error"} for each in rows()]
-    some = [each for each in rows() if each["group"] == "a"] + [e for e in failed if e["group"] == "d"]
-    assert summary(decided(some)) == ["Switch 1 group to sticky. 1 has no figures: d (column error)."]
-
-
-def test_scores_that_were_computed_again_count_once(lab, scores):
-    again = [{**each, "run_id": "2", "moved_partitions": 3.0} for each in rows() if each["group"] == "a"]
-    write(scores, again, "part-1.parquet")
-    answer = lab("report", scores, "--today", "range", "--group", "a")
-    assert answer.out.splitlines()[0] == "1 group, 12 scenarios, plan fidelity · today range"
-    assert answer.out.splitlines()[-1].split()[:4] == ["sticky", "12", "0", "3"]
-
-
-def test_a_row_has_the_change_of_each_figure_and_the_members_that_are_missing():
-    table = decision_table(decided())
-    assert table.head[:4] == ["group", "advised", "reason", "moved"]
-    assert [[cell.text for cell in each] for each in table.rows] == [
-        ["a", "sticky", "moves less", "4 -> 1", "2", "50 %", "0", "<0.001", "12"],
-        ["d", "sticky", "moves less", "4 -> 2", "2", "140 %", "3", "<0.001", "12"],
-    ]
-
-
-def test_a_line_break_in_the_name_of_a_group_breaks_no_line():
-    assert [cell.text for cell, *_ in decision_table(decided(), None).rows] == ["a", "d", "b\\n", "c"]
+def test_the_reports_are_those_that_were_approved(lab, scores, tmp_path):
+    """The last ones: of groups that stay, of which today failed, and of which one was scored again."""
+    of_group = {name: [each for each in rows() if each["group"] == name] for name in ("a", "b\n", "d")}
+    failed = [e if e["strategy"] == "sticky" else {**e, "status": "error"} for e in of_group["d"]]
+    again = [{**each, "run_id": "2", "moved_partitions": 3.0} for each in of_group["a"]]
+    folders = {
+        "stays": write(tmp_path / "stays", of_group["b\n"]),
+        "failed": write(tmp_path / "failed", of_group["a"] + failed),
+        "again": write(tmp_path / "again", of_group["a"] + again),
+    }
+    asked = {"": (), "--today": ("--today", "range")}
+    asked |= {name: ("--today", "range", name) for name in ("--all", "--undecided")}
+    asked |= {f"--group {name}": ("--today", "range", "--group", name) for name in ("a", "d")}
+    answers = {name: lab("report", scores, *options) for name, options in asked.items()}
+    answers |= {name: lab("report", folder, "--today", "range") for name, folder in folders.items()}
+    assert {(answer.status, answer.err) for answer in answers.values()} == {(0, "")}
+    assert len(answers["--today"].out.splitlines()) <= 12
+    approved(
+        "reports",
+        {
+            f"report {name}".rstrip(): "\n".join(line.rstrip() for line in answer.out.splitlines())
+            for name, answer in answers.items()
+        },
+    )
 
 
 def test_means_of_strategies_are_of_the_scenarios_that_all_completed():
@@ -85,31 +72,6 @@ def test_the_page_has_two_plots_and_a_row_for_each_group():
     assert page.count("<svg role") == 2
     assert page.count("<tr>") == 2 + 4 + 2
     assert page == as_page(decided())
-
-
-def test_a_report_without_a_strategy_of_today_has_the_figures_of_all(lab, scores):
-    answer = lab("report", scores)
-    assert (answer.status, answer.err) == (0, "")
-    assert [line.split()[:2] for line in answer.out.splitlines()[-2:]] == [["range", "38"], ["sticky", "38"]]
-
-
-def test_a_report_is_at_most_twelve_lines_and_names_what_to_do_in_the_third(lab, scores):
-    lines = lab("report", scores, "--today", "range").out.splitlines()
-    assert lines[0] == "4 groups, 38 scenarios, plan fidelity · today range"
-    assert lines[2].startswith("Switch 2 groups to sticky.")
-    assert len(lines) <= 12
-
-
-def test_a_group_by_itself_has_the_figures_of_its_strategies(lab, scores):
-    answer = lab("report", scores, "--today", "range", "--group", "d")
-    assert "1 group, 12 scenarios" in answer.out
-    assert "sticky" in answer.out.splitlines()[-5]
-    assert answer.out.splitlines()[-4].startswith("1. In all members set partition.assignment.strategy=")
-
-
-def test_the_groups_that_are_not_decided_about_are_listed(lab, scores):
-    answer = lab("report", scores, "--today", "range", "--undecided")
-    assert answer.out.splitlines()[-1].split()[:3] == ["c", "range", "2"]
 
 
 @pytest.mark.parametrize("ending", [".csv", ".parquet"])

@@ -4,7 +4,6 @@ import json
 import re
 from random import Random
 
-import pyarrow as pa
 import pytest
 from pyspark.sql import functions as sf
 
@@ -14,7 +13,7 @@ from rebalance_lab.scoring.outcomes import Fidelity, Status
 from rebalance_lab.scoring.rows import Job, computed_metrics
 from rebalance_spark import score, spark_session
 from rebalance_spark.schema import CARRIED, score_columns
-from rebalance_spark.scoring import LARGE_MS, checked_job, cost_of, units
+from rebalance_spark.scoring import LARGE_MS, ScoreOptions, checked_job, cost_of, units
 from rebalance_spark.sizes import size_of_text, with_sizes
 from tests.rebalance_spark.workloads import collected, frame, scenario, scored_here
 
@@ -185,7 +184,7 @@ def test_columns_of_the_workload_follow_the_id_and_the_metrics_that_are_computed
     wide = frame(spark, plain(1)).withColumns({"the colour": sf.lit("green"), "budget": sf.lit(2.5)})
     wide = wide.select("the colour", "scenario", "scenario_id", "members", "partitions", "events", "budget")
     scores = score(wide, ["range", "sticky"], fidelity="plan", tasks=1)
-    own = score_columns(computed_metrics(checked_job(["range"], fidelity="plan")))
+    own = score_columns(computed_metrics(checked_job(ScoreOptions(["range"], fidelity="plan"))))
     carried = ["the colour", "members", "partitions", "events", "budget"]
     assert scores.columns == ["scenario_id", *carried, *(column.name for column in own[1:])]
     assert [f.name for f in scores.schema if f.metadata.get(CARRIED)] == carried
@@ -252,17 +251,6 @@ def test_a_scenario_may_be_a_structure(spark):
     assert (row.status, row.team, row.imbalance) == ("ok", "red", expected["imbalance"])
 
 
-def test_spark_refuses_columns_that_come_in_another_order(spark):
-    def swapped(batches):
-        for _ in batches:
-            yield pa.RecordBatch.from_pydict({"b": ["x"], "a": ["y"]})
-
-    one = spark.range(0, 1, 1, 1)
-    with pytest.raises(Exception, match=r"ARROW_TYPE_MISMATCH.*StructField\(b,.*StructField\(a,"):
-        one.mapInArrow(swapped, "a string, b string").collect()
-    assert one.mapInArrow(swapped, "b string, a string").collect() == [("x", "y")]
-
-
 def test_what_a_row_costs_is_derived_where_a_workload_does_not_say(spark):
     texts = {**plain(2), "wrong": "topics: [", "null": None}
     found = with_sizes(frame(spark, texts, sized=False)).collect()
@@ -279,11 +267,7 @@ def test_what_a_row_costs_is_derived_where_a_workload_does_not_say(spark):
     [
         ({"strategies": ["rang"]}, r"strategy: found 'rang', .*did you mean 'range'"),
         ({"strategies": ["range+nonsense"]}, r"modifier of strategy 'range\+nonsense'"),
-        ({"strategies": []}, r"strategies: found \[\], expected a list of at least one strategy"),
-        ({"strategies": "range"}, r"strategies: found 'range', expected a list"),
         ({"fidelity": "plann"}, r"fidelity: found 'plann', .*did you mean 'plan'"),
-        ({"timeout": -1}, r"timeout: found -1"),
-        ({"timeout": float("nan")}, r"timeout: found nan"),
         ({"seed": -1}, r"seed: found -1, expected a whole number from 0 to 9,223,372,036,854,775,807"),
         ({"seed": 2**63}, r"seed: found 9223372036854775808, expected a whole number"),
     ],
@@ -335,7 +319,7 @@ def test_a_large_row_is_a_unit_per_strategy_and_the_others_are_in_as_many_tasks_
 
 def test_a_search_costs_more_than_other_strategies_and_counting_less(spark):
     def cost(*strategies):
-        job = checked_job(strategies, fidelity="plan")
+        job = checked_job(ScoreOptions(strategies, fidelity="plan"))
         return units(frame(spark, {"s": GIANT}), job).select(cost_of(job)).first()[0]
 
     assert cost("optimal") > 2 * cost("average") > 4 * cost("range")

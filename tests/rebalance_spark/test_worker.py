@@ -7,7 +7,7 @@ from rebalance_lab.scoring.apart import Apart
 from rebalance_lab.scoring.outcomes import Fidelity
 from rebalance_lab.scoring.rows import Job, Scorer, registry_with
 from rebalance_spark import worker
-from rebalance_spark.schema import SCORE_COLUMNS, WORKLOAD_COLUMNS, arrow_schema, score_columns
+from rebalance_spark.schema import SCORE_COLUMNS, arrow_schema, score_columns
 from rebalance_spark.worker import score_batches, scored_batch
 from tests.rebalance_spark.strangers import ME, SMALL_TEXT
 
@@ -59,10 +59,6 @@ def test_columns_are_found_by_name_and_what_a_row_has_not_is_null():
     assert (second["rounds"], second["seed"], second["error"]) == (None, None, "none")
 
 
-def test_no_rows_are_a_batch_too():
-    assert (made().num_rows, made().schema) == (0, SCHEMA)
-
-
 # --- batches
 
 
@@ -101,12 +97,6 @@ def test_the_figures_are_those_of_the_scorer_and_null_where_it_has_none():
 def test_a_row_may_mean_one_strategy_alone():
     rows = table(scored([batch(("x", SMALL_TEXT, [1]), ("y", SMALL_TEXT, [0]))], job("range", "sticky")))
     assert [(r["scenario_id"], r["strategy"]) for r in rows] == [("x", "sticky"), ("y", "range")]
-
-
-def test_columns_that_come_in_another_order_and_others_beside_are_no_matter():
-    made = batch(("x", SMALL_TEXT, ALL)).select(["which", "scenario", "scenario_id"])
-    made = made.append_column("more", pa.array([5]))
-    assert table(scored([made], job("range")))[0]["scenario_id"] == "x"
 
 
 def test_each_batch_is_answered_before_the_next_is_asked_for():
@@ -186,11 +176,6 @@ def test_the_watchdog_is_stopped_when_nobody_asks_for_more(dogs):
 # --- a task that is tried again
 
 
-def test_the_first_try_scores_in_the_worker_itself(monkeypatch):
-    monkeypatch.setattr(worker, "Apart", None)
-    assert table(scored([batch(("x", SMALL_TEXT, ALL))], job("range")))[0]["status"] == "ok"
-
-
 @pytest.mark.slow
 def test_another_try_scores_apart_and_survives_what_killed_the_first(monkeypatch):
     closed = []
@@ -212,11 +197,3 @@ def test_another_try_scores_apart_and_survives_what_killed_the_first(monkeypatch
     assert "died" in rows[1]["error"]
     assert closed
     assert closed[-1]._worker is None
-
-
-def test_outside_of_spark_every_try_is_the_first():
-    assert worker._attempt() == 0
-
-
-def test_a_worker_reads_columns_that_a_workload_has():
-    assert set(worker.UNIT_COLUMNS) - {"which"} <= {column.name for column in WORKLOAD_COLUMNS}

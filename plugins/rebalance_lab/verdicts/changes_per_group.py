@@ -33,6 +33,13 @@ HALF_WIDTH = 2.09
 """Of an interval of 95 %, in standard deviations that rest on `PRIOR_UNITS` and more (Student's t)."""
 
 
+def needed_of(choices: Choices, grid: Grid) -> FloatArray:
+    """float64[G]: about how many scenarios a decision about each group takes, NaN where one is made."""
+    needed = np.where(choices.units < FEWEST_PAIRS, FEWEST_PAIRS, choices.needed)
+    is_open = (choices.units > 0) & (choices.chosen == grid.now) & (needed > 0)
+    return np.where(is_open, needed, np.nan)
+
+
 def reason_of(choices: Choices, grid: Grid, aims: Sequence[Aim], group: int) -> str:
     """Return the reason of the choice for a group, in words."""
     units, needed, chosen = (int(each[group]) for each in (choices.units, choices.needed, choices.chosen))

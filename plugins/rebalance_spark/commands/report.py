@@ -79,20 +79,15 @@ def report(
     found = _scores(folder, table, master, pairs(conf, "--conf"))
 
     from rebalance_lab.verdicts.switching import steps_of_a_switch
-    from rebalance_spark.decisions import decisions, last_rows
+    from rebalance_spark.decisions import Question, decisions, last_rows
     from rebalance_spark.report import Decided, as_page, figures_of, strategy_table
 
     scores = last_rows(found)
     if not today:
         _print([strategy_table(figures_of(scores))])
         return
-    chosen = decisions(
-        scores,
-        today,
-        strategies=strategy or (),
-        per=names_in(per),
-        metrics=names_in(decide),
-    )
+    question = Question(today, strategy or (), per=names_in(per), metrics=names_in(decide))
+    chosen = decisions(scores, question)
     decided = Decided(chosen, figures_of(scores), scores["fidelity"][0].as_py())
     if group:
         if group not in decided.groups:

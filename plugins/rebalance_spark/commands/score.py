@@ -100,7 +100,7 @@ def score(
     check_pyspark()
     from rebalance_spark.applications import check_application, read_application, read_events
     from rebalance_spark.scenarios import shown
-    from rebalance_spark.scoring import checked_job
+    from rebalance_spark.scoring import ScoreOptions, checked_job
     from rebalance_spark.shipping import check_workers, importable_here, send_to_workers
     from rebalance_spark.shipping import ship as ship_to
     from rebalance_spark.sources import read_workload
@@ -116,16 +116,8 @@ def score(
     _known("--columns", named, COLUMNS)
     importable_here(py_files or ())
     _warn_of_plugins(plugin or ())
-    job = checked_job(
-        strategy or DEFAULT_STRATEGIES,
-        fidelity=fidelity,
-        timeout=timeout,
-        seed=seed,
-        plugins=plugin or (),
-        settings=setting or (),
-        metrics=names_in(metrics),
-        start=start,
-    )
+    of_job = (fidelity, timeout, seed, plugin or (), setting or (), names_in(metrics), start)
+    job = checked_job(ScoreOptions(strategy or DEFAULT_STRATEGIES, *of_job))
     fields = read_application(pairs(member, "--member"), "--member")
     check_application(fields, "--member")
     options: dict[str, Any] = {**named, "keys": names_in(keys), "draws": draws, "on_bad": on_bad}

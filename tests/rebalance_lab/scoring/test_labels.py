@@ -6,12 +6,12 @@ from coordinator_core.errors import InputError
 from rebalance_lab.scoring.labels import parted
 from rebalance_lab.scoring.outcomes import Fidelity
 from rebalance_lab.scoring.rows import Job, Scorer
-from rebalance_spark.scoring import checked_job
+from rebalance_spark.scoring import ScoreOptions, checked_job
 from tests.rebalance_spark.workloads import scenario
 
 
 def strategies(names, *settings):
-    return checked_job(names, settings=settings).strategies
+    return checked_job(ScoreOptions(names, settings=settings)).strategies
 
 
 def test_alternatives_in_braces_are_strategies_of_their_own():
@@ -36,7 +36,7 @@ def test_settings_are_part_of_the_name_of_a_strategy():
 
 
 def test_each_combination_has_a_hash_of_its_own():
-    hashes = checked_job(["sticky"], settings=["session.timeout.ms=6s,45s"]).hashes
+    hashes = checked_job(ScoreOptions(["sticky"], settings=["session.timeout.ms=6s,45s"])).hashes
     assert len(set(hashes)) == 2
 
 
@@ -68,11 +68,13 @@ def test_the_setting_of_a_strategy_is_in_place_of_that_of_the_scenario():
 
 def test_an_unknown_metric_is_refused():
     with pytest.raises(InputError, match="metrics: found 'round', expected one of"):
-        checked_job(["range"], fidelity="plan", metrics=["round"])
+        checked_job(ScoreOptions(["range"], fidelity="plan", metrics=["round"]))
     with pytest.raises(InputError, match="metrics: found 'max_lag'"):
-        checked_job(["range"], fidelity="plan", metrics=["max_lag"])
+        checked_job(ScoreOptions(["range"], fidelity="plan", metrics=["max_lag"]))
 
 
 def test_a_job_with_chosen_metrics_is_another_one():
-    hashes = [checked_job(["range"], fidelity="plan", metrics=m).hashes for m in ((), ["rounds"])]
+    hashes = [
+        checked_job(ScoreOptions(["range"], fidelity="plan", metrics=m)).hashes for m in ((), ["rounds"])
+    ]
     assert hashes[0] != hashes[1]
