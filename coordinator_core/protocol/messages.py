@@ -6,6 +6,7 @@ OffsetCommit 9 can name a member epoch. The structs check nothing when they are 
 them checks.
 """
 
+from collections.abc import Iterable
 from functools import cached_property
 from typing import ClassVar
 
@@ -426,20 +427,37 @@ class FamilyRequest(Request, frozen=True):
     """The base of the requests that only one protocol family has.
 
     ``waits``: the request is answered when something changes. ``is_periodic``: members at rest send such
-    requests again and again. The responses change nothing then.
+    requests again and again. The responses change nothing then. ``is_notable``: lists of messages describe
+    the request even if it succeeds.
     """
 
     waits: ClassVar[bool] = False
     is_periodic: ClassVar[bool] = False
+    is_notable: ClassVar[bool] = False
 
     @property
     def repeats(self) -> bool:
         """Whether a member at rest sends this request again and again."""
         return self.is_periodic
 
+    @property
+    def said(self) -> Iterable[str]:
+        """What lists of messages say of the request, besides generations, reasons and the like."""
+        return ()
+
 
 class FamilyResponse(Response, frozen=True):
     """The base of the responses that only one protocol family has."""
+
+    @property
+    def refusal(self) -> str:
+        """What the response refuses, in the words of the family; "" if it has error codes, or succeeds."""
+        return ""
+
+    @property
+    def said(self) -> Iterable[str]:
+        """What lists of messages say of the response, besides generations, reasons and the like."""
+        return ()
 
     @property
     def changes_nothing(self) -> bool:

@@ -6,7 +6,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from coordinator_core.client.watcher.events import ClaimFailed
 from coordinator_core.coordinator.classic.states import LEGAL_MOVES
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.hookspecs import ProtocolSpec
@@ -15,6 +14,7 @@ from rebalance_jupyter import run
 from rebalance_jupyter.view_model import _first_in, machine_of, view_model
 from rebalance_lab.traces.history import History
 from rebalance_lab.verdicts import stops
+from rebalance_uncoordinated.events import ClaimFailed, Notified
 from tests.rebalance_jupyter.samples import (
     ALONE,
     BACK,
@@ -409,7 +409,7 @@ def test_events_of_a_family_have_their_sentences():
     }
     expected = {name: [] for name in told}
     for line in trace.events:
-        if isinstance(line.event, (ev.Notified, ClaimFailed)):
+        if isinstance(line.event, (Notified, ClaimFailed)):
             expected[line.event.client].append([line.at_ms, sentences[type(line.event)](line.event)])
     assert told == expected
     assert len(expected["c3"]) > 5

@@ -19,7 +19,6 @@ from coordinator_core.coordinator.log import MemoryLog
 from coordinator_core.coordinator.outcome import Append, Outcome
 from coordinator_core.coordinator.parts import CoordinatorPart
 from coordinator_core.coordinator.records import CommittedOffsets, Record, Records
-from coordinator_core.coordinator.servers import Servers
 from coordinator_core.coordinator.shard import Group
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
@@ -30,7 +29,7 @@ from rebalance_lab.simulation.process.load import Load
 from rebalance_lab.simulation.world.clock import VirtualClock
 from rebalance_lab.simulation.world.kinds import is_success
 from rebalance_lab.simulation.world.network import Connection, Network, Reply, Way
-from rebalance_lab.simulation.world.servers import Node, ServerNodes
+from rebalance_lab.simulation.world.servers import Node, ServerNodes, Servers
 
 LOAD_MS = 100
 """The time in which a new leader replays the logs of its partitions (COORDINATOR_LOAD_IN_PROGRESS)."""
@@ -159,10 +158,10 @@ class Brokers:
 
     # --- changes from outside
 
-    def lag_view(self, client: str, by_ms: int) -> None:
-        """Let the servers answer a consumer with what was true ``by_ms`` before."""
+    def tell_servers(self, told: Callable[[Servers], None]) -> None:
+        """Let something be told to the servers, if there are any."""
         if self._servers is not None:
-            self._servers.lag_view(client, by_ms)
+            self._servers.tell(told)
 
     def coordinator_node(self) -> int:
         """Return the broker that leads the group's partition, or -1 if none does."""
@@ -265,7 +264,7 @@ class Brokers:
             deadlines = [coordinator.next_deadline_of_others_ms(alive_ms) for coordinator in up]
         else:
             deadlines = [self._next_expiry_ms(coordinator) for coordinator in up]
-            deadlines.append(self._servers.machine.next_deadline_of_others_ms(alive_ms))
+            deadlines.append(self._servers.machine.next_deadline_ms(alive_ms))
         return min((at_ms for at_ms in deadlines if at_ms is not None), default=None)
 
     def _next_expiry_ms(self, coordinator: Coordinator) -> int | None:

@@ -1,0 +1,99 @@
+"""Members without a coordinator, as in Apache RocketMQ: each reads who is there and takes its own share.
+
+An entry point of the plugin group ``rebalance_lab``.
+"""
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Any
+
+from coordinator_core.families.family import UNREAD
+from coordinator_core.protocol.events import MemberStarted, MemberStopped, SubscriptionChanged
+from coordinator_core.registry.hookspecs import ProtocolSpec, hookimpl
+from rebalance_uncoordinated.events import Notified, Rebalanced
+from rebalance_uncoordinated.gathering import EMPTY, GROUP_STATES, REBALANCING, SETTLED
+from rebalance_uncoordinated.peers.member import PeersMember
+from rebalance_uncoordinated.peers.member_lists import MemberLists
+from rebalance_uncoordinated.peers.messages import PeersSettings
+from rebalance_uncoordinated.shared_load import SharedLoad
+
+_LONGER = "make the duration of the scenario longer"
+
+
+def _unowned(events: Iterable[Any]) -> Mapping[str, tuple[str, str]]:
+    """Return why partitions have no owner: subscriptions that differ, if they do."""
+    topics: dict[str, frozenset[str]] = {}
+    for event in events:
+        if isinstance(event, (MemberStarted, SubscriptionChanged)):
+            topics[event.client] = frozenset(event.topics)
+        elif isinstance(event, MemberStopped):
+            topics.pop(event.client, None)
+    found = {
+        "detection": (
+            "brokers still listed a member that had ended",
+            f"{_LONGER}, or channel.expired.timeout shorter",
+        ),
+        "standing": (
+            "brokers still listed a member that stood still or was cut off",
+            f"{_LONGER}, or channel.expired.timeout shorter for freezes and cuts",
+        ),
+        "waiting": ("a member had yet to see a change of the members", _LONGER),
+    }
+    if len(set(topics.values())) > 1:
+        found["unassigned"] = (
+            "each topic is divided between all members of the group, and the shares of those that do not"
+            " subscribe to it belong to nobody",
+            "let all members subscribe to the same topics",
+        )
+    return found
+
+
+PEERS = ProtocolSpec(
+    "peers",
+    states=GROUP_STATES,
+    at_rest=frozenset({SETTLED}),
+    round_begins=frozenset({REBALANCING}),
+    vacant=frozenset({EMPTY}),
+    servers=MemberLists,
+    load=SharedLoad,
+    member=lambda settings, nodes: partial(PeersMember, settings),  # noqa: ARG005 - brokers have the lists
+    settings=PeersSettings,
+    events=(Notified, Rebalanced),
+    sentences={Notified: lambda _: "a broker reported a change of the members"},
+    unowned=_unowned,
+    stops={
+        "detection": (
+            "brokers still listed members that had ended, or the shares of members that do not subscribe to a"
+            " topic belonged to nobody"
+        ),
+        "standing": "brokers still listed members that stood still or were cut off",
+        "waiting": "members had yet to see a change of the members, each for itself",
+        "application": "members ran callbacks or restored state",
+    },
+    trials={
+        "SHORT_SESSION": {"channel.expired.timeout": 30_000},
+        "HEARTBEAT": {"rocketmq.client.rebalance.waitInterval": 5_000},
+    },
+    meaningless={
+        "assignors": "members do not agree on an assignor",
+        "remove_member": "no broker removes a member at an administrator's request",
+        "owned": "members read the lists of brokers, which begin empty",
+        "static": "a broker drops a member with its connection",
+        "cooperative": "no member knows what the others own",
+        "delay": "no member knows what the others own",
+        "owners": "there is no registry with owner nodes",
+    },
+    unread={
+        **UNREAD,
+        "session.timeout.ms": "channel.expired.timeout",
+        "heartbeat.interval.ms": "heartbeat.broker.interval",
+    },
+    aliases={"rocketmq": "average+peers"},
+    doc="No coordinator: each member reads who is there and takes its own share (Apache RocketMQ).",
+)
+
+
+@hookimpl
+def protocols() -> Iterable[ProtocolSpec]:
+    """Return the protocols of this module."""
+    return [PEERS]

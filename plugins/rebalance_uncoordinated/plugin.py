@@ -1,0 +1,70 @@
+"""What both families have: an event and metrics. An entry point of the group ``rebalance_lab``."""
+
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+import msgspec
+
+from coordinator_core.reading.checks import inside
+from coordinator_core.reading.durations import format_duration
+from coordinator_core.registry.hookspecs import MetricSpec, ScenarioEventSpec, hookimpl
+from rebalance_lab.scenarios.documents import Document, Duration, Text, about
+from rebalance_lab.scenarios.events import event_kind
+from rebalance_lab.scenarios.roster import Roster
+from rebalance_lab.scenarios.stage import Stage
+from rebalance_uncoordinated.events import Notified, Rebalanced
+
+
+class LagView(Document, frozen=True):
+    """What the servers of the protocol show to a member is late by a time from now on; 0 ends that."""
+
+    member: Annotated[
+        Text, about("The member whose view is late.", expected="a member's id", missing="a member's id")
+    ]
+    by_ms: Annotated[Duration, about("By how much; 0s ends it.", missing="a duration, for example 10s")] = (
+        msgspec.field(name="by")
+    )
+
+    def check(self, roster: Roster, where: str, at_ms: int) -> None:  # noqa: ARG002 - the interface's
+        roster.has_joined(self.member, inside(inside(where, "lag_view"), "member"))
+
+    def apply(self, stage: Stage) -> None:
+        stage.changed("lag_view", self.member, f"by {format_duration(self.by_ms)}")
+        stage.tell_servers(lambda servers: servers.lag_view(self.member, self.by_ms))
+
+
+@hookimpl
+def scenario_events() -> Iterable[ScenarioEventSpec]:
+    """Return the kinds of scenario events of this package."""
+    return [
+        event_kind(
+            "lag_view",
+            "What servers show a member is late: lag_view: {member: c-2, by: 10s}.",
+            LagView,
+            protocols=("watcher", "peers"),
+            elsewhere="all members learn of the group from one coordinator",
+        )
+    ]
+
+
+@hookimpl
+def metrics() -> Iterable[MetricSpec]:
+    """Return the metrics of both families, from the counts of their events."""
+    return [
+        _count(
+            "notifications",
+            "notices",
+            Notified,
+            "The number of notices of changes that servers sent to members.",
+        ),
+        _count(
+            "superfluous_rebalances",
+            "rebalances",
+            Rebalanced,
+            "The number of rebalances of single members, each by itself, after which its share was the same.",
+        ),
+    ]
+
+
+def _count(name: str, unit: str, kind: type[Any], doc: str) -> MetricSpec:
+    return MetricSpec(name, unit, lambda history: history.counted.get(kind, 0), group="cost", doc=doc)
