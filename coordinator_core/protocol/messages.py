@@ -6,7 +6,6 @@ OffsetCommit 9 can name a member epoch. The structs check nothing when they are 
 them checks.
 """
 
-from collections.abc import Iterable
 from functools import cached_property
 from typing import ClassVar
 
@@ -440,11 +439,6 @@ class FamilyRequest(Request, frozen=True):
         """Whether a member at rest sends this request again and again."""
         return self.is_periodic
 
-    @property
-    def said(self) -> Iterable[str]:
-        """What lists of messages say of the request, besides generations, reasons and the like."""
-        return ()
-
 
 class FamilyResponse(Response, frozen=True):
     """The base of the responses that only one protocol family has."""
@@ -453,11 +447,6 @@ class FamilyResponse(Response, frozen=True):
     def refusal(self) -> str:
         """What the response refuses, in the words of the family; "" if it has error codes, or succeeds."""
         return ""
-
-    @property
-    def said(self) -> Iterable[str]:
-        """What lists of messages say of the response, besides generations, reasons and the like."""
-        return ()
 
     @property
     def changes_nothing(self) -> bool:

@@ -142,8 +142,8 @@ class ProtocolSpec:
 
     A family whose members need no coordinator has ``servers`` in place of ``coordinator``: a function that
     makes the lab's `simulation.world.servers.Servers` from a `Site` there, which also report the states of
-    the group. Then ``member`` also gets the numbers of the servers' nodes. ``load`` makes the load of a run in
-    place of the lab's own (`simulation.process.load.Load`), where several members may work on one partition.
+    the group. Then ``member`` also gets the numbers of the servers' nodes. ``load`` makes the load of a run
+    in place of the lab's own (`simulation.process.load.Load`), if several members may work on a partition.
 
     ``events`` are the family's own kinds of events, subclasses of `protocol.events.FamilyEvent`.
     ``sentences`` maps kinds of events to functions that return the text of an event for the story.
@@ -153,10 +153,9 @@ class ProtocolSpec:
     (`traces.causes.PARTS`), and the cause standing, to what happens in them.
     Both have only what differs from the classic protocol.
 
-    ``trials`` maps kinds of changes (`verdicts.changes.Kind`, by name) to settings that are worth a trial,
-    with the duration in milliseconds that is tried in place of a longer one; None if ``needs`` has the value.
-    ``needs(settings, events)`` yields settings with values with which members of a run, of which these are
-    the events, would not have been too late.
+    ``shorter`` maps kinds of changes (`verdicts.changes.Kind`, by name) to settings of the protocol, with the
+    duration in milliseconds that is tried in place of a longer one. ``needs(settings, events)`` yields kinds
+    of changes, settings and the values with which members of a run with these events are not too late.
 
     ``meaningless`` maps the kinds of scenario events and the modifiers that have no meaning under the
     protocol to the reason; ``"assignors"`` stands for assignors of single members, ``"owned"`` for groups
@@ -192,8 +191,8 @@ class ProtocolSpec:
         default=None, kw_only=True
     )
     stops: Mapping[str, str] = field(default_factory=dict, kw_only=True)
-    trials: Mapping[str, Mapping[str, int | None]] = field(default_factory=dict, kw_only=True)
-    needs: Callable[[Any, Any], Iterable[tuple[str, int]]] | None = field(default=None, kw_only=True)
+    shorter: Mapping[str, Mapping[str, int]] = field(default_factory=dict, kw_only=True)
+    needs: Callable[[Any, Any], Iterable[tuple[str, str, int]]] | None = field(default=None, kw_only=True)
     meaningless: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     unread: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     own_epochs: bool = field(default=False, kw_only=True)

@@ -1,18 +1,28 @@
-"""What both families have: an event and metrics. An entry point of the group ``rebalance_lab``."""
+"""The families of this package, with their event and metrics. An entry point of ``rebalance_lab``."""
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Annotated, Any
 
 import msgspec
 
 from coordinator_core.reading.checks import inside
 from coordinator_core.reading.durations import format_duration
-from coordinator_core.registry.hookspecs import MetricSpec, ScenarioEventSpec, hookimpl
+from coordinator_core.registry.hookspecs import (
+    MetricSpec,
+    ModifierSpec,
+    ProtocolSpec,
+    ScenarioEventSpec,
+    hookimpl,
+)
 from rebalance_lab.scenarios.documents import Document, Duration, Text, about
 from rebalance_lab.scenarios.events import event_kind
 from rebalance_lab.scenarios.roster import Roster
 from rebalance_lab.scenarios.stage import Stage
-from rebalance_uncoordinated.events import Notified, Rebalanced
+from rebalance_lab.traces.history import History
+from rebalance_uncoordinated.events import ClaimFailed, Notified, Rebalanced
+from rebalance_uncoordinated.peers.family import PEERS
+from rebalance_uncoordinated.watcher.family import OWNERS, WATCHER
 
 
 class LagView(Document, frozen=True):
@@ -33,6 +43,31 @@ class LagView(Document, frozen=True):
         stage.tell_servers(lambda servers: servers.lag_view(self.member, self.by_ms))
 
 
+_COUNTS = (
+    ("notifications", "notices", Notified, "notices of changes that servers sent to members"),
+    (
+        "superfluous_rebalances",
+        "rebalances",
+        Rebalanced,
+        "rebalances of single members, each by itself, after which its share was the same",
+    ),
+    ("failed_claims", "claims", ClaimFailed, "attempts of members to claim their share that failed"),
+)
+"""The metrics: names, units, events that are counted, and what these are."""
+
+
+@hookimpl
+def protocols() -> Iterable[ProtocolSpec]:
+    """Return the families of this package."""
+    return [PEERS, WATCHER]
+
+
+@hookimpl
+def modifiers() -> Iterable[ModifierSpec]:
+    """Return the modifier of members with a registry."""
+    return [OWNERS]
+
+
 @hookimpl
 def scenario_events() -> Iterable[ScenarioEventSpec]:
     """Return the kinds of scenario events of this package."""
@@ -51,20 +86,10 @@ def scenario_events() -> Iterable[ScenarioEventSpec]:
 def metrics() -> Iterable[MetricSpec]:
     """Return the metrics of both families, from the counts of their events."""
     return [
-        _count(
-            "notifications",
-            "notices",
-            Notified,
-            "The number of notices of changes that servers sent to members.",
-        ),
-        _count(
-            "superfluous_rebalances",
-            "rebalances",
-            Rebalanced,
-            "The number of rebalances of single members, each by itself, after which its share was the same.",
-        ),
+        MetricSpec(name, unit, partial(_counted, kind), group="cost", doc=f"The number of {what}.")
+        for name, unit, kind, what in _COUNTS
     ]
 
 
-def _count(name: str, unit: str, kind: type[Any], doc: str) -> MetricSpec:
-    return MetricSpec(name, unit, lambda history: history.counted.get(kind, 0), group="cost", doc=doc)
+def _counted(kind: type[Any], history: History) -> float:
+    return history.counted.get(kind, 0)

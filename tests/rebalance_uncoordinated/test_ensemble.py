@@ -86,7 +86,7 @@ def test_a_session_expires_with_its_nodes(registry):
     [
         lambda session: m.PingRequest(session=session),
         lambda session: m.CreateRequest(session=session, nodes={f"{OWNERS}/0": "a"}, number=1),
-        lambda session: m.DeleteRequest(session=session, paths=(f"{OWNERS}/1",)),
+        lambda session: m.DeleteRequest(session=session, nodes=(f"{OWNERS}/1",)),
         lambda session: m.ReadRequest(session=session, parents=(IDS,)),
         lambda session: m.WatchRequest(session=session, parent=IDS, version=9),
     ],
@@ -104,7 +104,7 @@ def test_a_request_to_create_nodes_that_arrives_again_is_not_carried_out(registr
     registry.create(two, f"{OWNERS}/0")
     refused = m.CreateRequest(session=one, nodes={f"{OWNERS}/0": "a"}, number=7)
     assert registry.send(refused, 0).existing == (f"{OWNERS}/0",)
-    registry.send(m.DeleteRequest(session=two, paths=(f"{OWNERS}/0",)), 0)
+    registry.send(m.DeleteRequest(session=two, nodes=(f"{OWNERS}/0",)), 0)
     assert registry.send(refused, 0) is None
     assert registry.names(OWNERS, 0) == []
 
@@ -153,7 +153,7 @@ def test_a_session_deletes_its_own_nodes_only(registry):
     registry.create(one, f"{OWNERS}/0")
     registry.create(two, f"{OWNERS}/1")
     paths = (f"{OWNERS}/0", f"{OWNERS}/1", f"{OWNERS}/9")
-    assert not registry.send(m.DeleteRequest(session=two, paths=paths), 1).expired
+    assert not registry.send(m.DeleteRequest(session=two, nodes=paths), 1).expired
     assert registry.names(OWNERS, 1) == ["0"]
     assert registry.create(two, f"{OWNERS}/1").existing == ()
 

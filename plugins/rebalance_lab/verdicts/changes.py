@@ -100,7 +100,7 @@ SHORTER: Mapping[Kind, Mapping[str, int]] = {
 }
 """The durations in milliseconds that are tried in place of longer ones, by kinds of changes.
 
-A protocol with such settings of its own has its own sessions and heartbeats. `ProtocolSpec.trials` has more.
+A protocol with such settings of its own has its own sessions and heartbeats. `ProtocolSpec.shorter` has more.
 """
 
 NEEDED: Mapping[Kind, str] = {
@@ -127,18 +127,7 @@ _NEED_ONE_ANOTHER = (
 
 def _shorter(family: ProtocolSpec) -> dict[Kind, dict[str, int]]:
     """Return `SHORTER` with the settings of a protocol."""
-    return {
-        kind: {**values, **{n: ms for n, ms in family.trials.get(kind.name, {}).items() if ms is not None}}
-        for kind, values in SHORTER.items()
-    }
-
-
-def _needed(family: ProtocolSpec) -> list[tuple[Kind, str]]:
-    """Return `NEEDED` with the settings of a protocol."""
-    own = [
-        (Kind[kind], n) for kind, values in family.trials.items() for n, ms in values.items() if ms is None
-    ]
-    return [*NEEDED.items(), *own]
+    return {kind: {**values, **family.shorter.get(kind.name, {})} for kind, values in SHORTER.items()}
 
 
 def is_one_change(kinds: frozenset[Kind]) -> bool:
@@ -236,6 +225,7 @@ class Facts:
     - ``batch_ms``: the longest mean time of a batch.
     - ``comes_back``: whether a member that had ended, or that the group had removed, came back.
     - ``needs``: the settings with which members may be too late, with values with which they are not.
+    - ``own_needs``: those of the protocol, as it says (`ProtocolSpec.needs`).
     """
 
     history: History
@@ -250,6 +240,7 @@ class Facts:
     batch_ms: int
     comes_back: bool
     needs: Mapping[str, int]
+    own_needs: Sequence[tuple[str, str, int]]
 
     @property
     def longest(self) -> Absence | None:
@@ -262,8 +253,8 @@ def facts_of(scenario: Scenario, history: History) -> Facts:
     config = configured(ClientConfig, scenario.config, group_id="facts")
     family, shorter = history.family, _shorter(history.family)
     names = {name for values in shorter.values() for name in values}
-    own = family.settings
-    of_protocol = {} if own is None else _durations(configured(own, scenario.config), names)
+    settings = None if family.settings is None else configured(family.settings, scenario.config)
+    of_protocol = {} if settings is None else _durations(settings, names)
     of_consumers = _durations(config, names)
     of_coordinator = _durations(configured(CoordinatorConfig, scenario.config), names)
     if of_protocol:
@@ -306,7 +297,8 @@ def facts_of(scenario: Scenario, history: History) -> Facts:
         poll_intervals(scenario, history.trace),
         batch_ms,
         rejoins or bool(absences),
-        needs(scenario, history.trace, family, has_session=SESSION in of_consumers),
+        needs(scenario, history.trace, has_session=SESSION in of_consumers),
+        [] if family.needs is None else list(family.needs(settings, history.trace.events)),
     )
 
 
@@ -426,7 +418,7 @@ def _is_overload_avoidable(history: History) -> bool:
     return utilization(history) > 1 or lag_at_end(history) > least_left(max_lag(history))
 
 
-def _settings(now: Strategy, facts: Facts) -> Iterator[Change]:
+def _shorter_durations(now: Strategy, facts: Facts) -> Iterator[Change]:
     causes_ms = facts.history.stops.causes_ms
     for kind, values in _shorter(facts.history.family).items():
         if kind in _ACTS_AGAINST and not any(causes_ms[cause] for cause in _ACTS_AGAINST[kind]):
@@ -436,12 +428,18 @@ def _settings(now: Strategy, facts: Facts) -> Iterator[Change]:
         for name, value in values.items():
             if facts.settings.get(name, value) > value:
                 yield Change(now.name, frozenset({kind}), {name: value})
+
+
+def _settings(now: Strategy, facts: Facts) -> Iterator[Change]:
+    yield from _shorter_durations(now, facts)
     for value in facts.poll_intervals:
         yield Change(now.name, frozenset({Kind.POLL_INTERVAL}), {POLLS: value})
-    for kind, name in _needed(facts.history.family):
+    for kind, name in NEEDED.items():
         if name in facts.needs:
             for value in _values(name, facts.needs[name]):
                 yield Change(now.name, frozenset({kind}), {name: value})
+    for text, name, value in facts.own_needs:
+        yield Change(now.name, frozenset({Kind[text]}), {name: value})
     if facts.needs.keys() >= {POLLS, SESSION}:
         both = {name: facts.needs[name] for name in (POLLS, SESSION)}
         yield Change(now.name, frozenset({Kind.LONG_POLL_INTERVAL, Kind.LONG_SESSION}), both)

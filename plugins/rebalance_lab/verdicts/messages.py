@@ -133,7 +133,10 @@ def _said(message: Any) -> Iterable[str]:
     yield from dict.fromkeys(filter(None, reasons))
     if members and hasattr(message, "leader"):
         yield f"leads {counted(len(members), 'member')}"
-    yield from getattr(message, "said", ())
+    if members and isinstance(message, FamilyResponse):
+        yield counted(len(members), "member")
+    if parent := getattr(message, "parent", ""):
+        yield parent
     if nodes := getattr(message, "nodes", ()):
         yield counted(len(nodes), "node")
     if assignments := getattr(message, "assignments", ()):

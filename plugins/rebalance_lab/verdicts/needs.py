@@ -9,7 +9,6 @@ from math import ceil
 from coordinator_core.client.config import ClientConfig
 from coordinator_core.protocol import events as ev
 from coordinator_core.reading.settings import configured
-from coordinator_core.registry.hookspecs import ProtocolSpec
 from rebalance_lab.scenarios.member_events import Join
 from rebalance_lab.scenarios.scenario import Scenario
 from rebalance_lab.traces.trace import Trace
@@ -35,15 +34,13 @@ def long_ms(least_ms: float) -> int:
     return next((1_000 * seconds for seconds in NICE_SECONDS if 1_000 * seconds >= least_ms), minutes_ms)
 
 
-def needs(scenario: Scenario, trace: Trace, family: ProtocolSpec, *, has_session: bool) -> dict[str, int]:
+def needs(scenario: Scenario, trace: Trace, *, has_session: bool) -> dict[str, int]:
     """Return the settings with which members of a run may be too late, and values with which they are not.
 
     ``has_session``: whether session.timeout.ms is the session of members.
     """
     config = configured(ClientConfig, scenario.config, group_id="needs")
     found: dict[str, int] = {}
-    if family.needs is not None and family.settings is not None:
-        found.update(family.needs(configured(family.settings, scenario.config), trace.events))
     batches_ms, interval_ms = _batches_ms(trace), config.max_poll_interval_ms
     revoked_ms, assigned_ms = _calls_ms(scenario)
     busy_ms = batches_ms + revoked_ms + assigned_ms

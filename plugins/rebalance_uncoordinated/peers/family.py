@@ -1,7 +1,4 @@
-"""Members without a coordinator, as in Apache RocketMQ: each reads who is there and takes its own share.
-
-An entry point of the plugin group ``rebalance_lab``.
-"""
+"""Members without a coordinator, as in Apache RocketMQ: each reads who is there and takes its own share."""
 
 from collections.abc import Iterable, Mapping
 from functools import partial
@@ -9,7 +6,7 @@ from typing import Any
 
 from coordinator_core.families.family import UNREAD
 from coordinator_core.protocol.events import MemberStarted, MemberStopped, SubscriptionChanged
-from coordinator_core.registry.hookspecs import ProtocolSpec, hookimpl
+from coordinator_core.registry.hookspecs import ProtocolSpec
 from rebalance_uncoordinated.events import Notified, Rebalanced
 from rebalance_uncoordinated.gathering import EMPTY, GROUP_STATES, REBALANCING, SETTLED
 from rebalance_uncoordinated.peers.member import PeersMember
@@ -70,7 +67,7 @@ PEERS = ProtocolSpec(
         "waiting": "members had yet to see a change of the members, each for itself",
         "application": "members ran callbacks or restored state",
     },
-    trials={
+    shorter={
         "SHORT_SESSION": {"channel.expired.timeout": 30_000},
         "HEARTBEAT": {"rocketmq.client.rebalance.waitInterval": 5_000},
     },
@@ -91,9 +88,3 @@ PEERS = ProtocolSpec(
     aliases={"rocketmq": "average+peers"},
     doc="No coordinator: each member reads who is there and takes its own share (Apache RocketMQ).",
 )
-
-
-@hookimpl
-def protocols() -> Iterable[ProtocolSpec]:
-    """Return the protocols of this module."""
-    return [PEERS]

@@ -15,15 +15,14 @@ from coordinator_core.client.beats import Beats, Heartbeats, Looks, chosen
 from coordinator_core.client.coordinator_finder import CoordinatorFinder
 from coordinator_core.client.core import Core
 from coordinator_core.client.generation import NO_MEMBERSHIP, Generation
-from coordinator_core.client.member import MemberPart, Outlook
-from coordinator_core.client.offsets import CommitResult, Offsets
+from coordinator_core.client.member import Outlook
+from coordinator_core.client.offsets import Offsets
 from coordinator_core.client.requests import FOREVER_MS, NEVER, Reply
-from coordinator_core.errors import InputError, RebalanceLabError
+from coordinator_core.errors import RebalanceLabError
 from coordinator_core.model import GroupSubscription, Subscription, TopicInfo, TopicPartition
-from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.messages import Response, TopicMetadata
-from rebalance_uncoordinated.commits import commit_refused
 from rebalance_uncoordinated.events import Notified, Rebalanced
+from rebalance_uncoordinated.member import UncoordinatedMember
 from rebalance_uncoordinated.peers.messages import (
     MemberGoneRequest,
     MemberHeartbeatRequest,
@@ -57,11 +56,10 @@ class _Share(NamedTuple):
     partitions: list[TopicPartition]
 
 
-class PeersMember(MemberPart):
+class PeersMember(UncoordinatedMember):
     """A member that takes its share by itself. ``settings``: the times."""
 
     may_revoke = True
-    may_commit = True
 
     def __init__(
         self,
@@ -71,11 +69,8 @@ class PeersMember(MemberPart):
         offsets: Offsets,
         assignors: Sequence[Assignor],
     ) -> None:
-        if len(assignors) != 1:
-            raise InputError("assignors", f"{len(assignors)} of them", "one: members do not agree on it")
-        super().__init__(core, coordinator, PeerState.STARTING)
-        self._settings, self._offsets = settings, offsets
-        self._assignor, self._member_id = assignors[0], core.config.client_id
+        super().__init__(core, coordinator, offsets, assignors, PeerState.STARTING)
+        self._settings, self._member_id = settings, core.config.client_id
         self._has_begun = self._looks_again = False
         self._topics: tuple[str, ...] = ()
         self.beats, self._look_ms = Beats(core, settings.heartbeat_ms, drifts=False), 0
@@ -95,7 +90,6 @@ class PeersMember(MemberPart):
         """The brokers that list this member, with the time from which they are asked."""
         self._notices: dict[int, tuple[int, int]] = {}
         """The notice that waits at each broker: the id of the request, and the revision in it."""
-        core.commits_as_member = False
 
     # --- the interface of a client
 
@@ -151,9 +145,7 @@ class PeersMember(MemberPart):
     def on_metadata(self, *, now_ms: int) -> None:
         """Begin when the topics are known, greet new brokers, and look when the topics have changed."""
         subscriptions = self._core.subscriptions
-        if not (self._core.is_open and subscriptions.is_group_managed):
-            return
-        if not self._core.metadata.knows(subscriptions.topics):
+        if not self._knows_topics():
             return
         if not self._has_begun:
             self._has_begun = True
@@ -163,10 +155,6 @@ class PeersMember(MemberPart):
         self._greet(self._core.metadata.nodes, now_ms=now_ms)
         if subscriptions.topics != self._topics and not self._greeted:
             self._look(now_ms=now_ms)
-
-    def on_commit_error(self, error: ErrorCode, sent: Generation, *, now_ms: int) -> CommitResult:  # noqa: ARG002
-        """Look for the coordinator again, if it does not have the group."""
-        return commit_refused(error, self._coordinator, now_ms=now_ms)
 
     def leave(self, reason: str, left: Callable[[], None] | None = None, *, now_ms: int) -> bool:  # noqa: ARG002
         """Tell all brokers, and forget the share."""

@@ -1,6 +1,5 @@
 """The requests of members without a coordinator, and the responses of brokers that list them."""
 
-from collections.abc import Iterable
 from typing import ClassVar
 
 import msgspec
@@ -40,12 +39,6 @@ class MemberListResponse(FamilyResponse, frozen=True):
     members: tuple[str, ...]
     revision: int
     version: int
-
-    @property
-    def said(self) -> Iterable[str]:
-        """The number of members."""
-        count = len(self.members)
-        return [f"{count} member{'s' * (count != 1)}"] if count else []
 
 
 class MemberNoticeRequest(FamilyRequest, frozen=True):

@@ -12,13 +12,13 @@ from rebalance_uncoordinated.watcher.settings import WatcherSettings
 RETRIES, BACKOFF = "rebalance.max.retries", "rebalance.backoff.ms"
 
 
-def needs(own: WatcherSettings, events: Sequence[ev.TraceEvent]) -> Iterator[tuple[str, int]]:
+def needs(own: WatcherSettings, events: Sequence[ev.TraceEvent]) -> Iterator[tuple[str, str, int]]:
     """Yield the retries, or the time between them, with which the longest claims of others are outlasted."""
     needed_ms = ROOM * max(_held_ms(events), default=0)
     if needed_ms > own.max_retries * own.backoff_ms:
-        yield RETRIES, ceil(needed_ms / own.backoff_ms)
+        yield "RETRIES", RETRIES, ceil(needed_ms / own.backoff_ms)
         if own.max_retries:
-            yield BACKOFF, 1_000 * ceil(needed_ms / own.max_retries / 1_000)
+            yield "LONG_BACKOFF", BACKOFF, 1_000 * ceil(needed_ms / own.max_retries / 1_000)
 
 
 def _held_ms(events: Sequence[ev.TraceEvent]) -> Iterator[int]:

@@ -94,7 +94,7 @@ class Ensemble(WatchedServers):
                     outcome.reply(request_id, created)
             case m.DeleteRequest():
                 if session is not None:
-                    own = [path for path in request.paths if path in session.paths]
+                    own = [path for path in request.nodes if path in session.paths]
                     self._delete(session, own, "deleted its node", outcome, now_ms)
                 outcome.reply(request_id, m.DeleteResponse(expired=session is None))
             case m.ReadRequest():

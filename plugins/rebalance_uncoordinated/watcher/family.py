@@ -1,7 +1,4 @@
-"""Members that watch a registry and rebalance alone, as Kafka's consumer before 0.9 did.
-
-An entry point of the plugin group ``rebalance_lab``.
-"""
+"""Members that watch a registry and rebalance alone, as Kafka's consumer before 0.9 did."""
 
 from collections.abc import Iterable, Mapping
 from functools import partial
@@ -10,11 +7,11 @@ from typing import Any
 from coordinator_core.families.family import UNREAD
 from coordinator_core.protocol.events import Assigned
 from coordinator_core.reading.partitions import listed
-from coordinator_core.registry.hookspecs import MetricSpec, ModifierSpec, ProtocolSpec, Strategy, hookimpl
+from coordinator_core.registry.hookspecs import ModifierSpec, ProtocolSpec, Strategy
 from rebalance_uncoordinated.events import ClaimFailed, Notified, Rebalanced
 from rebalance_uncoordinated.gathering import EMPTY, GROUP_STATES, REBALANCING, SETTLED
 from rebalance_uncoordinated.shared_load import SharedLoad
-from rebalance_uncoordinated.watcher.claims import BACKOFF, RETRIES, needs
+from rebalance_uncoordinated.watcher.claims import BACKOFF, needs
 from rebalance_uncoordinated.watcher.ensemble import Ensemble
 from rebalance_uncoordinated.watcher.member import WatcherMember
 from rebalance_uncoordinated.watcher.messages import BROKERS, TOPICS
@@ -97,12 +94,7 @@ WATCHER = ProtocolSpec(
         " had done so",
         "application": "members ran callbacks or restored state",
     },
-    trials={
-        "SHORT_SESSION": {"zookeeper.session.timeout.ms": 2_000},
-        "BACKOFF": {BACKOFF: 500},
-        "RETRIES": {RETRIES: None},
-        "LONG_BACKOFF": {BACKOFF: None},
-    },
+    shorter={"SHORT_SESSION": {"zookeeper.session.timeout.ms": 2_000}, "BACKOFF": {BACKOFF: 500}},
     needs=needs,
     meaningless={
         "assignors": "members do not agree on an assignor",
@@ -117,36 +109,10 @@ WATCHER = ProtocolSpec(
     doc="No coordinator: a registry tells all members of each change, and each claims its share (Kafka 0.8).",
 )
 
-
-@hookimpl
-def protocols() -> Iterable[ProtocolSpec]:
-    """Return the protocols of this module."""
-    return [WATCHER]
-
-
-@hookimpl
-def metrics() -> Iterable[MetricSpec]:
-    """Return the metrics of this module."""
-    return [
-        MetricSpec(
-            "failed_claims",
-            "claims",
-            lambda history: history.counted.get(ClaimFailed, 0),
-            group="cost",
-            doc="The number of attempts of members to claim their share that failed.",
-        )
-    ]
-
-
-@hookimpl
-def modifiers() -> Iterable[ModifierSpec]:
-    """Return the modifiers of this module."""
-    return [
-        ModifierSpec(
-            "owners",
-            _owners,
-            of_protocol=True,
-            elsewhere="generations keep members apart: there are no owner nodes",
-            doc="owners=off: members of a registry claim nothing before they work on their partitions.",
-        )
-    ]
+OWNERS = ModifierSpec(
+    "owners",
+    _owners,
+    of_protocol=True,
+    elsewhere="generations keep members apart: there are no owner nodes",
+    doc="owners=off: members of a registry claim nothing before they work on their partitions.",
+)

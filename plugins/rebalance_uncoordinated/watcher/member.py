@@ -17,16 +17,15 @@ from coordinator_core.client.beats import Beats, Heartbeats
 from coordinator_core.client.coordinator_finder import CoordinatorFinder
 from coordinator_core.client.core import Core
 from coordinator_core.client.generation import NO_MEMBERSHIP, Generation
-from coordinator_core.client.member import MemberPart, Outlook
+from coordinator_core.client.member import Outlook
 from coordinator_core.client.offsets import CommitResult, Offsets
 from coordinator_core.client.requests import FOREVER_MS, NEVER, Completion, Reply
 from coordinator_core.client.subscription import partition_map
-from coordinator_core.errors import InputError, RebalanceLabError
+from coordinator_core.errors import RebalanceLabError
 from coordinator_core.model import Cluster, GroupSubscription, Subscription, TopicInfo, TopicPartition
-from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.messages import Request, Response
-from rebalance_uncoordinated.commits import commit_refused
 from rebalance_uncoordinated.events import ClaimFailed, Notified, Rebalanced
+from rebalance_uncoordinated.member import UncoordinatedMember
 from rebalance_uncoordinated.watcher import messages as m
 from rebalance_uncoordinated.watcher.settings import WatcherSettings
 
@@ -52,7 +51,7 @@ class WatcherState(StrEnum):
     """All attempts have failed. It owns nothing until the next notice."""
 
 
-class WatcherMember(MemberPart):
+class WatcherMember(UncoordinatedMember):
     """A member that claims its share in a registry. ``nodes`` are the numbers of its servers."""
 
     def __init__(
@@ -64,11 +63,8 @@ class WatcherMember(MemberPart):
         offsets: Offsets,
         assignors: Sequence[Assignor],
     ) -> None:
-        if len(assignors) != 1:
-            raise InputError("assignors", f"{len(assignors)} of them", "one: members do not agree on it")
-        super().__init__(core, coordinator, WatcherState.CONNECTING)
-        self._settings, self._offsets = settings, offsets
-        self._assignor, self._name = assignors[0], core.config.client_id
+        super().__init__(core, coordinator, offsets, assignors, WatcherState.CONNECTING)
+        self._settings, self._name = settings, core.config.client_id
         self._member_id = f"{self._name}-{UUID(int=core.random.getrandbits(128), version=4)}"
         self._node = nodes[core.random.randrange(len(nodes))]
         group_id = core.config.group_id
@@ -88,7 +84,6 @@ class WatcherMember(MemberPart):
         self._owned_before: tuple[TopicPartition, ...] = ()
         self._seen: dict[str, int] = {}
         self._watches: dict[str, int] = {}
-        core.commits_as_member = False
 
     # --- the interface of a client
 
@@ -101,11 +96,6 @@ class WatcherMember(MemberPart):
     def may_revoke(self) -> bool:
         """Whether the session lasts, as far as the member knows."""
         return self._session is not None
-
-    @property
-    def may_commit(self) -> bool:
-        """Whether commits are sent now: always."""
-        return True
 
     def on_deadline(self, *, now_ms: int) -> None:
         """Send a ping, or try again, where that is due."""
@@ -135,19 +125,13 @@ class WatcherMember(MemberPart):
     def on_metadata(self, *, now_ms: int) -> None:
         """Connect when the topics are known, and register again when the subscription has changed."""
         subscriptions = self._core.subscriptions
-        if not (self._core.is_open and subscriptions.is_group_managed):
-            return
-        if not self._core.metadata.knows(subscriptions.topics):
+        if not self._knows_topics():
             return
         if self._session is None:
             if not self._connects and self._retry_ms == NEVER:
                 self._connect(now_ms=now_ms)
         elif subscriptions.topics != self._topics and self.is_at_rest:
             self._register_again(now_ms=now_ms)
-
-    def on_commit_error(self, error: ErrorCode, sent: Generation, *, now_ms: int) -> CommitResult:  # noqa: ARG002
-        """Look for the coordinator again, if it does not have the group."""
-        return commit_refused(error, self._coordinator, now_ms=now_ms)
 
     def leave(self, reason: str, left: Callable[[], None] | None = None, *, now_ms: int) -> bool:  # noqa: ARG002
         """End the session, and with it the claims."""
@@ -202,7 +186,7 @@ class WatcherMember(MemberPart):
         self._begin(now_ms=now_ms)
         self._topics = None
         path = f"{self._members}/{self._member_id}"
-        request = m.DeleteRequest(session=self._live, paths=(path,))
+        request = m.DeleteRequest(session=self._live, nodes=(path,))
         self._ask(request, m.DeleteResponse, lambda _, at_ms: self._register(now_ms=at_ms), now_ms)
 
     def _ping(self, *, now_ms: int) -> None:
@@ -347,7 +331,7 @@ class WatcherMember(MemberPart):
             self._core.give_up(owned)
             self._core.subscriptions.assign_by_group(())
         if self._claimed:
-            request = m.DeleteRequest(session=self._live, paths=self._claimed)
+            request = m.DeleteRequest(session=self._live, nodes=self._claimed)
             self._ask(request, m.DeleteResponse, lambda _, at_ms: self._read(now_ms=at_ms), now_ms)
         else:
             self._read(now_ms=now_ms)

@@ -4,7 +4,7 @@ A node has a path and data. An ephemeral node ends with the session that created
 that has expired changes nothing, and is answered with ``expired``.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import ClassVar
 
 from coordinator_core.protocol.messages import FamilyRequest, FamilyResponse
@@ -21,10 +21,6 @@ def members_path(group: str) -> str:
 def owners_path(group: str) -> str:
     """Return the node below which the members of a group claim partitions."""
     return f"/consumers/{group}/owners"
-
-
-def _nodes(count: int) -> str:
-    return f"{count} node{'s' * (count != 1)}"
 
 
 class RequestInSession(FamilyRequest, frozen=True):
@@ -88,18 +84,14 @@ class CreateResponse(SessionAnswer, frozen=True):
     def refusal(self) -> str:
         """That the session has expired, or how many nodes exist."""
         count = len(self.existing)
-        return f"{_nodes(count)} exist{'s' * (count == 1)}" if count else super().refusal
+        several = f"{count} nodes exist" if count else super().refusal
+        return "1 node exists" if count == 1 else several
 
 
 class DeleteRequest(RequestInSession, frozen=True):
     """Delete those of the nodes that the session has created."""
 
-    paths: tuple[str, ...]
-
-    @property
-    def said(self) -> Iterable[str]:
-        """The number of nodes."""
-        return [_nodes(len(self.paths))] if self.paths else []
+    nodes: tuple[str, ...]
 
 
 class DeleteResponse(SessionAnswer, frozen=True):
@@ -128,11 +120,6 @@ class WatchRequest(RequestInSession, frozen=True):
     waits: ClassVar[bool] = True
     parent: str
     version: int
-
-    @property
-    def said(self) -> Iterable[str]:
-        """What is watched."""
-        return [self.parent]
 
 
 class WatchResponse(SessionAnswer, frozen=True):
