@@ -44,9 +44,11 @@ class SharedLoad(Load):
 
     def start(self, worker: Worker, offsets: Mapping[TopicPartition, int], *, now_ms: int) -> None:
         """Let a worker work on partitions from these offsets on, beside their other workers."""
-        offsets = {partition: offset for partition, offset in offsets.items() if partition in self._flows}
         self._end_shared(worker, offsets, now_ms)
-        self._share(worker, offsets, now_ms)
+        for partition in filter(self._flows.__contains__, offsets):
+            flow = self._flows[partition]
+            if flow.worker is not None and flow.worker is not worker:
+                self._shared.setdefault(flow.worker, {})[partition] = flow.end_at(now_ms)
         super().start(worker, offsets, now_ms=now_ms)
 
     def release(self, worker: Worker, partitions: Iterable[TopicPartition], *, now_ms: int) -> None:
@@ -64,13 +66,6 @@ class SharedLoad(Load):
         for worker in self._shared:
             self._count_shared(worker, now_ms)
         return super().measure(now_ms=now_ms)
-
-    def _share(self, worker: Worker, partitions: Iterable[TopicPartition], now_ms: int) -> None:
-        """Let the present workers of partitions go on beside another one."""
-        for partition in partitions:
-            flow = self._flows[partition]
-            if flow.worker is not None and flow.worker is not worker:
-                self._shared.setdefault(flow.worker, {})[partition] = flow.end_at(now_ms)
 
     def _count_shared(self, worker: Worker, now_ms: int) -> None:
         """Count what a worker has handled beside others since it was last counted, unless it stood still."""

@@ -1,20 +1,17 @@
 """Members without a coordinator, as in Apache RocketMQ: each reads who is there and takes its own share."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from coordinator_core.families.family import UNREAD
 from coordinator_core.protocol.events import MemberStarted, MemberStopped, SubscriptionChanged
-from coordinator_core.registry.hookspecs import ProtocolSpec
-from rebalance_uncoordinated.events import Notified, Rebalanced
-from rebalance_uncoordinated.gathering import EMPTY, GROUP_STATES, REBALANCING, SETTLED
+from rebalance_uncoordinated.events import Notified
+from rebalance_uncoordinated.family import LONGER, UNCOORDINATED
 from rebalance_uncoordinated.peers.member import PeersMember
 from rebalance_uncoordinated.peers.member_lists import MemberLists
 from rebalance_uncoordinated.peers.messages import PeersSettings
-from rebalance_uncoordinated.shared_load import SharedLoad
-
-_LONGER = "make the duration of the scenario longer"
 
 
 def _unowned(events: Iterable[Any]) -> Mapping[str, tuple[str, str]]:
@@ -28,13 +25,13 @@ def _unowned(events: Iterable[Any]) -> Mapping[str, tuple[str, str]]:
     found = {
         "detection": (
             "brokers still listed a member that had ended",
-            f"{_LONGER}, or channel.expired.timeout shorter",
+            f"{LONGER}, or channel.expired.timeout shorter",
         ),
         "standing": (
             "brokers still listed a member that stood still or was cut off",
-            f"{_LONGER}, or channel.expired.timeout shorter for freezes and cuts",
+            f"{LONGER}, or channel.expired.timeout shorter for freezes and cuts",
         ),
-        "waiting": ("a member had yet to see a change of the members", _LONGER),
+        "waiting": ("a member had yet to see a change of the members", LONGER),
     }
     if len(set(topics.values())) > 1:
         found["unassigned"] = (
@@ -45,34 +42,29 @@ def _unowned(events: Iterable[Any]) -> Mapping[str, tuple[str, str]]:
     return found
 
 
-PEERS = ProtocolSpec(
-    "peers",
-    states=GROUP_STATES,
-    at_rest=frozenset({SETTLED}),
-    round_begins=frozenset({REBALANCING}),
-    vacant=frozenset({EMPTY}),
+PEERS = replace(
+    UNCOORDINATED,
+    name="peers",
     servers=MemberLists,
-    load=SharedLoad,
     member=lambda settings, nodes: partial(PeersMember, settings),  # noqa: ARG005 - brokers have the lists
     settings=PeersSettings,
-    events=(Notified, Rebalanced),
     sentences={Notified: lambda _: "a broker reported a change of the members"},
     unowned=_unowned,
     stops={
+        **UNCOORDINATED.stops,
         "detection": (
             "brokers still listed members that had ended, or the shares of members that do not subscribe to a"
             " topic belonged to nobody"
         ),
         "standing": "brokers still listed members that stood still or were cut off",
         "waiting": "members had yet to see a change of the members, each for itself",
-        "application": "members ran callbacks or restored state",
     },
     shorter={
         "SHORT_SESSION": {"channel.expired.timeout": 30_000},
         "HEARTBEAT": {"rocketmq.client.rebalance.waitInterval": 5_000},
     },
     meaningless={
-        "assignors": "members do not agree on an assignor",
+        **UNCOORDINATED.meaningless,
         "remove_member": "no broker removes a member at an administrator's request",
         "owned": "members read the lists of brokers, which begin empty",
         "static": "a broker drops a member with its connection",

@@ -23,16 +23,7 @@ from coordinator_core.model import GroupSubscription, Subscription, TopicInfo, T
 from coordinator_core.protocol.messages import Response, TopicMetadata
 from rebalance_uncoordinated.events import Notified, Rebalanced
 from rebalance_uncoordinated.member import UncoordinatedMember
-from rebalance_uncoordinated.peers.messages import (
-    MemberGoneRequest,
-    MemberHeartbeatRequest,
-    MemberHeartbeatResponse,
-    MemberListRequest,
-    MemberListResponse,
-    MemberNoticeRequest,
-    MemberNoticeResponse,
-    PeersSettings,
-)
+from rebalance_uncoordinated.peers import messages as m
 
 
 class PeerState(StrEnum):
@@ -63,7 +54,7 @@ class PeersMember(UncoordinatedMember):
 
     def __init__(
         self,
-        settings: PeersSettings,
+        settings: m.PeersSettings,
         core: Core,
         coordinator: CoordinatorFinder,
         offsets: Offsets,
@@ -74,7 +65,7 @@ class PeersMember(UncoordinatedMember):
         self._has_begun = self._looks_again = False
         self._topics: tuple[str, ...] = ()
         self.beats, self._look_ms = Beats(core, settings.heartbeat_ms, drifts=False), 0
-        self._lists: dict[str, MemberListResponse] = {}
+        self._lists: dict[str, m.MemberListResponse] = {}
         self._waiting_for = self._asked = 0
         self._seen: frozenset[str] = frozenset()
         self._described: Mapping[str, TopicInfo] = {}
@@ -127,12 +118,12 @@ class PeersMember(UncoordinatedMember):
         if topics != self._topics or self._described != metadata.cluster(topics).topics:
             return None
         return Heartbeats(
-            MemberHeartbeatRequest(group_id=group_id, member_id=self._member_id),
+            m.MemberHeartbeatRequest(group_id=group_id, member_id=self._member_id),
             self.beats,
             nodes=nodes,
             expects=self._expects,
             looks=Looks(
-                MemberListRequest(group_id=group_id),
+                m.MemberListRequest(group_id=group_id),
                 self._look_ms,
                 self._asked,
                 len(self._subjects),
@@ -170,7 +161,7 @@ class PeersMember(UncoordinatedMember):
             if answers == len(nodes) and left is not None:
                 left()
 
-        request = MemberGoneRequest(group_id=self._core.config.group_id, member_id=self._member_id)
+        request = m.MemberGoneRequest(group_id=self._core.config.group_id, member_id=self._member_id)
         for node in nodes:
             self._core.requests.send(node, request, answered, now_ms=now_ms)
         return bool(nodes)
@@ -191,7 +182,7 @@ class PeersMember(UncoordinatedMember):
         self._greet(self._brokers, now_ms=now_ms)
 
     def _send_heartbeat(self, node: int, *, now_ms: int) -> None:
-        request = MemberHeartbeatRequest(group_id=self._core.config.group_id, member_id=self._member_id)
+        request = m.MemberHeartbeatRequest(group_id=self._core.config.group_id, member_id=self._member_id)
         self._core.requests.send(
             node, request, lambda reply, at_ms: self._on_heartbeat(node, reply, at_ms), now_ms=now_ms
         )
@@ -201,13 +192,13 @@ class PeersMember(UncoordinatedMember):
         self._greeted.pop(node, None)
         if not self._has_begun:
             return
-        if not isinstance(reply, MemberHeartbeatResponse):
+        if not isinstance(reply, m.MemberHeartbeatResponse):
             self._asked_from.pop(node, None)
         elif greeted:
             # A broker that has come back does not list the others yet. They send heartbeats meanwhile.
             came_back = self.state is not PeerState.STARTING
             self._asked_from[node] = now_ms + (self._settings.heartbeat_ms if came_back else 0)
-        if isinstance(reply, MemberHeartbeatResponse) and (reply.is_new or node not in self._notices):
+        if isinstance(reply, m.MemberHeartbeatResponse) and (reply.is_new or node not in self._notices):
             self._await_notice(node, reply.revision, now_ms=now_ms)
         if self.state is PeerState.STARTING and not self._greeted:
             self._look(now_ms=now_ms)
@@ -217,7 +208,7 @@ class PeersMember(UncoordinatedMember):
         before = self._notices.pop(node, None)
         if before is not None:
             self._core.requests.take(before[0])
-        request = MemberNoticeRequest(group_id=self._core.config.group_id, revision=revision)
+        request = m.MemberNoticeRequest(group_id=self._core.config.group_id, revision=revision)
         request_id = self._core.requests.send(
             node,
             request,
@@ -231,7 +222,7 @@ class PeersMember(UncoordinatedMember):
         self._notices.pop(node, None)
         if not self._has_begun:
             return
-        if not isinstance(reply, MemberNoticeResponse):
+        if not isinstance(reply, m.MemberNoticeResponse):
             self._asked_from.pop(node, None)
             return
         if self.state is PeerState.RESTING:
@@ -272,17 +263,17 @@ class PeersMember(UncoordinatedMember):
 
     def _expects(self, node: int, response: Response) -> bool:
         """Return whether a response of a broker changes nothing at a member at rest."""
-        if isinstance(response, MemberHeartbeatResponse):
+        if isinstance(response, m.MemberHeartbeatResponse):
             return not response.is_new
         return (
-            isinstance(response, MemberListResponse)
+            isinstance(response, m.MemberListResponse)
             and response.version == self._core.generation.number
             and response.revision <= self._notices[node][1]
             and self._seen == frozenset(response.members)
         )
 
     def _ask(self, node: int, topic: str, *, now_ms: int) -> None:
-        request = MemberListRequest(group_id=self._core.config.group_id)
+        request = m.MemberListRequest(group_id=self._core.config.group_id)
         self._core.requests.send(
             node, request, lambda reply, at_ms: self._on_list(node, topic, reply, at_ms), now_ms=now_ms
         )
@@ -290,7 +281,7 @@ class PeersMember(UncoordinatedMember):
     def _on_list(self, node: int, topic: str, reply: Reply, now_ms: int) -> None:
         """Note a list. A newer one than that of the notice that the broker owes: the notice was lost."""
         self._waiting_for -= 1
-        if isinstance(reply, MemberListResponse):
+        if isinstance(reply, m.MemberListResponse):
             self._lists[topic] = reply
             if node in self._notices and self._notices[node][1] < reply.revision and self._has_begun:
                 self._await_notice(node, reply.revision, now_ms=now_ms)

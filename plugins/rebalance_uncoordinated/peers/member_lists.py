@@ -42,9 +42,7 @@ class MemberLists(WatchedServers):
     """The lists of all brokers."""
 
     at_rest = (PeerState.RESTING,)
-    requests = frozenset(
-        (m.MemberHeartbeatRequest, m.MemberListRequest, m.MemberNoticeRequest, m.MemberGoneRequest)
-    )
+    requests = (m.MemberHeartbeatRequest, m.MemberListRequest, m.MemberNoticeRequest, m.MemberGoneRequest)
 
     def __init__(self, site: Site) -> None:
         super().__init__(site)

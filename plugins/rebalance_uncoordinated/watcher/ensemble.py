@@ -51,17 +51,7 @@ class Ensemble(WatchedServers):
     """The registry. It reports members as they come and go."""
 
     at_rest = (WatcherState.RESTING, WatcherState.WITHOUT_SHARE)
-    requests = frozenset(
-        (
-            m.SessionRequest,
-            m.PingRequest,
-            m.CreateRequest,
-            m.DeleteRequest,
-            m.ReadRequest,
-            m.WatchRequest,
-            m.CloseSessionRequest,
-        )
-    )
+    requests = (m.SessionRequest, m.RequestInSession)
 
     def __init__(self, site: Site) -> None:
         super().__init__(site)

@@ -1,16 +1,16 @@
 """Members that watch a registry and rebalance alone, as Kafka's consumer before 0.9 did."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from coordinator_core.families.family import UNREAD
 from coordinator_core.protocol.events import Assigned
 from coordinator_core.reading.partitions import listed
-from coordinator_core.registry.hookspecs import ModifierSpec, ProtocolSpec, Strategy
-from rebalance_uncoordinated.events import ClaimFailed, Notified, Rebalanced
-from rebalance_uncoordinated.gathering import EMPTY, GROUP_STATES, REBALANCING, SETTLED
-from rebalance_uncoordinated.shared_load import SharedLoad
+from coordinator_core.registry.hookspecs import ModifierSpec, Strategy
+from rebalance_uncoordinated.events import ClaimFailed, Notified
+from rebalance_uncoordinated.family import LONGER, UNCOORDINATED
 from rebalance_uncoordinated.watcher.claims import BACKOFF, needs
 from rebalance_uncoordinated.watcher.ensemble import Ensemble
 from rebalance_uncoordinated.watcher.member import WatcherMember
@@ -18,7 +18,6 @@ from rebalance_uncoordinated.watcher.messages import BROKERS, TOPICS
 from rebalance_uncoordinated.watcher.settings import WatcherSettings
 
 _MOST_NAMES = 4
-_LONGER = "make the duration of the scenario longer"
 
 
 def _notified(event: Notified) -> str:
@@ -46,13 +45,13 @@ def _unowned(events: Iterable[Any]) -> Mapping[str, tuple[str, str]]:
     found = {
         "detection": (
             "the registry still had the session of a member that had ended",
-            f"{_LONGER}, or zookeeper.session.timeout.ms shorter",
+            f"{LONGER}, or zookeeper.session.timeout.ms shorter",
         ),
         "standing": (
             "the registry still had the session of a member that stood still or was cut off",
-            f"{_LONGER}, or zookeeper.session.timeout.ms shorter for freezes and cuts",
+            f"{LONGER}, or zookeeper.session.timeout.ms shorter for freezes and cuts",
         ),
-        "waiting": ("a member had yet to see a change, or to claim its share", _LONGER),
+        "waiting": ("a member had yet to see a change, or to claim its share", LONGER),
     }
     if gave_up:
         names = sorted(gave_up)
@@ -72,32 +71,28 @@ def _owners(strategy: Strategy, value: str | None) -> Strategy:
     return strategy.with_changes(settings={**strategy.settings, "owner.nodes": False})
 
 
-WATCHER = ProtocolSpec(
-    "watcher",
-    states=GROUP_STATES,
-    at_rest=frozenset({SETTLED}),
-    round_begins=frozenset({REBALANCING}),
-    vacant=frozenset({EMPTY}),
+WATCHER = replace(
+    UNCOORDINATED,
+    name="watcher",
     servers=Ensemble,
-    load=SharedLoad,
-    events=(Notified, Rebalanced, ClaimFailed),
+    events=(*UNCOORDINATED.events, ClaimFailed),
     sentences={Notified: _notified, ClaimFailed: _claim_failed},
     member=lambda settings, nodes: partial(WatcherMember, settings, nodes),
     settings=WatcherSettings,
     modifiers=frozenset({"owners"}),
     unowned=_unowned,
     stops={
+        **UNCOORDINATED.stops,
         "detection": "the registry still had the sessions of members that had ended, or members had no"
         " retries left",
         "standing": "the registry still had the sessions of members that stood still or were cut off",
         "waiting": "at each change all members gave up their partitions, and claimed theirs when others"
         " had done so",
-        "application": "members ran callbacks or restored state",
     },
     shorter={"SHORT_SESSION": {"zookeeper.session.timeout.ms": 2_000}, "BACKOFF": {BACKOFF: 500}},
     needs=needs,
     meaningless={
-        "assignors": "members do not agree on an assignor",
+        **UNCOORDINATED.meaningless,
         "remove_member": "the registry removes no member at an administrator's request",
         "owned": "members begin with sessions of their own",
         "static": "a member lasts as long as its session",

@@ -356,7 +356,7 @@ class WatcherMember(UncoordinatedMember):
             core.effects.fail(error)
             return
         if not (share and self._settings.owner_nodes):
-            self._take(share, now_ms)
+            self._finish(share, WatcherState.RESTING, now_ms)
             return
         nodes = {f"{self._owners}/{tp.topic}/{tp.partition}": self._member_id for tp in share}
         self._claimed = tuple(nodes)
@@ -382,7 +382,7 @@ class WatcherMember(UncoordinatedMember):
 
     def _on_claim(self, share: list[TopicPartition], reply: m.CreateResponse, now_ms: int) -> None:
         if not reply.existing:
-            self._take(share, now_ms)
+            self._finish(share, WatcherState.RESTING, now_ms)
             return
         self._claimed = ()
         self._retries += 1
@@ -400,9 +400,6 @@ class WatcherMember(UncoordinatedMember):
             self._fail(self._settings.backoff_ms, now_ms=now_ms)
         else:
             self._finish([], WatcherState.WITHOUT_SHARE, now_ms)
-
-    def _take(self, share: list[TopicPartition], now_ms: int) -> None:
-        self._finish(share, WatcherState.RESTING, now_ms)
 
     def _finish(self, share: list[TopicPartition], state: WatcherState, now_ms: int) -> None:
         """Take the share, which may be nothing, and rebalance again if a notice has come meanwhile.

@@ -42,7 +42,7 @@ class Servers(ABC):
     higher number.
     """
 
-    requests: frozenset[type[Any]] = frozenset()
+    requests: tuple[type[Request], ...]
     """The types of the requests that the servers answer. Brokers answer the others."""
 
     nodes: range = range(0)
