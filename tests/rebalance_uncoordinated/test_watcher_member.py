@@ -183,7 +183,7 @@ def test_a_rebalance_stops_the_work_commits_releases_reads_and_claims_in_that_or
     assert bench.owns() == ["t3", "t4", "t5"]
     bench.accept(m.OffsetCommitRequest)
     assert bench.kinds_since(count) == ["OffsetCommit", "Delete", "Read", "Watch", "Create"]
-    assert bench.requests(r.DeleteRequest)[-1].paths == tuple(f"{OWNERS}/t/{n}" for n in (3, 4, 5))
+    assert bench.requests(r.DeleteRequest)[-1].nodes == tuple(f"{OWNERS}/t/{n}" for n in (3, 4, 5))
     assert bench.owns() == ["t0", "t1", "t2", "t3", "t4", "t5"]
 
 
