@@ -6,17 +6,12 @@ from enum import Enum
 from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.client.coordinator_finder import CoordinatorFinder
 from coordinator_core.client.core import Core
+from coordinator_core.client.error_actions import LATER
 from coordinator_core.client.generation import Generation
 from coordinator_core.client.member import MemberPart
 from coordinator_core.client.offsets import CommitResult, Offsets
 from coordinator_core.errors import InputError
 from coordinator_core.protocol.error_codes import ErrorCode
-
-_ELSEWHERE = (
-    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-    ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_COORDINATOR,
-)
 
 
 class UncoordinatedMember(MemberPart):
@@ -39,10 +34,10 @@ class UncoordinatedMember(MemberPart):
         core.commits_as_member = False
 
     def on_commit_error(self, error: ErrorCode, sent: Generation, *, now_ms: int) -> CommitResult:  # noqa: ARG002
-        """Look for the coordinator again, if it does not have the group."""
-        if error in _ELSEWHERE:
+        """Look for the coordinator again after an error that says nothing about the commit."""
+        if error in LATER:
             self._coordinator.lose(now_ms=now_ms)
-        return CommitResult(error.name, retriable=error in _ELSEWHERE)
+        return CommitResult(error.name, retriable=error in LATER)
 
     def _knows_topics(self) -> bool:
         """Whether the consumer is open, and the topics that it subscribes to are known."""

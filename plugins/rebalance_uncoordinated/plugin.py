@@ -8,13 +8,7 @@ import msgspec
 
 from coordinator_core.reading.checks import inside
 from coordinator_core.reading.durations import format_duration
-from coordinator_core.registry.hookspecs import (
-    MetricSpec,
-    ModifierSpec,
-    ProtocolSpec,
-    ScenarioEventSpec,
-    hookimpl,
-)
+from coordinator_core.registry import hookspecs as hooks
 from rebalance_lab.scenarios.documents import Document, Duration, Text, about
 from rebalance_lab.scenarios.events import event_kind
 from rebalance_lab.scenarios.roster import Roster
@@ -56,20 +50,20 @@ _COUNTS = (
 """The metrics: names, units, events that are counted, and what these are."""
 
 
-@hookimpl
-def protocols() -> Iterable[ProtocolSpec]:
+@hooks.hookimpl
+def protocols() -> Iterable[hooks.ProtocolSpec]:
     """Return the families of this package."""
     return [PEERS, WATCHER]
 
 
-@hookimpl
-def modifiers() -> Iterable[ModifierSpec]:
+@hooks.hookimpl
+def modifiers() -> Iterable[hooks.ModifierSpec]:
     """Return the modifier of members with a registry."""
     return [OWNERS]
 
 
-@hookimpl
-def scenario_events() -> Iterable[ScenarioEventSpec]:
+@hooks.hookimpl
+def scenario_events() -> Iterable[hooks.ScenarioEventSpec]:
     """Return the kinds of scenario events of this package."""
     return [
         event_kind(
@@ -82,11 +76,11 @@ def scenario_events() -> Iterable[ScenarioEventSpec]:
     ]
 
 
-@hookimpl
-def metrics() -> Iterable[MetricSpec]:
+@hooks.hookimpl
+def metrics() -> Iterable[hooks.MetricSpec]:
     """Return the metrics of both families, from the counts of their events."""
     return [
-        MetricSpec(name, unit, partial(_counted, kind), group="cost", doc=f"The number of {what}.")
+        hooks.MetricSpec(name, unit, partial(_counted, kind), group="cost", doc=f"The number of {what}.")
         for name, unit, kind, what in _COUNTS
     ]
 

@@ -7,7 +7,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from coordinator_core.coordinator.outcome import Outcome
 from coordinator_core.protocol import events as ev
 from coordinator_core.protocol.messages import Response
-from rebalance_lab.simulation.world.servers import NOBODY, Servers, Site
+from rebalance_lab.simulation.world.servers import Servers, Site
 from rebalance_uncoordinated.gathering import Gathering
 
 Listing = TypeVar("Listing")
@@ -106,8 +106,8 @@ class WatchedServers(Servers):
         self._notify(outcome, now_ms)
         return outcome
 
-    def next_deadline_ms(self, alive_ms: Mapping[str, int] = NOBODY) -> int | None:
-        """Return the time of the next expiry or notice, or None; with ``alive_ms`` as in `Servers`."""
+    def next_deadline_ms(self, alive_ms: Mapping[str, int]) -> int | None:
+        """Return the time of the next expiry or notice, or None; ``alive_ms`` as in `Servers`."""
         times = [at_ms for member, at_ms in self.expiries() if at_ms <= alive_ms.get(member, at_ms)]
         times += [
             watch.views.after(watch.number).at_ms + self._late_ms.get(watch.client, 0)

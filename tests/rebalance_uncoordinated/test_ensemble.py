@@ -69,7 +69,7 @@ def test_a_session_lasts_from_request_to_request(registry):
     for now_ms in (5_999, 11_998):
         registry.deadline(now_ms)
         assert not registry.send(m.PingRequest(session=one), now_ms).expired
-    assert registry.servers.next_deadline_ms() == 11_998 + 6_000
+    assert registry.servers.next_deadline_ms({}) == 11_998 + 6_000
 
 
 def test_a_session_expires_with_its_nodes(registry):
@@ -116,7 +116,7 @@ def test_a_closed_session_ends_at_once_and_its_member_has_left(registry):
     assert registry.outcome.events == [ev.MemberRemoved(group="g", member_id="m1", reason="left")]
     assert registry.send(m.CloseSessionRequest(session=one), 11) == m.CloseSessionResponse()
     assert registry.send(m.PingRequest(session=one), 12).expired
-    assert registry.servers.next_deadline_ms() is None
+    assert registry.servers.next_deadline_ms({}) is None
 
 
 def test_a_closed_connection_ends_no_session(registry):
@@ -251,7 +251,7 @@ def test_a_late_notice_comes_when_its_view_has_the_change(registry):
     number, _ = registry.watch(late, 29_000)
     registry.create(other, f"{IDS}/m1", now_ms=30_000)
     assert number not in registry.answers()
-    assert registry.servers.next_deadline_ms() == 40_000
+    assert registry.servers.next_deadline_ms({}) == 40_000
     registry.deadline(39_999)
     assert registry.answers() == {}
     registry.deadline(40_000)
@@ -281,7 +281,7 @@ def test_a_late_notice_is_of_the_first_change_after_the_version(registry):
         registry.create(other, f"{IDS}/m{number}", now_ms=1_000 * (number + 1))
     number, response = registry.watch(late, 12_500, version=2)
     assert response is None
-    assert registry.servers.next_deadline_ms() == 13_000
+    assert registry.servers.next_deadline_ms({}) == 13_000
     registry.deadline(13_000)
     assert registry.answers() == {number: m.WatchResponse(expired=False, version=3)}
 
@@ -310,9 +310,9 @@ def test_views_of_different_consumers_are_late_by_different_times(registry):
 
 
 def test_the_next_deadline_is_that_of_the_first_session(registry):
-    assert registry.servers.next_deadline_ms() is None
+    assert registry.servers.next_deadline_ms({}) is None
     one, two = registry.session("a", timeout_ms=9_000), registry.session("b", timeout_ms=6_000)
-    assert registry.servers.next_deadline_ms() == 6_000
+    assert registry.servers.next_deadline_ms({}) == 6_000
     registry.create(one, f"{IDS}/m1")
     registry.create(two, f"{IDS}/m2")
     others = registry.servers.next_deadline_ms
@@ -331,7 +331,7 @@ def test_the_answer_to_a_ping_is_known_without_one(registry):
     ping = m.PingRequest(session=one, parents=(IDS, BROKERS))
     known = registry.servers.answer(ping, node=2, client="a", now_ms=5_000)
     assert known == m.PingResponse(expired=False, versions={IDS: 0, BROKERS: 1})
-    assert registry.servers.next_deadline_ms() == 6_000
+    assert registry.servers.next_deadline_ms({}) == 6_000
     assert registry.send(ping, 5_000) == known
     assert registry.servers.answer(m.PingRequest(session=9), node=2, client="a", now_ms=0).expired
     assert registry.servers.answer(m.SessionRequest(timeout_ms=1), node=2, client="a", now_ms=0) is None

@@ -6,7 +6,7 @@ from coordinator_core.protocol import events as ev
 from rebalance_lab.simulation.world.servers import Site
 from rebalance_uncoordinated.peers import messages as m
 from rebalance_uncoordinated.peers.member_lists import MemberLists
-from rebalance_uncoordinated.peers.messages import PeersSettings
+from rebalance_uncoordinated.settings import PeersSettings
 
 SILENCE_MS = 120_000
 
@@ -97,13 +97,13 @@ def test_a_list_has_the_version_of_the_group_if_it_has_all_members(cluster):
 def test_a_silent_member_is_dropped_after_120_s(cluster):
     cluster.beat("a")
     cluster.beat("b", now_ms=30_000)
-    assert cluster.servers.next_deadline_ms() == SILENCE_MS
+    assert cluster.servers.next_deadline_ms({}) == SILENCE_MS
     cluster.deadline(SILENCE_MS - 1)
     assert cluster.listed(now_ms=SILENCE_MS).members == ("a", "b")
     cluster.deadline(SILENCE_MS)
     assert cluster.removed() == [("a", "silent for 120 s")]
     assert cluster.listed(now_ms=SILENCE_MS).members == ("b",)
-    assert cluster.servers.next_deadline_ms() == 30_000 + SILENCE_MS
+    assert cluster.servers.next_deadline_ms({}) == 30_000 + SILENCE_MS
 
 
 def test_a_heartbeat_ends_the_silence(cluster):
@@ -111,7 +111,7 @@ def test_a_heartbeat_ends_the_silence(cluster):
     cluster.beat("a", now_ms=119_999)
     cluster.deadline(SILENCE_MS)
     assert cluster.listed(now_ms=SILENCE_MS).members == ("a",)
-    assert cluster.servers.next_deadline_ms() == 119_999 + SILENCE_MS
+    assert cluster.servers.next_deadline_ms({}) == 119_999 + SILENCE_MS
 
 
 def test_a_closed_connection_drops_a_member_at_once(cluster):
@@ -210,7 +210,7 @@ def test_a_late_notice_comes_when_its_view_has_the_change(cluster):
     for second in (30, 35):
         cluster.beat(f"b{second}", now_ms=second * 1_000)
         assert number not in cluster.answers()
-    assert cluster.servers.next_deadline_ms() == 40_000
+    assert cluster.servers.next_deadline_ms({}) == 40_000
     cluster.deadline(40_000)
     assert cluster.answers() == {number: m.MemberNoticeResponse(revision=2)}
 
@@ -235,7 +235,7 @@ def test_the_version_of_a_late_view_is_that_of_its_members(cluster):
 
 
 def test_deadlines_without_some_consumers(cluster):
-    assert cluster.servers.next_deadline_ms() is None
+    assert cluster.servers.next_deadline_ms({}) is None
     cluster.beat("a", now_ms=1_000)
     cluster.beat("b", now_ms=2_000)
     others = cluster.servers.next_deadline_ms
@@ -252,7 +252,7 @@ def test_answers_are_known_without_a_request(cluster):
     assert known == m.MemberHeartbeatResponse(is_new=False, revision=1)
     assert answer(beat, node=1, client="a", now_ms=9_000).is_new
     assert answer(look, node=0, client="a", now_ms=9_000) == cluster.listed(now_ms=9_000)
-    assert cluster.servers.next_deadline_ms() == 1_000 + SILENCE_MS
+    assert cluster.servers.next_deadline_ms({}) == 1_000 + SILENCE_MS
     assert answer(m.MemberGoneRequest(group_id="g", member_id="a"), node=0, client="a", now_ms=0) is None
 
 

@@ -9,7 +9,7 @@ from coordinator_core.protocol import messages as m
 from rebalance_uncoordinated.events import Notified, Rebalanced
 from rebalance_uncoordinated.peers import messages as p
 from rebalance_uncoordinated.peers.member import PeersMember
-from rebalance_uncoordinated.peers.messages import PeersSettings
+from rebalance_uncoordinated.settings import PeersSettings
 from tests.coordinator_core.client.bench import Bench
 from tests.coordinator_core.client.doubles import DealingAssignor, Source
 

@@ -8,9 +8,9 @@ from assignors.range import RangeAssignor
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.events import Assigned, Lost
 from rebalance_uncoordinated.events import ClaimFailed, Notified, Rebalanced
+from rebalance_uncoordinated.settings import WatcherSettings
 from rebalance_uncoordinated.watcher import messages as r
 from rebalance_uncoordinated.watcher.member import WatcherMember, WatcherState
-from rebalance_uncoordinated.watcher.settings import WatcherSettings
 from tests.coordinator_core.client.bench import Bench
 from tests.coordinator_core.client.doubles import DealingAssignor, Source
 

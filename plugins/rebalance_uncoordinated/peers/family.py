@@ -11,7 +11,7 @@ from rebalance_uncoordinated.events import Notified
 from rebalance_uncoordinated.family import LONGER, UNCOORDINATED
 from rebalance_uncoordinated.peers.member import PeersMember
 from rebalance_uncoordinated.peers.member_lists import MemberLists
-from rebalance_uncoordinated.peers.messages import PeersSettings
+from rebalance_uncoordinated.settings import PeersSettings
 
 
 def _unowned(events: Iterable[Any]) -> Mapping[str, tuple[str, str]]:

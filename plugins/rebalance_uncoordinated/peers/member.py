@@ -24,6 +24,7 @@ from coordinator_core.protocol.messages import Response, TopicMetadata
 from rebalance_uncoordinated.events import Notified, Rebalanced
 from rebalance_uncoordinated.member import UncoordinatedMember
 from rebalance_uncoordinated.peers import messages as m
+from rebalance_uncoordinated.settings import PeersSettings
 
 
 class PeerState(StrEnum):
@@ -54,7 +55,7 @@ class PeersMember(UncoordinatedMember):
 
     def __init__(
         self,
-        settings: m.PeersSettings,
+        settings: PeersSettings,
         core: Core,
         coordinator: CoordinatorFinder,
         offsets: Offsets,

@@ -13,8 +13,8 @@ from coordinator_core.protocol.messages import Request, Response
 from rebalance_lab.simulation.world.servers import Site
 from rebalance_uncoordinated.peers import messages as m
 from rebalance_uncoordinated.peers.member import PeerState
-from rebalance_uncoordinated.peers.messages import PeersSettings
 from rebalance_uncoordinated.servers import View, Views, Watch, WatchedServers
+from rebalance_uncoordinated.settings import PeersSettings
 
 
 class _List(NamedTuple):

@@ -2,9 +2,6 @@
 
 from typing import ClassVar
 
-import msgspec
-
-from coordinator_core.errors import InputError
 from coordinator_core.protocol.messages import FamilyRequest, FamilyResponse
 
 
@@ -65,23 +62,3 @@ class MemberGoneRequest(FamilyRequest, frozen=True):
 
 class MemberGoneResponse(FamilyResponse, frozen=True):
     """The broker does not list the member any longer."""
-
-
-class PeersSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings of members without a coordinator: times in milliseconds, with RocketMQ's defaults.
-
-    RocketMQ has no option for the second and the third one.
-
-    Raises:
-        InputError: if a setting is out of range.
-    """
-
-    heartbeat_ms: int = msgspec.field(default=30_000, name="heartbeat.broker.interval")
-    look_ms: int = msgspec.field(default=20_000, name="rocketmq.client.rebalance.waitInterval")
-    expired_ms: int = msgspec.field(default=120_000, name="channel.expired.timeout")
-
-    def __post_init__(self) -> None:
-        for field in msgspec.structs.fields(self):
-            value = getattr(self, field.name)
-            if value < 1:
-                raise InputError(field.encode_name, f"{value}", "1 or more")

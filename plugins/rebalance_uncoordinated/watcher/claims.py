@@ -7,7 +7,7 @@ from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
 from rebalance_lab.verdicts.needs import ROOM
 from rebalance_uncoordinated.events import ClaimFailed
-from rebalance_uncoordinated.watcher.settings import WatcherSettings
+from rebalance_uncoordinated.settings import WatcherSettings
 
 RETRIES, BACKOFF = "rebalance.max.retries", "rebalance.backoff.ms"
 

@@ -11,11 +11,11 @@ from coordinator_core.reading.partitions import listed
 from coordinator_core.registry.hookspecs import ModifierSpec, Strategy
 from rebalance_uncoordinated.events import ClaimFailed, Notified
 from rebalance_uncoordinated.family import LONGER, UNCOORDINATED
+from rebalance_uncoordinated.settings import WatcherSettings
 from rebalance_uncoordinated.watcher.claims import BACKOFF, needs
 from rebalance_uncoordinated.watcher.ensemble import Ensemble
 from rebalance_uncoordinated.watcher.member import WatcherMember
 from rebalance_uncoordinated.watcher.messages import BROKERS, TOPICS
-from rebalance_uncoordinated.watcher.settings import WatcherSettings
 
 _MOST_NAMES = 4
 

@@ -26,8 +26,8 @@ from coordinator_core.model import Cluster, GroupSubscription, Subscription, Top
 from coordinator_core.protocol.messages import Request, Response
 from rebalance_uncoordinated.events import ClaimFailed, Notified, Rebalanced
 from rebalance_uncoordinated.member import UncoordinatedMember
+from rebalance_uncoordinated.settings import WatcherSettings
 from rebalance_uncoordinated.watcher import messages as m
-from rebalance_uncoordinated.watcher.settings import WatcherSettings
 
 Answer = TypeVar("Answer", bound=m.SessionAnswer)
 

@@ -5,7 +5,6 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 from coordinator_core.coordinator.outcome import Outcome
@@ -13,8 +12,6 @@ from coordinator_core.protocol import events as ev
 from coordinator_core.protocol.messages import Request, Response
 from rebalance_lab.simulation.world.clock import Alarm, VirtualClock
 from rebalance_lab.simulation.world.network import Reply
-
-NOBODY: Mapping[str, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +61,11 @@ class Servers(ABC):
         """Do the work that is due."""
 
     @abstractmethod
-    def next_deadline_ms(self, alive_ms: Mapping[str, int] = NOBODY) -> int | None:
+    def next_deadline_ms(self, alive_ms: Mapping[str, int]) -> int | None:
         """Return the time of the next call of `on_deadline`, or None.
 
-        With ``alive_ms`` it is the next one that no member moves in time. A member moves its deadlines by a
-        periodic request, at its time there at the latest.
+        It is the next one that no member moves in time. Those of ``alive_ms`` move their deadlines by a
+        periodic request, at these times at the latest.
         """
 
     @abstractmethod
@@ -148,12 +145,12 @@ class ServerNodes(Node):
         """Carry out the outcome of a call of the servers."""
         self.report(outcome)
         self.answer(outcome)
-        self.look_at(self.machine.next_deadline_ms())
+        self.look_at(self.machine.next_deadline_ms({}))
 
     def tell(self, told: Callable[[Servers], None]) -> None:
         """Let something be told to the servers, which may move their deadline."""
         told(self.machine)
-        self.look_at(self.machine.next_deadline_ms())
+        self.look_at(self.machine.next_deadline_ms({}))
 
     def _on_deadline(self) -> None:
         self.carry_out(self.machine.on_deadline(now_ms=self._clock.now_ms))
