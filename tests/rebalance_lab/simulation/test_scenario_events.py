@@ -111,7 +111,6 @@ def test_the_kinds_are_those_of_the_contract_and_the_faults_and_calm(specs):
         "slow",
         "subscribe",
         "remove_member",
-        "lag_view",
         "add_partitions",
         "create_topic",
         "delete_topic",
