@@ -136,6 +136,7 @@ PURE = [
     "assignors",
     *(f"{CORE}/{room}" for room in ("coordinator", "client", "families", "protocol")),
     *(f"plugins/{LAB}/{room}" for room in ("scenarios", "simulation", "traces")),
+    "plugins/rebalance_uncoordinated",
 ]
 WORLDLY = {"asyncio", "datetime", "multiprocessing", "os", "secrets", "selectors", "socket", "subprocess"}
 WORLDLY |= {"threading", "time", "uuid"}

@@ -147,20 +147,3 @@ MakeMember: TypeAlias = Callable[[Core, CoordinatorFinder, Offsets, Sequence[Ass
 Raises:
     InputError: if the assignors cannot be used, or not together.
 """
-
-
-_ELSEWHERE = (
-    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-    ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_COORDINATOR,
-)
-
-
-def commit_refused(error: ErrorCode, coordinator: CoordinatorFinder, *, now_ms: int) -> CommitResult:
-    """Return the result of a commit without a generation that failed.
-
-    The coordinator is looked for again, if this one does not have the group.
-    """
-    if error in _ELSEWHERE:
-        coordinator.lose(now_ms=now_ms)
-    return CommitResult(error.name, retriable=error in _ELSEWHERE)

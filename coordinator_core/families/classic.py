@@ -61,10 +61,7 @@ CLASSIC = ProtocolSpec(
     planned=True,
     unowned=_unowned,
     modifiers=frozenset({"static", "cooperative", "delay"}),
-    meaningless={
-        "lag_view": "all members learn of the group from one coordinator",
-        "owners": "generations keep members apart: there are no owner nodes",
-    },
+    meaningless={},
     aliases={"eager": "range+classic", "incremental": "cooperative-sticky+classic"},
     doc="The group protocol of Kafka 0.9 and later: JoinGroup, SyncGroup and Heartbeat. Deprecated from"
     " Kafka 5.0 on, and not in the Java consumer of 6.0 (KIP-1274).",

@@ -71,10 +71,8 @@ MIGRATION = replace(
         "messages": "partitions were free, and the member that was to have them had not asked for them yet",
     },
     meaningless={
-        "lag_view": "all members learn of the group from one coordinator",
         "remove_member": "LeaveGroup is a request of the classic protocol",
         "delay": "the coordinator gives the partitions of a lost member to others at once",
-        "owners": "epochs keep members apart: there are no owner nodes",
     },
     own_epochs=True,
     planned=False,

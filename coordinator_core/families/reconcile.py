@@ -148,11 +148,9 @@ RECONCILE = ProtocolSpec(
     stops=_STOPS,
     modifiers=frozenset({"static"}),
     meaningless={
-        "lag_view": "all members learn of the group from one coordinator",
         "remove_member": "LeaveGroup is a request of the classic protocol",
         "cooperative": "members give up only what they lose in any case",
         "delay": "the coordinator gives the partitions of a lost member to others at once",
-        "owners": "epochs keep members apart: there are no owner nodes",
     },
     unread={
         **UNREAD,

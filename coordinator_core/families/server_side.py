@@ -42,12 +42,10 @@ SERVER_SIDE = ProtocolSpec(
     remove_members=remove_members,
     meaningless={
         "assignors": "the assignor is the coordinator's",
-        "lag_view": "all members learn of the group from one coordinator",
         "owned": "a group begins with the joins of its members",
         "static": "a join names no instance id",
         "cooperative": "members give up all partitions before they join",
         "delay": "members give up all partitions before they join",
-        "owners": "generations keep members apart: there are no owner nodes",
     },
     doc="The coordinator runs the assignor and answers joins with the shares (Kafka's first coordinator).",
 )

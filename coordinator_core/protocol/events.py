@@ -4,7 +4,7 @@
 Partitions are written as {topic: [numbers]}. An event is one line of a trace; ``type`` is its class.
 """
 
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import msgspec
 
@@ -52,7 +52,7 @@ class Changed(_Event, frozen=True):
 
     ``kind`` is the event's name in the scenario, ``target`` the member or topic that it changes. ``cause``
     is the event that this one follows from: the rolling_restart of a ``leave`` or ``restart``, the pause
-    or freeze before a ``resume``, the cut before a ``heal``. Of a ``lag_view`` it is the lag.
+    or freeze before a ``resume``, the cut before a ``heal``.
     """
 
     kind: str
@@ -337,23 +337,18 @@ class ConsumerFailed(_Event, frozen=True):
     error: str
 
 
-class Notified(_Event, frozen=True):
-    """A server has told the consumer that something changed. ``cause`` is what it watches."""
-
-    client: str
-    cause: str
-
-
-class Rebalanced(_Event, frozen=True):
-    """The consumer has ended a rebalance of its own. ``changed``: it owns other partitions than before."""
-
-    client: str
-    generation: int
-    changed: bool
-
-
 class FamilyEvent(_Event, frozen=True):
-    """The base of events that only one protocol family has (`registry.hookspecs.ProtocolSpec.events`)."""
+    """The base of events that only some protocol families have (`registry.hookspecs.ProtocolSpec.events`).
+
+    ``is_notice``: the story counts equal events of a round, and does not tell them member by member.
+    """
+
+    is_notice: ClassVar[bool] = False
+
+    @property
+    def counts(self) -> bool:
+        """Whether the counts of such events have this one (`traces.history.History.counted`)."""
+        return True
 
 
 Event: TypeAlias = (
@@ -389,8 +384,6 @@ Event: TypeAlias = (
     | WorkStarted
     | OffsetsCommitted
     | ConsumerFailed
-    | Notified
-    | Rebalanced
     | FamilyEvent
 )
 

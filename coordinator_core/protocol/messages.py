@@ -426,11 +426,13 @@ class FamilyRequest(Request, frozen=True):
     """The base of the requests that only one protocol family has.
 
     ``waits``: the request is answered when something changes. ``is_periodic``: members at rest send such
-    requests again and again. The responses change nothing then.
+    requests again and again. The responses change nothing then. ``is_notable``: lists of messages describe
+    the request even if it succeeds.
     """
 
     waits: ClassVar[bool] = False
     is_periodic: ClassVar[bool] = False
+    is_notable: ClassVar[bool] = False
 
     @property
     def repeats(self) -> bool:
@@ -440,6 +442,11 @@ class FamilyRequest(Request, frozen=True):
 
 class FamilyResponse(Response, frozen=True):
     """The base of the responses that only one protocol family has."""
+
+    @property
+    def refusal(self) -> str:
+        """What the response refuses, in the words of the family; "" if it has error codes, or succeeds."""
+        return ""
 
     @property
     def changes_nothing(self) -> bool:

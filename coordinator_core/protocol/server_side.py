@@ -1,5 +1,7 @@
 """The messages of groups whose coordinator computes the assignments, besides heartbeats and leaves."""
 
+from typing import ClassVar
+
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.messages import NO_MEMBER, FamilyRequest, FamilyResponse
 
@@ -7,6 +9,7 @@ from coordinator_core.protocol.messages import NO_MEMBER, FamilyRequest, FamilyR
 class JoinRequest(FamilyRequest, frozen=True):
     """Join a group, or join again. A client without a member id gets one with MEMBER_ID_REQUIRED."""
 
+    is_notable: ClassVar[bool] = True
     group_id: str
     session_timeout_ms: int
     rebalance_timeout_ms: int

@@ -110,13 +110,14 @@ class ModifierSpec:
 
     ``apply`` raises ValueError with the expected text for a value that it cannot use. A modifier that
     changes nothing is refused, unless it has a value, which may be the default. ``of_protocol``: the
-    protocol must support the modifier, and lists it in `ProtocolSpec.modifiers`. Other modifiers change the
-    assignor alone.
+    protocol must support the modifier, and lists it in `ProtocolSpec.modifiers`. ``elsewhere`` is the reason
+    why others do not. Other modifiers change the assignor alone.
     """
 
     name: str
     apply: Callable[[Strategy, str | None], Strategy]
     of_protocol: bool = field(default=False, kw_only=True)
+    elsewhere: str = field(default="", kw_only=True)
     doc: str = ""
 
 
@@ -140,9 +141,9 @@ class ProtocolSpec:
     (`protocol.messages.DescribedMember`); None if there is no such request.
 
     A family whose members need no coordinator has ``servers`` in place of ``coordinator``: a function that
-    makes `coordinator.servers.Servers` from a `coordinator.servers.Site`. Then ``member`` also gets the
-    numbers of the servers' nodes, and ``members_at_rest`` are the states of a member in which no rebalance
-    of its own is in progress. The group has the three states of `simulation.gathering`.
+    makes the lab's `simulation.world.servers.Servers` from a `Site` there, which also report the states of
+    the group. Then ``member`` also gets the numbers of the servers' nodes. ``load`` makes the load of a run
+    in place of the lab's own (`simulation.process.load.Load`), if several members may work on a partition.
 
     ``events`` are the family's own kinds of events, subclasses of `protocol.events.FamilyEvent`.
     ``sentences`` maps kinds of events to functions that return the text of an event for the story.
@@ -151,6 +152,10 @@ class ProtocolSpec:
     to change, by causes of `traces.causes.CAUSES`. ``stops`` maps parts of the stopped time
     (`traces.causes.PARTS`), and the cause standing, to what happens in them.
     Both have only what differs from the classic protocol.
+
+    ``shorter`` maps kinds of changes (`verdicts.changes.Kind`, by name) to settings of the protocol, with the
+    duration in milliseconds that is tried in place of a longer one. ``needs(settings, events)`` yields kinds
+    of changes, settings and the values with which members of a run with these events are not too late.
 
     ``meaningless`` maps the kinds of scenario events and the modifiers that have no meaning under the
     protocol to the reason; ``"assignors"`` stands for assignors of single members, ``"owned"`` for groups
@@ -179,13 +184,15 @@ class ProtocolSpec:
     running_group: Callable[..., Any] | None = field(default=None, kw_only=True)
     remove_members: Callable[[str, Any], Any] | None = field(default=None, kw_only=True)
     servers: Callable[[Any], Any] | None = field(default=None, kw_only=True)
-    members_at_rest: frozenset[str] = field(default=frozenset(), kw_only=True)
+    load: Callable[[], Any] | None = field(default=None, kw_only=True)
     events: tuple[type[Any], ...] = field(default=(), kw_only=True)
     sentences: Mapping[type[Any], Callable[[Any], str]] = field(default_factory=dict, kw_only=True)
     unowned: Callable[[Iterable[Any]], Mapping[str, tuple[str, str]]] | None = field(
         default=None, kw_only=True
     )
     stops: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    shorter: Mapping[str, Mapping[str, int]] = field(default_factory=dict, kw_only=True)
+    needs: Callable[[Any, Any], Iterable[tuple[str, str, int]]] | None = field(default=None, kw_only=True)
     meaningless: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     unread: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     own_epochs: bool = field(default=False, kw_only=True)
@@ -267,7 +274,8 @@ class ScenarioEventSpec:
 
     ``parse(value, extra, where)`` checks the document and returns the arguments, or raises InputError.
     ``apply(stage, arguments)`` carries the event out on a `scenarios.stage.Stage`. ``protocols`` names the
-    protocols under which the event has a meaning; empty means all. ``fields`` maps the key of the event and
+    protocols under which the event has a meaning; empty means all. ``elsewhere`` is the reason why it has
+    none under the others. ``fields`` maps the key of the event and
     the keys beside it to JSON schemas, for editors; ``required`` are those keys that an event must have
     besides its own. Without ``fields`` editors accept any value and any key.
     """
@@ -276,6 +284,7 @@ class ScenarioEventSpec:
     parse: Callable[[Any, Mapping[str, Any], str], Any]
     apply: Callable[[Any, Any], None]
     protocols: tuple[str, ...] = field(default=(), kw_only=True)
+    elsewhere: str = field(default="", kw_only=True)
     fields: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
     required: tuple[str, ...] = field(default=(), kw_only=True)
     doc: str = ""

@@ -245,7 +245,7 @@ def _check_modifiers(strategy: Strategy, modifiers: list[str], catalog: Catalog)
         if name in of_protocols - protocol.modifiers:
             supported = ", ".join(sorted(of_protocols & protocol.modifiers)) or "none of its own"
             expected = f"a modifier that the protocol {protocol.name!r} supports ({supported})"
-            reason = protocol.meaningless.get(name, "")
+            reason = protocol.meaningless.get(name, catalog.modifiers()[name].elsewhere)
             raise InputError(where, f"{name!r} ({reason})" if reason else repr(name), expected)
 
 

@@ -255,7 +255,7 @@ class _Lanes:
             case ev.Joined():
                 lane.figure("generations", at_ms, event.generation)
             case ev.Assigned():
-                if not self._family.members_at_rest:  # otherwise the member reports that it rests
+                if self._family.servers is None:  # otherwise the member reports that it rests
                     self._enter(event.client, lane, "stable")
                 lane.document["calls"].append([at_ms, "assigned", _count(event.added)])
                 self._count_owned(event.client, lane)

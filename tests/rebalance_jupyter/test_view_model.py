@@ -7,7 +7,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from coordinator_core.client.watcher.events import ClaimFailed
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.hookspecs import ProtocolSpec
 from coordinator_core.registry.registry import default_registry
@@ -15,6 +14,7 @@ from rebalance_jupyter import run
 from rebalance_jupyter.view_model import _first_in, machine_of, view_model
 from rebalance_lab.traces.history import History
 from rebalance_lab.verdicts import stops
+from rebalance_uncoordinated.events import ClaimFailed, Notified
 from tests.examples import rest_slow
 from tests.rebalance_jupyter.samples import (
     ALONE,
@@ -394,7 +394,7 @@ def test_events_of_a_family_have_their_sentences():
     document, sentences = view_model(trace).document, default_registry().protocol("watcher").sentences
     for member in document["members"]:
         told = [[at_ms, document["sentences"][n]] for at_ms, n in member["told"]]
-        own = events_of(trace, ev.Notified, ClaimFailed, client=member["name"])
+        own = events_of(trace, Notified, ClaimFailed, client=member["name"])
         assert told == [[at_ms, sentences[type(event)](event)] for at_ms, event in own]
     assert len(document["members"][2]["told"]) > 5
     assert len(set(document["sentences"])) == len(document["sentences"])

@@ -5,12 +5,12 @@ import pytest
 from coordinator_core.errors import InputError, PluginError
 from coordinator_core.families.classic import CLASSIC
 from coordinator_core.families.reconcile import RECONCILE
-from coordinator_core.families.watcher import WATCHER
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol.error_codes import ErrorCode
 from rebalance_kafka.broker.embedded import PROTOCOLS
 from rebalance_kafka.wire.apis import Api
 from rebalance_kafka.wire.frames import Request
+from rebalance_uncoordinated.watcher.family import WATCHER
 from tests.coordinator_core.families.toy import TOY, ToyRequest
 from tests.rebalance_kafka.live import broker, run
 

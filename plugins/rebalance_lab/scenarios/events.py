@@ -173,7 +173,7 @@ def _in_place(schema: Schema, definitions: Mapping[str, Schema]) -> Schema:
 Parse: TypeAlias = Callable[[Any, Mapping[str, Any], str], Any]
 
 
-def _kind(
+def event_kind(
     name: str,
     text: str,
     value: Any,
@@ -182,10 +182,12 @@ def _kind(
     beside: type[Document] = Document,
     parse: Parse | None = None,
     protocols: tuple[str, ...] = (),
+    elsewhere: str = "",
 ) -> ScenarioEventSpec:
     """Return a kind of event from the type of its ``value``, and that of the fields ``beside`` it.
 
-    ``make`` makes the event of them, unless the value itself is the event or ``parse`` reads it.
+    ``make`` makes the event of them, unless the value itself is the event or ``parse`` reads it. The event
+    has ``apply(stage)``. ``protocols`` and ``elsewhere`` are those of the record.
     """
 
     def parsed(given: Any, extra: Mapping[str, Any], where: str) -> Any:
@@ -202,27 +204,30 @@ def _kind(
         fields={name: _schema_of(value), **others["properties"]},
         required=others["required"],
         protocols=protocols,
+        elsewhere=elsewhere,
     )
 
 
 def _of_names(kind: type[of.OfNames], text: str, names: type[of.Names] = of.Names) -> ScenarioEventSpec:
     beside = kind.beside if issubclass(kind, of.ForAWhile) else Document
-    return _kind(kind.kind, text, names, kind, beside=beside)
+    return event_kind(kind.kind, text, names, kind, beside=beside)
 
 
 @hookimpl
 def scenario_events() -> Iterable[ScenarioEventSpec]:
     """Return the kinds of scenario events of this package."""
     return [
-        _kind("join", "A new member: join: {id: extra, topics: [orders]}.", Joining, parse=of.parse_join),
+        event_kind(
+            "join", "A new member: join: {id: extra, topics: [orders]}.", Joining, parse=of.parse_join
+        ),
         _of_names(of.Leave, "A member closes properly: leave: c-1."),
         _of_names(of.Crash, "A member vanishes: crash: c-2."),
         _of_names(of.Restart, "A member starts again: restart: c-2."),
         _of_names(of.Pause, "A member stands still: pause: c-0, for: 70s."),
         _of_names(of.Freeze, "A process stands still, heartbeats too: freeze: c-0, for: 70s."),
         _of_names(of.Cut, "A member is cut from brokers: cut: c-0, for: 10s, way: both, broker: 0."),
-        _kind("slow", "A member or broker is slow: slow: {broker: 0, by: 300ms, for: 30s}.", of.Slow),
-        _kind(
+        event_kind("slow", "A member or broker is slow: slow: {broker: 0, by: 300ms, for: 30s}.", of.Slow),
+        event_kind(
             "subscribe",
             "A new subscription: subscribe: s1, topics: [orders, payments].",
             of.Names,
@@ -230,38 +235,32 @@ def scenario_events() -> Iterable[ScenarioEventSpec]:
             parse=of.parse_subscribe,
         ),
         _of_names(of.RemoveMember, "An administrator removes a member: remove_member: c-1."),
-        _kind(
-            "lag_view",
-            "What servers show a member is late: lag_view: {member: c-2, by: 10s}.",
-            of.LagView,
-            protocols=("watcher", "peers"),
-        ),
-        _kind(
+        event_kind(
             "add_partitions",
             "Topics grow: add_partitions: {orders: 24}.",
             Counts,
             lambda counts: AddPartitions(tuple(counts.items())),
         ),
-        _kind(
+        event_kind(
             "create_topic",
             "A new topic: create_topic: {payments: {partitions: 6, rate: 100}}.",
             NewTopics,
             parse=_create_topic,
         ),
         _of_names(DeleteTopic, "A topic ends: delete_topic: payments.", TopicNames),
-        _kind(
+        event_kind(
             "rolling_restart",
             "Every member in turn: rolling_restart: {every: 20s, down: 5s}.",
             of.RollingRestart,
         ),
-        _kind(
+        event_kind(
             "coordinator_failover",
             "The coordinator fails, another takes over: coordinator_failover: {down: 3s}.",
             CoordinatorFailover | None,
             lambda failover: failover or CoordinatorFailover(),
         ),
-        _kind(
+        event_kind(
             "log_fault", "The log of the group fails, or is late: log_fault: {by: 2s, for: 20s}.", LogFault
         ),
-        _kind("calm", "The network is well from now on: calm: true.", Calming, parse=_calm),
+        event_kind("calm", "The network is well from now on: calm: true.", Calming, parse=_calm),
     ]

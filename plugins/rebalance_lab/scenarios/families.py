@@ -8,20 +8,20 @@ from coordinator_core.families.migration import MIGRATION, NAME_OF, PROTOCOLS
 from coordinator_core.reading.checks import inside
 from coordinator_core.reading.durations import format_duration
 from coordinator_core.reading.suggestions import unknown_name
-from coordinator_core.registry.hookspecs import DELAY_OF_SETTINGS, ProtocolSpec, Strategy
+from coordinator_core.registry.hookspecs import DELAY_OF_SETTINGS, ProtocolSpec, ScenarioEventSpec, Strategy
 from coordinator_core.registry.registry import Registry
 from rebalance_lab.scenarios.scenario import Scenario
 from rebalance_lab.scenarios.settings import OF_EVERY_STRATEGY, OTHER_DEFAULTS, own_settings
 
 
-def _meaningless(kind: str, spec: ProtocolSpec, protocols: Sequence[str]) -> str:
+def _meaningless(kind: ScenarioEventSpec, spec: ProtocolSpec) -> str:
     """Return the reason for which an event has no meaning under a protocol, or ""."""
     default = ""
-    if protocols and spec.name not in protocols:
-        default = f"it is an event of {' and '.join(protocols)}"
-    elif kind == "remove_member" and spec.remove_members is None:
+    if kind.protocols and spec.name not in kind.protocols:
+        default = kind.elsewhere or f"it is an event of {' and '.join(kind.protocols)}"
+    elif kind.name == "remove_member" and spec.remove_members is None:
         default = "an administrator cannot remove its members"
-    return spec.meaningless.get(kind, default)
+    return spec.meaningless.get(kind.name, default)
 
 
 def spec_for(scenario: Scenario, strategy: Strategy, registry: Registry) -> ProtocolSpec:
@@ -56,7 +56,7 @@ def family_for(scenario: Scenario, strategy: Strategy, registry: Registry) -> Fa
         return InputError(at, found, f"{instead}, or another protocol")
 
     for event in scenario.events:
-        reason = _meaningless(event.kind, spec, registry.scenario_events()[event.kind].protocols)
+        reason = _meaningless(registry.scenario_events()[event.kind], spec)
         if reason:
             at = f"{where}: {event.kind} at {format_duration(event.at_ms)}"
             raise refused(at, "an event without a meaning", reason, "another event")

@@ -285,24 +285,6 @@ class Join:
             stage.start(member)
 
 
-class LagView(Document, frozen=True):
-    """What the servers of the protocol show to a member is late by a time from now on; 0 ends that."""
-
-    member: Annotated[
-        Text, about("The member whose view is late.", expected="a member's id", missing="a member's id")
-    ]
-    by_ms: Annotated[Duration, about("By how much; 0s ends it.", missing="a duration, for example 10s")] = (
-        msgspec.field(name="by")
-    )
-
-    def check(self, roster: Roster, where: str, at_ms: int) -> None:  # noqa: ARG002 - the interface's
-        roster.has_joined(self.member, inside(inside(where, "lag_view"), "member"))
-
-    def apply(self, stage: Stage) -> None:
-        stage.changed("lag_view", self.member, f"by {format_duration(self.by_ms)}")
-        stage.lag_view(self.member, self.by_ms)
-
-
 class RollingRestart(Document, frozen=True):
     """All running members are stopped and started, ``batch`` of them every ``every_ms``.
 

@@ -1,6 +1,7 @@
 """The verbs that scenario events use, with every message and without."""
 
-from typing import Literal, TypeAlias
+from collections.abc import Callable
+from typing import Any, Literal, TypeAlias
 
 from rebalance_lab.scenarios.scenario import Member, Topic
 
@@ -11,7 +12,7 @@ Passage: TypeAlias = Literal["both", "requests", "responses"]
 class Stage:
     """A simulated group, as a scenario event sees it. Members are named by their id in the document.
 
-    A verb that a simulation does not have does nothing: no view is late in one without messages.
+    A verb that a simulation does not have does nothing: one without messages has no servers.
     """
 
     def changed(self, kind: str, target: str, cause: str = "") -> None:
@@ -65,8 +66,8 @@ class Stage:
     def remove_member(self, name: str) -> None:
         """Remove the members of a consumer from the group, as an administrator. The process continues."""
 
-    def lag_view(self, name: str, by_ms: int) -> None:
-        """Let a consumer read what was true ``by_ms`` before, where the protocol has views; 0 ends that."""
+    def tell_servers(self, told: Callable[[Any], None]) -> None:
+        """Let something be told to the servers of a protocol that has any (`ProtocolSpec.servers`)."""
 
     def add_partitions(self, topic: str, count: int) -> None:
         """Raise the number of partitions of a topic to ``count``."""

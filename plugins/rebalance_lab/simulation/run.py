@@ -26,7 +26,6 @@ from coordinator_core.registry.registry import Registry
 from rebalance_lab.scenarios.replicas import topic_infos
 from rebalance_lab.scenarios.scenario import Member, Scenario
 from rebalance_lab.scenarios.stage import Passage
-from rebalance_lab.simulation.gathering import Gathering
 from rebalance_lab.simulation.member_assignors import MemberAssignors
 from rebalance_lab.simulation.process.application import drawn
 from rebalance_lab.simulation.process.clients import CLIENTS
@@ -44,7 +43,7 @@ from rebalance_lab.simulation.world.dice import Dice
 from rebalance_lab.simulation.world.exchange import Exchange
 from rebalance_lab.simulation.world.host import SimulatedHost
 from rebalance_lab.simulation.world.network import Network
-from rebalance_lab.simulation.world.servers import make_servers
+from rebalance_lab.simulation.world.servers import Servers, Site
 from rebalance_lab.simulation.world.troubles import Blocked
 from rebalance_lab.simulation.world.world import World
 from rebalance_lab.traces.invariants import Invariants
@@ -108,7 +107,7 @@ class Run(Simulation[Process]):
         every_message: bool = False,
     ) -> None:
         strategy = registry.strategy(strategy)
-        self.load = Load(is_shared=registry.protocol(strategy.protocol).servers is not None)
+        self.load: Load = (registry.protocol(strategy.protocol).load or Load)()
         super().__init__(scenario, strategy, registry, self.load)
         self._watch = watch
         self._messages: dict[str, int] = {}
@@ -127,9 +126,6 @@ class Run(Simulation[Process]):
         self.observers.append(self._observe)
         if watch is not None:
             self.observers.append(watch.observe)
-        if self.family.spec.servers is not None:
-            at_rest = self.family.spec.members_at_rest
-            self.observers.append(Gathering(scenario.name, at_rest, self.emit).observe)
         self.begin()
         for name, topic in scenario.topics.items():
             self.load.add_topic(name, topic.backlog or (0,) * topic.partitions, now_ms=0)
@@ -200,12 +196,14 @@ class Run(Simulation[Process]):
         return group
 
     def _make_brokers(self) -> Brokers:
-        scenario = self.scenario
-        servers = None
-        if self.family.spec.servers is not None:
-            protocol = self.registry.build(self.strategy).name
-            servers = make_servers(self.family, scenario.name, protocol, self.partitions, scenario.brokers)
+        scenario, make = self.scenario, self.family.spec.servers
+        servers: Servers | None = None
+        if make is not None:
+            own, protocol = self.family.settings(), self.registry.build(self.strategy).name
+            nodes = range(scenario.brokers)
+            servers = make(Site(own, scenario.name, protocol, dict(self.partitions), nodes, self.emit))
             self._nodes = servers.nodes
+            self.observers.append(servers.observe)
         brokers = Brokers(
             group=scenario.name,
             count=scenario.brokers,
@@ -477,9 +475,9 @@ class Run(Simulation[Process]):
         """Let a process subscribe to something else."""
         consumer.subscribe(topics, pattern)
 
-    def lag_view(self, name: str, by_ms: int) -> None:
-        """Let the servers of the family answer a consumer with what was true ``by_ms`` before."""
-        self.brokers.lag_view(name, by_ms)
+    def tell_servers(self, told: Callable[[Any], None]) -> None:
+        """Let something be told to the servers of the family, if it has any."""
+        self.brokers.tell_servers(told)
 
     def remove_member(self, name: str) -> None:
         """Remove the members of a consumer from the group, as an administrator."""

@@ -56,8 +56,7 @@ class History:
 
     - ``from_ms``: the time at which it begins.
     - ``rounds``: the number of times at which the group came to rest.
-    - ``superfluous``: the number of rebalances of single members after which their share was the same.
-    - ``counted``: the number of notices, and of the events that only the family has, by kind.
+    - ``counted``: the number of the events that only the family has, by kind.
     - ``stops``: the stopped time by cause, and what belongs to it.
     - ``lag_before``, ``lags``: the last lag before the window, and the measures of the load in it. If the
       window begins at the first rest, they begin when the lag does not fall any longer or is not above that
@@ -81,7 +80,7 @@ class History:
         self.family = family_of(trace.started, registry)
         self.stable_ms: list[int] = []
         self.change_ms: list[int] = []
-        self.from_ms = self.rounds = self.superfluous = 0
+        self.from_ms = self.rounds = 0
         self.counted: dict[type[Any], int] = {}
         self.start_up_ms: int | None = None
         self.lag_before = 0.0
@@ -103,8 +102,7 @@ class History:
             ev.Changed: self._changed,
             ev.MemberStopped: lambda _: self._rest(),
             ev.ConsumerFailed: lambda _: self._rest(),
-            ev.Rebalanced: self._rebalanced,
-            **dict.fromkeys((ev.Notified, *self.family.events), self._count),
+            **dict.fromkeys(self.family.events, self._count),
         }
         self.now = now = timeline or Timeline(work=stops)
         now.before.append(self._pass_time)
@@ -229,8 +227,7 @@ class History:
         self._begun, self.from_ms = True, from_ms
         if self._stops is not None:
             self._stops.from_ms = from_ms
-        self.rounds = self.superfluous = 0
-        self.counted = {}
+        self.rounds, self.counted = 0, {}
         self._taken_before = len(self.now.spans)
         self.lag_before = self.lags[-1].measured.lag if self.lags else 0.0
         self.lags.clear()
@@ -312,11 +309,8 @@ class History:
             self.rounds += 1
             self._settle()
 
-    def _rebalanced(self, event: ev.Rebalanced) -> None:
-        self.superfluous += not event.changed
-
-    def _count(self, event: ev.Event) -> None:
-        self.counted[type(event)] = self.counted.get(type(event), 0) + 1
+    def _count(self, event: ev.FamilyEvent) -> None:
+        self.counted[type(event)] = self.counted.get(type(event), 0) + event.counts
 
     def _lag_measured(self, at_ms: int, event: ev.LagMeasured) -> None:
         """Note a measure. Of one at the beginning of the window only the lag counts."""

@@ -146,8 +146,7 @@ class _Reader:
             ev.SubscriptionChanged: lambda e: self._add(e.client, f" to {', '.join(e.topics) or 'nothing'}"),
             ev.CoordinatorFailed: self._coordinator_stopped,
             ev.CoordinatorElected: self._coordinator_elected,
-            ev.Notified: self._notified,
-            **dict.fromkeys((kind for kind in family.sentences if kind is not ev.Notified), self._told),
+            **{k: self._notified if k.is_notice else self._told for k in family.sentences},
         }
 
     @property
@@ -343,15 +342,14 @@ class _Reader:
 
     # --- members
 
-    def _notified(self, event: ev.Notified) -> None:
+    def _notified(self, event: Any) -> None:
         entry = self._under_way
         if entry is not None:
             text = self._sentence(event)
             entry.notices[text] = entry.notices.get(text, 0) + 1
 
     def _sentence(self, event: ev.Event) -> str:
-        tell = self._family.sentences.get(type(event))
-        return "notice" if tell is None else tell(event)
+        return self._family.sentences[type(event)](event)
 
     def _told(self, event: Any) -> None:
         """Note what the family tells of a member, in the round that is under way."""

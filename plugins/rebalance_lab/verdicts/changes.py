@@ -5,7 +5,7 @@ for batches that rounds may wait for. A cooperative assignor is always tried.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ from coordinator_core.errors import InputError
 from coordinator_core.protocol import events as ev
 from coordinator_core.reading.durations import format_duration
 from coordinator_core.reading.settings import configured
-from coordinator_core.registry.hookspecs import DEFAULT_PROTOCOL, Strategy
+from coordinator_core.registry.hookspecs import DEFAULT_PROTOCOL, ProtocolSpec, Strategy
 from coordinator_core.registry.registry import Registry
 from rebalance_lab.scenarios.families import family_for, reads
 from rebalance_lab.scenarios.member_events import Crash, Freeze, Join, Leave
@@ -33,11 +33,9 @@ from rebalance_lab.verdicts.balance import avoidable_moves, utilization, weighte
 from rebalance_lab.verdicts.lag import lag_at_end, least_left, max_lag
 from rebalance_lab.verdicts.load import overload_of
 from rebalance_lab.verdicts.needs import (
-    BACKOFF,
     NICE_SECONDS,
     POLLS,
     RECORDS,
-    RETRIES,
     ROOM,
     SESSION,
     long_ms,
@@ -91,29 +89,24 @@ SHORTER: Mapping[Kind, Mapping[str, int]] = {
     Kind.SHORT_SESSION: {
         SESSION: 6_000,
         "group.consumer.session.timeout.ms": 6_000,
-        "zookeeper.session.timeout.ms": 2_000,
-        "channel.expired.timeout": 30_000,
     },
     Kind.HEARTBEAT: {
         HEARTBEAT: 1_000,
         "group.consumer.heartbeat.interval.ms": 1_000,
-        "rocketmq.client.rebalance.waitInterval": 5_000,
     },
     Kind.METADATA: {"metadata.max.age.ms": 30_000},
-    Kind.BACKOFF: {BACKOFF: 500},
+    Kind.BACKOFF: {},
     Kind.INITIAL_DELAY: {"group.initial.rebalance.delay.ms": 0},
 }
 """The durations in milliseconds that are tried in place of longer ones, by kinds of changes.
 
-A protocol with such settings of its own has its own sessions and heartbeats.
+A protocol with such settings of its own has its own sessions and heartbeats. `ProtocolSpec.shorter` has more.
 """
 
 NEEDED: Mapping[Kind, str] = {
     Kind.LONG_POLL_INTERVAL: POLLS,
     Kind.RECORDS: RECORDS,
     Kind.LONG_SESSION: SESSION,
-    Kind.RETRIES: RETRIES,
-    Kind.LONG_BACKOFF: BACKOFF,
 }
 """The settings that are tried with the values that a run needs, by kinds of changes."""
 
@@ -130,6 +123,11 @@ _NEED_ONE_ANOTHER = (
     frozenset({Kind.COOPERATIVE, Kind.DELAY}),
     frozenset({Kind.LONG_POLL_INTERVAL, Kind.LONG_SESSION}),
 )
+
+
+def _shorter(family: ProtocolSpec) -> dict[Kind, dict[str, int]]:
+    """Return `SHORTER` with the settings of a protocol."""
+    return {kind: {**values, **family.shorter.get(kind.name, {})} for kind, values in SHORTER.items()}
 
 
 def is_one_change(kinds: frozenset[Kind]) -> bool:
@@ -227,6 +225,7 @@ class Facts:
     - ``batch_ms``: the longest mean time of a batch.
     - ``comes_back``: whether a member that had ended, or that the group had removed, came back.
     - ``needs``: the settings with which members may be too late, with values with which they are not.
+    - ``own_needs``: those of the protocol, as it says (`ProtocolSpec.needs`).
     """
 
     history: History
@@ -241,6 +240,7 @@ class Facts:
     batch_ms: int
     comes_back: bool
     needs: Mapping[str, int]
+    own_needs: Sequence[tuple[str, str, int]]
 
     @property
     def longest(self) -> Absence | None:
@@ -251,10 +251,12 @@ class Facts:
 def facts_of(scenario: Scenario, history: History) -> Facts:
     """Return the facts of a run of a scenario."""
     config = configured(ClientConfig, scenario.config, group_id="facts")
-    kind = history.family.settings
-    of_protocol = {} if kind is None else _durations(configured(kind, scenario.config))
-    of_consumers = _durations(config)
-    of_coordinator = _durations(configured(CoordinatorConfig, scenario.config))
+    family, shorter = history.family, _shorter(history.family)
+    names = {name for values in shorter.values() for name in values}
+    settings = None if family.settings is None else configured(family.settings, scenario.config)
+    of_protocol = {} if settings is None else _durations(settings, names)
+    of_consumers = _durations(config, names)
+    of_coordinator = _durations(configured(CoordinatorConfig, scenario.config), names)
     if of_protocol:
         del of_consumers[SESSION], of_consumers[HEARTBEAT]
     ended: dict[str, int] = {}
@@ -282,7 +284,7 @@ def facts_of(scenario: Scenario, history: History) -> Facts:
             batch_ms = max(batch_ms, event.batch_ms)
     absences.sort(key=lambda absence: -absence.ms)
     durations = {**of_consumers, **of_coordinator, **of_protocol}
-    session = next(name for name in SHORTER[Kind.SHORT_SESSION] if name in durations)
+    session = next(name for name in shorter[Kind.SHORT_SESSION] if name in durations)
     return Facts(
         history,
         session,
@@ -295,7 +297,8 @@ def facts_of(scenario: Scenario, history: History) -> Facts:
         poll_intervals(scenario, history.trace),
         batch_ms,
         rejoins or bool(absences),
-        needs(scenario, history.trace, kind, has_session=SESSION in of_consumers),
+        needs(scenario, history.trace, has_session=SESSION in of_consumers),
+        [] if family.needs is None else list(family.needs(settings, history.trace.events)),
     )
 
 
@@ -303,11 +306,10 @@ def _poll_records(member: Member, config: ClientConfig) -> int:
     return int(member.overrides.config.get(RECORDS, config.max_poll_records))
 
 
-def _durations(config: msgspec.Struct) -> dict[str, int]:
-    """Return those settings of a configuration that `SHORTER` has."""
-    names = {name for values in SHORTER.values() for name in values}
+def _durations(config: msgspec.Struct, names: Collection[str]) -> dict[str, int]:
+    """Return those settings of a configuration that are among the names."""
     fields = {field.encode_name: field.name for field in msgspec.structs.fields(config)}
-    return {name: getattr(config, fields[name]) for name in fields.keys() & names}
+    return {name: getattr(config, fields[name]) for name in fields.keys() & set(names)}
 
 
 def long_enough_ms(absences: Sequence[Absence]) -> int | None:
@@ -416,9 +418,9 @@ def _is_overload_avoidable(history: History) -> bool:
     return utilization(history) > 1 or lag_at_end(history) > least_left(max_lag(history))
 
 
-def _settings(now: Strategy, facts: Facts) -> Iterator[Change]:
+def _shorter_durations(now: Strategy, facts: Facts) -> Iterator[Change]:
     causes_ms = facts.history.stops.causes_ms
-    for kind, values in SHORTER.items():
+    for kind, values in _shorter(facts.history.family).items():
         if kind in _ACTS_AGAINST and not any(causes_ms[cause] for cause in _ACTS_AGAINST[kind]):
             continue
         if kind is Kind.SHORT_SESSION and not facts.silent:
@@ -426,12 +428,18 @@ def _settings(now: Strategy, facts: Facts) -> Iterator[Change]:
         for name, value in values.items():
             if facts.settings.get(name, value) > value:
                 yield Change(now.name, frozenset({kind}), {name: value})
+
+
+def _settings(now: Strategy, facts: Facts) -> Iterator[Change]:
+    yield from _shorter_durations(now, facts)
     for value in facts.poll_intervals:
         yield Change(now.name, frozenset({Kind.POLL_INTERVAL}), {POLLS: value})
     for kind, name in NEEDED.items():
         if name in facts.needs:
             for value in _values(name, facts.needs[name]):
                 yield Change(now.name, frozenset({kind}), {name: value})
+    for text, name, value in facts.own_needs:
+        yield Change(now.name, frozenset({Kind[text]}), {name: value})
     if facts.needs.keys() >= {POLLS, SESSION}:
         both = {name: facts.needs[name] for name in (POLLS, SESSION)}
         yield Change(now.name, frozenset({Kind.LONG_POLL_INTERVAL, Kind.LONG_SESSION}), both)

@@ -7,24 +7,21 @@ from typing import Any, NamedTuple
 from coordinator_core.errors import ProtocolError
 from coordinator_core.protocol.consumer_protocol import decode_assignment
 from coordinator_core.protocol.error_codes import ErrorCode
-from coordinator_core.protocol.messages import JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
-from coordinator_core.protocol.peers import MemberGoneRequest
-from coordinator_core.protocol.server_side import JoinRequest
-from coordinator_core.protocol.watcher import CloseSessionRequest, SessionRequest
+from coordinator_core.protocol.messages import (
+    FamilyResponse,
+    JoinGroupRequest,
+    LeaveGroupRequest,
+    SyncGroupRequest,
+)
 from rebalance_lab.simulation.world.exchange import Exchange
 from rebalance_lab.verdicts.tables import as_text
 from rebalance_lab.verdicts.words import counted
 
-_NOTABLE = (
-    JoinGroupRequest,
-    SyncGroupRequest,
-    LeaveGroupRequest,
-    JoinRequest,
-    SessionRequest,
-    CloseSessionRequest,
-    MemberGoneRequest,
-)
-"""The requests that are described even if they succeed and others of their kind are only counted."""
+_NOTABLE = (JoinGroupRequest, SyncGroupRequest, LeaveGroupRequest)
+"""The requests that are described even if they succeed and others of their kind are only counted.
+
+Those of families say so themselves (`FamilyRequest.is_notable`).
+"""
 
 _NO_RESPONSE, _WAITS = "no response", "no change yet"
 
@@ -32,7 +29,7 @@ _NO_RESPONSE, _WAITS = "no response", "no change yet"
 class Message(NamedTuple):
     """A request with its response.
 
-    ``error`` has the names of error codes, ``NONE``, what a registry refused, ``no response``, or
+    ``error`` has the names of error codes, ``NONE``, what servers refused, ``no response``, or
     ``no change yet`` for a request that waits for a change.
     """
 
@@ -71,7 +68,8 @@ def is_quiet(exchange: Exchange) -> bool:
     """Return whether an exchange is one of many without news: a heartbeat, a commit, a look-up, a wait."""
     if exchange.response is None:
         return _unanswered(exchange) == _WAITS
-    return not isinstance(exchange.request, _NOTABLE) and _errors(exchange.response) == ErrorCode.NONE.name
+    is_notable = isinstance(exchange.request, _NOTABLE) or getattr(exchange.request, "is_notable", False)
+    return not is_notable and _errors(exchange.response) == ErrorCode.NONE.name
 
 
 def kind_of(exchange: Exchange) -> tuple[str, ...]:
@@ -107,17 +105,12 @@ def _unanswered(exchange: Exchange) -> str:
 
 
 def _errors(response: Any) -> str:
-    """Return the error code of a response, or else those of its entries with their numbers.
-
-    A registry has no codes: its response says that the session has expired, or which nodes exist.
-    """
+    """Return the error code of a response, or its refusal, or the codes of its entries with their numbers."""
     error = getattr(response, "error", ErrorCode.NONE)
     if error is not ErrorCode.NONE:
         return error.name
-    if getattr(response, "expired", False):
-        return "session expired"
-    if existing := getattr(response, "existing", ()):
-        return f"{counted(len(existing), 'node')} {'exists' if len(existing) == 1 else 'exist'}"
+    if isinstance(response, FamilyResponse) and response.refusal:
+        return response.refusal
     found = Counter(entry.error.name for entry in _entries(response) if entry.error is not ErrorCode.NONE)
     return ", ".join(f"{name} ({n:,})" for name, n in sorted(found.items())) or ErrorCode.NONE.name
 
@@ -140,11 +133,11 @@ def _said(message: Any) -> Iterable[str]:
     yield from dict.fromkeys(filter(None, reasons))
     if members and hasattr(message, "leader"):
         yield f"leads {counted(len(members), 'member')}"
-    if members and hasattr(message, "revision"):
+    if members and isinstance(message, FamilyResponse):
         yield counted(len(members), "member")
     if parent := getattr(message, "parent", ""):
         yield parent
-    if nodes := getattr(message, "nodes", getattr(message, "paths", ())):
+    if nodes := getattr(message, "nodes", ()):
         yield counted(len(nodes), "node")
     if assignments := getattr(message, "assignments", ()):
         yield f"assignments of {counted(len(assignments), 'member')}"

@@ -6,7 +6,6 @@ the run has no such figure, for example without a change or without a subscripti
 
 from collections.abc import Iterable
 
-from coordinator_core.protocol import events as ev
 from coordinator_core.registry.hookspecs import METRIC_GROUPS, MetricSpec, hookimpl
 from rebalance_lab.traces.history import History
 from rebalance_lab.verdicts import balance, lag, scaling, stops  # noqa: F401 - they define metrics
@@ -29,15 +28,3 @@ def rounds(history: History) -> float:
 def messages(history: History) -> float:
     """The number of requests that all consumers sent to brokers and other servers in the whole run."""
     return sum(history.ended.messages.values())
-
-
-@metric("cost", "notices")
-def notifications(history: History) -> float:
-    """The number of notices of changes that servers sent to members."""
-    return history.counted.get(ev.Notified, 0)
-
-
-@metric("cost", "rebalances")
-def superfluous_rebalances(history: History) -> float:
-    """The number of rebalances of single members, each by itself, after which its share was the same."""
-    return history.superfluous

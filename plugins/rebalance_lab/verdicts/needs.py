@@ -1,16 +1,12 @@
-"""The settings that a run needs: deadlines that its batches, callbacks and claims keep, or smaller batches.
+"""The settings that a run needs: deadlines that its batches and callbacks keep, or smaller batches.
 
 They are those that findings name, with values from the run.
 """
 
 from collections.abc import Iterator
 from math import ceil
-from typing import Any
 
 from coordinator_core.client.config import ClientConfig
-from coordinator_core.client.watcher.events import ClaimFailed
-from coordinator_core.client.watcher.settings import WatcherSettings
-from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
 from coordinator_core.reading.settings import configured
 from rebalance_lab.scenarios.member_events import Join
@@ -18,7 +14,6 @@ from rebalance_lab.scenarios.scenario import Scenario
 from rebalance_lab.traces.trace import Trace
 
 SESSION, POLLS, RECORDS = "session.timeout.ms", "max.poll.interval.ms", "max.poll.records"
-RETRIES, BACKOFF = "rebalance.max.retries", "rebalance.backoff.ms"
 
 ROOM = 1.2
 """A deadline is at least so many times as long as what has to keep it."""
@@ -39,14 +34,13 @@ def long_ms(least_ms: float) -> int:
     return next((1_000 * seconds for seconds in NICE_SECONDS if 1_000 * seconds >= least_ms), minutes_ms)
 
 
-def needs(scenario: Scenario, trace: Trace, kind: type[Any] | None, *, has_session: bool) -> dict[str, int]:
+def needs(scenario: Scenario, trace: Trace, *, has_session: bool) -> dict[str, int]:
     """Return the settings with which members of a run may be too late, and values with which they are not.
 
-    ``kind`` is that of the protocol's own settings. ``has_session``: whether session.timeout.ms is the
-    session of members.
+    ``has_session``: whether session.timeout.ms is the session of members.
     """
     config = configured(ClientConfig, scenario.config, group_id="needs")
-    found = dict(_of_claims(trace, configured(kind, scenario.config))) if kind is WatcherSettings else {}
+    found: dict[str, int] = {}
     batches_ms, interval_ms = _batches_ms(trace), config.max_poll_interval_ms
     revoked_ms, assigned_ms = _calls_ms(scenario)
     busy_ms = batches_ms + revoked_ms + assigned_ms
@@ -107,37 +101,3 @@ def _calls_ms(scenario: Scenario) -> tuple[int, int]:
 def _was_late(trace: Trace) -> bool:
     removed = (line.event for line in trace.events if isinstance(line.event, ev.MemberRemoved))
     return any(POLLS in event.reason or "session" in event.reason for event in removed)
-
-
-def _of_claims(trace: Trace, own: WatcherSettings) -> Iterator[tuple[str, int]]:
-    """Yield the retries, or the time between them, with which the longest claims of others are outlasted."""
-    needed_ms = ROOM * max(_held_ms(trace), default=0)
-    if needed_ms > own.max_retries * own.backoff_ms:
-        yield RETRIES, ceil(needed_ms / own.backoff_ms)
-        if own.max_retries:
-            yield BACKOFF, 1_000 * ceil(needed_ms / own.max_retries / 1_000)
-
-
-def _held_ms(trace: Trace) -> Iterator[int]:
-    """Yield how long others held what a member wanted to claim, from its first attempt on."""
-    waiting: dict[str, tuple[int, set[TopicPartition]]] = {}
-    for at_ms, event in ((line.at_ms, line.event) for line in trace.events):
-        if isinstance(event, ClaimFailed):
-            since_ms, _ = waiting.get(event.client, (at_ms, ()))
-            waiting[event.client] = since_ms, _partitions(event.held)
-        elif isinstance(event, ev.Assigned) and event.owned and event.client in waiting:
-            yield at_ms - waiting.pop(event.client)[0]
-        elif isinstance(event, ev.MemberStopped | ev.ConsumerFailed):
-            waiting.pop(event.client, None)
-        elif isinstance(event, ev.Revoked | ev.Lost):
-            for client, (since_ms, held) in list(waiting.items()):
-                held -= _partitions(event.partitions)
-                if not held:
-                    del waiting[client]
-                    yield at_ms - since_ms
-    for since_ms, _ in waiting.values():
-        yield trace.events[-1].at_ms - since_ms
-
-
-def _partitions(listed: ev.PartitionMap) -> set[TopicPartition]:
-    return {TopicPartition(topic, number) for topic, numbers in listed.items() for number in numbers}

@@ -18,8 +18,9 @@ from tests.documents import COMPARISON, assert_prints, commands
 from tests.examples import WEEKLY
 from tests.places import ROOT
 
-FOLDER = ROOT / "coordinator_core" / "families"
-TEXT = (FOLDER / "README.md").read_text()
+DOCUMENTS = [
+    ROOT / name / "README.md" for name in ("coordinator_core/families", "plugins/rebalance_uncoordinated")
+]
 REGISTRY = default_registry()
 
 EVENTS = {
@@ -52,9 +53,15 @@ STRATEGIES = {
 }
 
 
-def table(heading):
-    """The rows of the first table below a heading: the names in the first cell, and the others by column."""
-    return cells_of(TEXT.split(f"## {heading}\n")[1].split("\n## ")[0])
+def table(heading, otherwise):
+    """The rows of the first tables below a heading: the names in the first cell, and the others by column.
+
+    Rows that only the families without a coordinator have are ``otherwise`` under the others.
+    """
+    texts = (document.read_text() for document in DOCUMENTS)
+    rows, own = (cells_of(text.split(f"## {heading}\n")[1].split("\n## ")[0]) for text in texts)
+    none = dict.fromkeys(next(iter(rows.values())), otherwise)
+    return {name: {**rows.get(name, none), **cells} for name, cells in own.items()}
 
 
 def cells_of(text):
@@ -68,8 +75,8 @@ def cells_of(text):
     }
 
 
-TOGETHER = table("Modifiers and protocols")
-MEANINGS = table("Scenario events under each protocol")
+TOGETHER = table("Modifiers and protocols", "no")
+MEANINGS = table("Scenario events under each protocol", "an error: members have no views")
 
 
 def scenario(*events, **more):

@@ -6,14 +6,14 @@ from coordinator_core.client.config import ClientConfig
 from coordinator_core.coordinator.config import CoordinatorConfig
 from coordinator_core.coordinator.kafka_versions import VERSIONS
 from coordinator_core.errors import InputError
-from coordinator_core.families.peers import PEERS
-from coordinator_core.families.watcher import WATCHER
 from coordinator_core.reading.settings import configured
 from coordinator_core.registry.registry import default_registry
 from rebalance_lab.scenarios.families import family_for
 from rebalance_lab.scenarios.scenario import parse_scenario
 from rebalance_lab.scenarios.schema import settings_schema
 from rebalance_lab.scenarios.settings import grid, parse_config
+from rebalance_uncoordinated.peers.family import PEERS
+from rebalance_uncoordinated.watcher.family import WATCHER
 
 CONFIG = {"session.timeout.ms": "20s", "group.initial.rebalance.delay.ms": 0}
 

@@ -59,7 +59,6 @@ DOCUMENTS = [
     {"coordinator_failover": {}},
     {"coordinator_failover": None},
     {"coordinator_failover": {"after": "append"}},
-    {"lag_view": {"member": "c-0", "by": "2s"}},
     {"calm": True},
 ]
 

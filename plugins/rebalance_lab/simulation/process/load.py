@@ -69,15 +69,12 @@ class _Unowned:
 class Load:
     """All partitions and workers. Times are virtual milliseconds and never go back.
 
-    ``is_shared``: workers do not know of each other, so that several may work on one partition.
+    One worker at most works on a partition. A family may have another load (`ProtocolSpec.load`).
     """
 
-    def __init__(self, *, is_shared: bool = False) -> None:
-        self._is_shared = is_shared
+    def __init__(self) -> None:
         self.steady_until_ms: float = 0
         """The time until which the records/s of all partitions stay as they are, unless there is a cause."""
-        self._shared: dict[Worker, dict[TopicPartition, float]] = {}
-        """The partitions of which a worker is an earlier one of several, with the records counted so far."""
         self._flows: dict[TopicPartition, Flow] = {}
         self._topics: dict[str, list[Flow]] = {}
         self._late: dict[Worker, None] = {}
@@ -130,8 +127,6 @@ class Load:
     def remove_topic(self, topic: str, *, now_ms: int) -> None:
         """Remove the partitions of a topic. The records that wait in them are no lag any longer."""
         partitions = [TopicPartition(topic, number) for number in range(len(self._topics.pop(topic, ())))]
-        for worker in list(self._shared):
-            self._end_shared(worker, partitions, now_ms)
         self._release_all(partitions, now_ms=now_ms)
         self._advance(now_ms)
         for partition in partitions:
@@ -146,17 +141,16 @@ class Load:
 
     def remove_worker(self, worker: Worker, *, now_ms: int) -> None:
         """Remove a worker. Its partitions stand still."""
-        self.release(worker, [*worker.flows, *self._shared.get(worker, ())], now_ms=now_ms)
+        self.release(worker, list(worker.flows), now_ms=now_ms)
 
     def has_partitions(self, worker: Worker) -> bool:
-        """Return whether a worker works on a partition, alone or beside another one."""
-        return bool(worker.flows) or worker in self._shared
+        """Return whether a worker works on a partition."""
+        return bool(worker.flows)
 
     def set_working(self, worker: Worker, working: bool, *, now_ms: int) -> None:
         """Stop or continue a worker. It keeps its partitions and positions."""
         if worker.working != working:
             self._advance(now_ms)
-            self._count_shared(worker, now_ms)
             self._take_off(worker)
             worker.working = working
             self._put_on(worker)
@@ -167,12 +161,6 @@ class Load:
         Partitions that do not exist are left out.
         """
         offsets = {partition: offset for partition, offset in offsets.items() if partition in self._flows}
-        if self._is_shared:
-            self._end_shared(worker, offsets, now_ms)
-            self._share(worker, offsets, now_ms)
-        self._start(worker, offsets, now_ms)
-
-    def _start(self, worker: Worker, offsets: Mapping[TopicPartition, int], now_ms: int) -> None:
         self._release_all(offsets, now_ms=now_ms)
         self._advance(now_ms)
         self._take_off(worker)
@@ -203,15 +191,7 @@ class Load:
 
     def release(self, worker: Worker, partitions: Iterable[TopicPartition], *, now_ms: int) -> None:
         """Let a worker stop its work on partitions. Partitions of other workers are not affected."""
-        if not self._shared:
-            self._release(worker, partitions, now_ms=now_ms)
-            return
-        partitions = list(partitions)
-        held = [partition for partition in partitions if partition in worker.flows]
-        self._end_shared(worker, partitions, now_ms)
         self._release(worker, partitions, now_ms=now_ms)
-        for partition in held:
-            self._hand_back(partition, now_ms)
 
     def _release(self, worker: Worker, partitions: Iterable[TopicPartition], *, now_ms: int) -> None:
         held = [p for p in partitions if p in worker.flows]
@@ -234,36 +214,6 @@ class Load:
             self._unowned.add(flow, flow.produced, now_ms)
         self._lag_max = max(self._lag_max, self._lag)
         self._put_on(worker)
-
-    def _share(self, worker: Worker, partitions: Iterable[TopicPartition], now_ms: int) -> None:
-        """Let the present workers of partitions go on beside another one."""
-        for partition in partitions:
-            flow = self._flows[partition]
-            if flow.worker is not None and flow.worker is not worker:
-                self._shared.setdefault(flow.worker, {})[partition] = flow.end_at(now_ms)
-
-    def _count_shared(self, worker: Worker, now_ms: int) -> None:
-        """Count what a worker has handled beside others since it was last counted, unless it stood still."""
-        held = self._shared.get(worker, {})
-        for partition, counted in held.items():
-            if partition in self._flows:
-                held[partition] = produced = self._flows[partition].end_at(now_ms)
-                self._duplicates += (produced - counted) if worker.working else 0.0
-
-    def _end_shared(self, worker: Worker, partitions: Iterable[TopicPartition], now_ms: int) -> None:
-        """Count what a worker has handled beside others, and end its work on partitions."""
-        self._count_shared(worker, now_ms)
-        for partition in partitions:
-            self._shared.get(worker, {}).pop(partition, None)
-        if not self._shared.get(worker, True):
-            del self._shared[worker]
-
-    def _hand_back(self, partition: TopicPartition, now_ms: int) -> None:
-        """Let the last of the earlier workers of a partition, if there is one, go on alone."""
-        earlier = [worker for worker, held in self._shared.items() if partition in held]
-        if earlier:
-            self._end_shared(earlier[-1], (partition,), now_ms)
-            self._start(earlier[-1], {partition: floor(self._flows[partition].high + WHOLE)}, now_ms)
 
     def _release_all(self, partitions: Iterable[TopicPartition], *, now_ms: int) -> None:
         """Let the workers of partitions stop their work on them."""
@@ -335,8 +285,6 @@ class Load:
     def measure(self, *, now_ms: int) -> LagMeasured:
         """Return the load now and since the last measure, and begin the next one."""
         self._advance(now_ms)
-        for worker in self._shared:
-            self._count_shared(worker, now_ms)
         by_client: dict[str, float] = {}
         lag, slope = self._unowned.at(now_ms)
         repeats = 0.0

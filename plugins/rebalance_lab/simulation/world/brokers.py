@@ -19,7 +19,6 @@ from coordinator_core.coordinator.log import MemoryLog
 from coordinator_core.coordinator.outcome import Append, Outcome
 from coordinator_core.coordinator.parts import CoordinatorPart
 from coordinator_core.coordinator.records import CommittedOffsets, Record, Records
-from coordinator_core.coordinator.servers import Servers
 from coordinator_core.coordinator.shard import Group
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
@@ -30,7 +29,7 @@ from rebalance_lab.simulation.process.load import Load
 from rebalance_lab.simulation.world.clock import VirtualClock
 from rebalance_lab.simulation.world.kinds import is_success
 from rebalance_lab.simulation.world.network import Connection, Network, Reply, Way
-from rebalance_lab.simulation.world.servers import Node, ServerNodes
+from rebalance_lab.simulation.world.servers import Node, ServerNodes, Servers
 
 LOAD_MS = 100
 """The time in which a new leader replays the logs of its partitions (COORDINATOR_LOAD_IN_PROGRESS)."""
@@ -127,7 +126,7 @@ class Brokers:
         With a ``connection``, a coordinator receives it when those before it are answered, as Kafka's brokers
         do: not those of a protocol with servers of its own.
         """
-        if self._servers is not None and type(request) in self._servers.machine.requests:
+        if self._servers is not None and isinstance(request, self._servers.machine.requests):
             if node not in self.down:
                 self._servers.arrived(request, node, client, reply)
             return
@@ -159,10 +158,10 @@ class Brokers:
 
     # --- changes from outside
 
-    def lag_view(self, client: str, by_ms: int) -> None:
-        """Let the servers answer a consumer with what was true ``by_ms`` before."""
+    def tell_servers(self, told: Callable[[Servers], None]) -> None:
+        """Let something be told to the servers, if there are any."""
         if self._servers is not None:
-            self._servers.lag_view(client, by_ms)
+            self._servers.tell(told)
 
     def coordinator_node(self) -> int:
         """Return the broker that leads the group's partition, or -1 if none does."""
@@ -261,31 +260,17 @@ class Brokers:
         A member moves its deadlines by a sign of life, at a time of ``alive_ms`` at the latest.
         """
         up = [broker.coordinator for broker in self._brokers if broker.coordinator]
-        if self._servers is None:
-            deadlines = [coordinator.next_deadline_of_others_ms(alive_ms) for coordinator in up]
-        else:
-            deadlines = [self._next_expiry_ms(coordinator) for coordinator in up]
-            deadlines.append(self._servers.machine.next_deadline_of_others_ms(alive_ms))
+        deadlines = [coordinator.next_deadline_of_others_ms(alive_ms) for coordinator in up]
+        if self._servers is not None:
+            deadlines.append(self._servers.machine.next_deadline_ms(alive_ms))
         return min((at_ms for at_ms in deadlines if at_ms is not None), default=None)
-
-    def _next_expiry_ms(self, coordinator: Coordinator) -> int | None:
-        """Return a time before which no offset of the group expires, or None if it has none.
-
-        The coordinator has no member of the group, whose offsets would not expire.
-        """
-        check_ms = coordinator.next_deadline_ms()
-        stored = coordinator.offsets(self._group).values()
-        if check_ms is None or not stored:
-            return check_ms
-        retention_ms = self._config.offsets_retention_minutes * 60_000
-        return max(check_ms, min(offset.committed_at_ms for offset in stored) + retention_ms)
 
     def keep_alive(self, node: int, request: m.Request, *, client: str, at_ms: int) -> None:
         """Take note of a heartbeat that is left out: the session of the member lasts from ``at_ms`` on.
 
         It has no other effect: each process has named the time before which it causes none.
         """
-        if self._servers is not None and type(request) in self._servers.machine.requests:
+        if self._servers is not None and isinstance(request, self._servers.machine.requests):
             self._servers.machine.receive(0, request, node=node, client=client, now_ms=at_ms)
             return
         coordinator = self._up(node)

@@ -1,1 +1,0 @@
-"""The lists of members that the brokers of RocketMQ keep, in place of a group coordinator."""

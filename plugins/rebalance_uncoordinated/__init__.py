@@ -1,0 +1,1 @@
+"""Families whose members need no group coordinator: `watcher` has a registry, `peers` lists of members."""
