@@ -404,11 +404,13 @@ def test_a_static_member_that_left_for_a_while_comes_back_to_its_part_in_the_sam
     assert (bench.state(), bench.group().generation) == ("Stable", epoch)
 
 
-def test_a_static_member_that_comes_back_has_nothing_to_give_up(bench):
-    """What it had and is not in its share is free at once."""
+def test_a_static_member_that_is_away_keeps_all_that_it_had_until_it_comes_back(bench):
+    """Then what is not in its share is free at once."""
     bench.join("a", instance_id="one")
     bench.tell("a", -2, instance_id="one")
-    bench.join("b")
+    assert owned(bench.join("b")) == []
+    assert [tp.partition for tp in bench.group().durable.shares["a"]] == [0, 1]
+    assert owned(bench.tell("b", 3)) is None
     answer = bench.join("a2", instance_id="one")
     assert (answer.member_epoch, owned(answer)) == (3, [0, 1])
     assert owned(bench.tell("b", 3)) == [2, 3]
