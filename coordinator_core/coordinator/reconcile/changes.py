@@ -118,7 +118,7 @@ class Changes:
     def show(self, cause: str, *, begins: bool = False) -> None:
         """Report the state of the group if it has changed, or if a change of the group begins."""
         before, after = self.shown, state_of(self.state)
-        if self.ends or after is before and not (begins and after is State.ASSIGNING):
+        if self.ends or (after is before and not (begins and after is State.ASSIGNING)):
             return
         if after is not before:
             self.group.check_move(before, after)

@@ -173,11 +173,6 @@ def test_a_group_with_a_write_on_its_way_keeps_its_kind(bench):
     assert beat(bench).error is NONE
 
 
-def test_a_heartbeat_that_does_not_join_finds_no_group_of_its_kind(bench):
-    bench.leave(*bench.stable_group(1))
-    assert beat(bench, epoch=5).message == "Group g is not a consumer group."
-
-
 # --- administration
 
 
@@ -210,15 +205,6 @@ def test_each_kind_of_group_is_described_by_its_own_request_alone(bench):
     messages = [described(bench, group).message for group in "c?"]
     assert messages == ["Group c is not a consumer group.", "Group ? not found."]
     assert {described(bench, group).error for group in "c?"} == {NOT_FOUND}
-
-
-def test_a_consumer_group_is_deleted_when_it_is_empty(bench):
-    beat(bench)
-    delete = m.DeleteGroupsRequest(group_ids=("g",))
-    assert bench.ask(delete).groups[0].error is ErrorCode.NON_EMPTY_GROUP
-    beat(bench, epoch=-1)
-    assert bench.ask(delete).groups[0].error is NONE
-    assert described(bench).error is NOT_FOUND
 
 
 # --- offsets

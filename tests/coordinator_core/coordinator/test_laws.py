@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from coordinator_core.coordinator.classic.states import GroupState
 from coordinator_core.coordinator.log import MemoryLog
-from coordinator_core.coordinator.records import GroupTable, compact, decode_records, encode_record
+from coordinator_core.coordinator.records import GroupTable, compact
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
@@ -273,20 +273,6 @@ def test_replaying_the_log_gives_the_same_groups_and_offsets(make_bench, actions
 
 def copied(table):
     return {group: dict(offsets) for group, offsets in table.offsets.items()}
-
-
-@given(plays)
-def test_a_torn_last_record_costs_nothing_else(make_bench, actions):
-    """Given any sequence, when the log loses its last byte, then only the last record is missing. PROTOCOL
-    8.2."""
-    bench = make_bench(**CONFIG)
-    crowd = Crowd(bench)
-    for action in actions:
-        crowd.play(action)
-    for partition in range(50):
-        records = bench.log.read(partition)
-        data = b"".join(map(encode_record, records))
-        assert decode_records(data[:-1]) == records[:-1]
 
 
 @pytest.mark.slow

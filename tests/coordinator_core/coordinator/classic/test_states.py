@@ -301,7 +301,7 @@ TABLE = [
 @pytest.mark.parametrize(("request_", "state", "answer"), TABLE)
 def test_each_state_answers_each_request_as_documented(make_bench, request_, state, answer):
     """Given a group in a state, when a request of a kind comes, then its answer is the one in the table, or
-    it is parked. PROTOCOL 3.2, 3.9, 4.1, 5.1, 7.1, 7.3, C-22, C-24, C-32, C-33."""
+    it is parked. PROTOCOL 3.2, 3.9, 4.1, 5.1, 7.1, 7.3, C-20, C-22, C-24, C-32, C-33, C-34, C-35."""
     bench, leader, follower = arranged(make_bench, state)
     reply = REQUESTS[request_](bench, leader, follower)
     assert (reply if reply is None else first_error(reply)) is answer
