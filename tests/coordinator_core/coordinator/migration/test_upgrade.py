@@ -286,3 +286,28 @@ def test_a_first_round_goes_on_if_the_upgrade_cannot_be_written(make_migrating_b
     assert again not in bench.replies
     bench.sleep(6_000)
     assert bench.replies[again].error is NONE
+
+
+def test_a_newcomer_keeps_its_time_to_join_if_the_upgrade_cannot_be_written(bench, make_told):
+    """PROTOCOL 3.11."""
+    (old,) = bench.classic_group((0, 1, 2, 3))
+    newcomer = bench.newcomer(metadata=make_told())
+    bench.holding = True
+    bench.arrive("new")
+    bench.release(ErrorCode.NOT_COORDINATOR)
+    bench.sleep_and_beat(20_000, old)
+    assert list(bench.group().members) == [old, newcomer]
+
+
+def test_no_deadline_of_an_upgrade_that_could_not_be_written_is_left(bench, make_told):
+    """One of the group that was to be would be taken for the time to sync: it has the same number."""
+    leader, follower = bench.classic_group((0, 1), (2, 3))
+    for member_id in (leader, follower):
+        bench.join(member_id, metadata=make_told(topics=("t", "u")))
+    bench.sync(leader)
+    assert list(bench.group().pending_sync) == [follower]
+    bench.holding = True
+    bench.arrive("new")
+    bench.release(ErrorCode.NOT_COORDINATOR)
+    bench.sleep(1_000)
+    assert list(bench.group().members) == [leader, follower]
