@@ -31,14 +31,6 @@ def test_the_built_in_modifiers_are_these_and_each_says_what_it_does():
     assert all(spec.doc for spec in built_in)
 
 
-def test_modifiers_do_not_undo_one_another(registry):
-    made = registry.strategy("optimal+max_moves=3+static+cooperative+budget=5s+weights=scenario-lags")
-    assert made.static
-    assert list(made.arguments) == ["max_moves"]
-    assert len(made.wrappers) == 2
-    assert made.provider == "scenario-lags"
-
-
 # --- static, cooperative
 
 
@@ -152,18 +144,3 @@ def test_weights_name_the_provider_and_none_is_nobody(registry):
 def test_weights_without_a_provider_are_answered_with_what_is_expected(registry, part):
     with pytest.raises(InputError, match=f"found '{part}', expected weights=PROVIDER, or weights=none"):
         registry.strategy(f"range+{part}")
-
-
-def test_a_provider_that_there_is_not_is_answered_with_those_that_are(registry):
-    with pytest.raises(InputError) as caught:
-        registry.strategy("range+weights=reported-rate")
-    assert str(caught.value) == (
-        "provider of strategy 'range+weights=reported-rate': found 'reported-rate', expected one of"
-        " reported-lags, reported-rates, reported-work, scenario-lags, scenario-rates"
-        " (did you mean 'reported-rates'?)"
-    )
-
-
-def test_a_strategy_has_one_delay(registry):
-    with pytest.raises(InputError, match="one delay"):
-        registry.strategy("cooperative-sticky+delay=5s+delay=9s")
