@@ -127,6 +127,20 @@ def test_eligible_members_subscribe_to_the_topic():
 T6 = Cluster({"t": 6})
 
 
+def test_two_claims_of_the_newest_generation_cancel():
+    """C-65: an older third claim does not count either."""
+    members = group(a=member("t", "t:0,1", 4), b=member("t", "t:1,2", 4), c=member("t", "t:1", 3))
+    assert owners(build_problem(T6, members)) == {("t", 0): "a", ("t", 2): "b"}
+
+
+def test_an_owner_that_no_longer_subscribes_counts_as_none():
+    """C-65: its claim still outbids an older one, because it may still be at work."""
+    problem = build_problem(T6, group(a=member("", "t:0", 4), b=member("t", "t:0,1", 3)))
+    assert owners(problem) == {("t", 1): "b"}
+    assert problem.claim_partition.tolist() == [0, 0, 1]
+    assert problem.claim_member.tolist() == [0, 1, 1]
+
+
 def test_a_claim_made_twice_by_one_member_is_one_claim():
     """C-65: numbers come from the wire as they are, doubled ones too."""
     twice = Subscription(("t",), Partitions({"t": [1, 1]}), 3)

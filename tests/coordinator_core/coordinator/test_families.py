@@ -7,7 +7,7 @@ import pytest
 
 from coordinator_core.coordinator import classic
 from coordinator_core.coordinator.parts import CoordinatorPart, Row
-from coordinator_core.coordinator.records import GroupRecord, StoredGroup, decode_records, encode_record
+from coordinator_core.coordinator.records import GroupRecord, StoredGroup, decode_record, encode_record
 from coordinator_core.coordinator.shard import EMPTY, Group
 from coordinator_core.errors import InputError
 from coordinator_core.protocol import messages as m
@@ -150,7 +150,7 @@ def test_a_record_without_a_family_is_classic():
     value = StoredGroup("consumer", "range", 3, None, (), 9)
     old = msgspec.msgpack.encode(["g", "x", list(msgspec.to_builtins(value))[:-1]])
     assert msgspec.msgpack.decode(old, type=GroupRecord).value == value
-    assert decode_records(encode_record(GroupRecord("x", value)))[0].value.family == "classic"
+    assert decode_record(encode_record(GroupRecord("x", value)), "").value.family == "classic"
 
 
 def test_a_type_of_request_belongs_to_one_family(make_bench):
