@@ -298,13 +298,6 @@ def test_a_full_group_lets_nobody_in(make_reconcile_bench):
     assert bench.join("a").error is ErrorCode.NONE
 
 
-def test_a_static_member_comes_back_into_a_full_group(make_reconcile_bench):
-    bench = make_reconcile_bench(max_size=1)
-    bench.join("a", instance_id="one")
-    bench.tell("a", -2, instance_id="one")
-    assert bench.join("a2", instance_id="one").error is ErrorCode.NONE
-
-
 # --- assignors
 
 
