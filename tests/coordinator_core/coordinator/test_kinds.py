@@ -1,11 +1,14 @@
 """Groups of the classic and of the consumer protocol on one coordinator, as Kafka answers them (KIP-848)."""
 
+import msgspec
 import pytest
 
 from coordinator_core.coordinator import classic
 from coordinator_core.coordinator.reconcile import reconcile_part
 from coordinator_core.coordinator.reconcile.group import Computing
 from coordinator_core.coordinator.reconcile.settings import ReconcileSettings
+from coordinator_core.coordinator.records import GroupRecord, StoredGroup, decode_record, encode_record
+from coordinator_core.errors import InputError
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
@@ -146,6 +149,47 @@ def test_the_kind_of_a_group_survives_the_broker(bench):
     bench.start()
     bench.take_over()
     assert (bench.group().family, len(bench.group().members)) == ("classic", 1)
+
+
+@pytest.mark.parametrize("family", ["classic", "reconcile"])
+def test_a_group_of_offsets_alone_is_of_the_kind_of_its_first_member_and_keeps_them(bench, family):
+    bench.commit(offset=7)
+    assert bench.group().family == ""
+    if family == "classic":
+        bench.stable_group(1)
+    else:
+        beat(bench)
+    assert (bench.group().family, bench.committed()) == (family, 7)
+
+
+def test_a_stored_group_of_a_kind_that_is_not_served_is_an_error(bench, make_bench):
+    beat(bench)
+    with pytest.raises(InputError, match="'g': found the family 'reconcile', expected one of: classic"):
+        make_bench(log=bench.log)
+
+
+def test_a_record_without_a_family_is_classic():
+    """Given a group written before records had a family, then it is read as classic."""
+    value = StoredGroup("consumer", "range", 3, None, (), 9)
+    old = msgspec.msgpack.encode(["g", "x", list(msgspec.to_builtins(value))[:-1]])
+    assert msgspec.msgpack.decode(old, type=GroupRecord).value == value
+    assert decode_record(encode_record(GroupRecord("x", value)), "").value.family == "classic"
+
+
+def test_a_type_of_request_belongs_to_one_family(make_bench):
+    with pytest.raises(
+        InputError, match=r"'classic': found HeartbeatRequest, .*, expected no request of another"
+    ):
+        make_bench(parts=(classic.PART, classic.PART))
+
+
+def test_a_coordinator_of_no_family_keeps_offsets(make_bench):
+    bench = make_bench(parts=())
+    assert bench.commit() is NONE
+    assert bench.commit("m", 1) is UNKNOWN
+    assert bench.committed() == 5
+    with pytest.raises(TypeError, match="JoinGroupRequest"):
+        bench.join()
 
 
 def test_the_deadlines_of_a_group_end_with_its_kind(bench):
