@@ -111,13 +111,6 @@ def test_a_deleted_group_leaves_no_parts():
     assert (dict(table.groups), dict(table.parts)) == ({}, {})
 
 
-def test_a_memory_log_is_read_as_it_was_written():
-    log = MemoryLog()
-    written = [OffsetRecord("g", "t", n, StoredOffset(n, -1, "", 0)) for n in range(3)]
-    assert log.append(4, written[:2]) is log.append(4, written[2:]) is ErrorCode.NONE
-    assert (log.read(4), log.read(5)) == (written, [])
-
-
 def test_a_memory_log_does_not_grow_with_the_commits_of_one_offset(monkeypatch):
     """Given an offset written again and again, then its log is compacted from time to time. PROTOCOL 8.1."""
     monkeypatch.setattr("coordinator_core.coordinator.log.COMPACT_AFTER", 10)
