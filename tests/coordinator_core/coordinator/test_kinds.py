@@ -87,6 +87,7 @@ def test_a_classic_group_becomes_a_consumer_group_when_it_is_empty_and_keeps_its
     assert bench.commit(member, 1, 7) is NONE
     assert beat(bench).error is NOT_FOUND
     bench.leave(member)
+    assert beat(bench, epoch=1).message == "Group g is not a consumer group."
     answer = beat(bench)
     assert (answer.error, answer.assignment) == (NONE, (T0, T1))
     assert (bench.group().family, bench.committed()) == ("reconcile", 7)

@@ -1,6 +1,6 @@
 """Deadlines: at most one per key, in order of time, then kind, group and member; against a naive model."""
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from coordinator_core.coordinator.timers import RETENTION, TimerKey, Timers
@@ -48,6 +48,8 @@ class NaiveTimers:
 
 @settings(max_examples=scaled(300))
 @given(st.lists(actions, max_size=60))
+@example([("schedule", *KEYS[0], at_ms) for at_ms in (3, 8, 5)] + [("pop_due", 5)])
+@example([("schedule", *KEYS[0], 3), ("cancel_group", "g")])
 def test_timers_do_what_a_dict_would(played):
     real, naive = Timers(), NaiveTimers()
     for name, *args in played:

@@ -81,6 +81,7 @@ def test_values_of_modifiers_that_are_refused_are_answered_with_what_one_looks_l
         registry,
         "range+static=yes range+static= range+cooperative=yes range+cooperative=",
         "range+budget range+budget=2:range range+weights range+weights= optimal+max_moves=x",
+        "cooperative-sticky+delay+delay=3s",
         *(f"range+budget={value}" for value in budgets),
         *(f"cooperative-sticky+delay={value}" for value in delays),
     )

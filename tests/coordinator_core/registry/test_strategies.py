@@ -95,7 +95,7 @@ def test_strategies_that_are_refused_are_told_why(registry):
         "classic server-side peers",
         "plain+pace=5 plain+static+hurry plain+walk+cooperative watcher+static watcher+delay",
         "rocketmq+delay=5s range+server-side+static range+server-side+cooperative range+owners=off",
-        "plain+nothing plain+static+static range+weights=none cooperative-sticky+delay+delay=3s",
+        "plain+nothing plain+static+static range+weights=none",
         "range+delay=60s average+delay roundrobin+budget=2s+delay=60s",
     )
     approved("strategies", told)
