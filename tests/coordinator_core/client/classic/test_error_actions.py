@@ -171,3 +171,13 @@ def test_a_fenced_join_or_sync_of_an_earlier_generation_ends_the_consumer(kind):
     assert "FENCED_INSTANCE_ID" in bench.client.failure
     bench.sleep(60_000, polling=True)
     assert len(bench.requests(m.JoinGroupRequest)) == joins
+
+
+def test_a_join_refused_for_a_rebalance_is_repeated_after_the_backoff():
+    """PROTOCOL 9.10, C-46."""
+    bench = member_with_request("join")
+    bench.refuse(m.JoinGroupRequest, ErrorCode.REBALANCE_IN_PROGRESS)
+    bench.sleep(99, polling=True)
+    assert not bench.pending(m.JoinGroupRequest)
+    bench.sleep(1, polling=True)
+    assert bench.pending(m.JoinGroupRequest)
