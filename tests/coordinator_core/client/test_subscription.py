@@ -213,3 +213,10 @@ def test_partitions_that_are_not_busy_are_found_by_state():
     subscriptions.partitions[T0].busy = True
     subscriptions.partitions[U0].pending_revocation = True
     assert subscriptions.waiting() == {FetchState.INITIALIZING: [T1]}
+
+
+def test_a_pattern_does_not_match_the_beginning_of_a_name():
+    bench = Bench(topics={"t": 1, "tx": 1})
+    bench.call("subscribe_pattern", "t")
+    bench.polls()
+    assert bench.subscription().topics == ("t",)
