@@ -1,7 +1,7 @@
 """The records in the log of the offsets topic (PROTOCOL 8.1), and their bytes.
 
 The key of a record is a group, or a group, a topic and a partition. The newest record of a key counts; the
-value None deletes. An encoded record has its length and a checksum, so that a torn last record is noticed.
+value None deletes. An encoded record has its length and a checksum, so that damage is noticed.
 """
 
 import zlib
@@ -254,20 +254,6 @@ def decode_record(data: bytes, where: str) -> Record:
     except msgspec.DecodeError as error:
         raise InputError(where, str(error), "a record of this version or an earlier one") from None
     return record
-
-
-def decode_records(data: bytes) -> list[Record]:
-    """Decode the records of a log up to its end or to the first torn record (PROTOCOL 8.2)."""
-    records: list[Record] = []
-    at = 0
-    while at + _HEADER_BYTES <= len(data):
-        begin = at + _HEADER_BYTES
-        body = data[begin : begin + int.from_bytes(data[at : at + 4], "big")]
-        if data[at:begin] != _header(body):
-            break
-        records.append(_decoder.decode(body))
-        at = begin + len(body)
-    return records
 
 
 def compact(records: Iterable[Record]) -> list[Record]:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_core.errors import InputError
-from coordinator_core.java import java_hash, java_key, java_order
+from coordinator_core.java import java_key, java_order
 from coordinator_core.model import (
     NO_PARTITIONS,
     Cluster,
@@ -36,41 +36,9 @@ def test_names_sort_by_code_units_as_in_java():
     assert sorted(["\uff41", "\U0001f600"]) == ["\uff41", "\U0001f600"]
 
 
-def test_plain_names_sort_as_everywhere():
-    assert java_order(iter(["b", "B", "a1", "a"])) == ["B", "a", "a1", "b"]
-
-
 def test_half_a_surrogate_pair_is_a_name_like_any_other():
     assert java_order(["\ud83d", "a"]) == ["a", "\ud83d"]
     assert java_key("\ud83d") == b"\xd8\x3d"
-
-
-@pytest.mark.parametrize(
-    ("text", "hashed"),
-    [
-        ("", 0),
-        ("a", 97),
-        ("hello", 99162322),
-        ("my-group", -1906497762),
-        ("polygenelubricants", -(2**31)),
-        ("é", 233),
-        ("😀", 0xD83D * 31 + 0xDE00),
-        ("zzzzzz", -685785664),
-    ],
-)
-def test_the_hash_is_javas(text, hashed):
-    """Given group ids, when they are hashed, then as by String.hashCode: 32 bits with wrap-around, over
-    UTF-16 code units. PROTOCOL 1.1."""
-    assert java_hash(text) == hashed
-
-
-@given(st.text(max_size=30))
-def test_the_hash_is_the_polynomial_over_code_units(text):
-    """PROTOCOL 1.1."""
-    units = text.encode("utf-16-le", "surrogatepass")
-    numbers = [int.from_bytes(units[at : at + 2], "little") for at in range(0, len(units), 2)]
-    total = sum(unit * 31 ** (len(numbers) - 1 - at) for at, unit in enumerate(numbers))
-    assert java_hash(text) == (total + 2**31) % 2**32 - 2**31
 
 
 def test_a_partition_is_a_plain_pair_that_sorts_by_topic_and_number():
@@ -158,10 +126,6 @@ def test_partitions_come_in_the_order_they_were_given():
     assert list(Partitions.of([("b", 1), ("a", 0), ("b", 0)])) == [("b", 1), ("b", 0), ("a", 0)]
 
 
-def test_doubled_pairs_count_once():
-    assert list(Partitions.of([("a", 1), ("a", 1)])) == [("a", 1)]
-
-
 def test_dense_numbers_come_in_their_order_and_are_grouped_by_topic():
     index = TopicIndex({"a": 2, "b": 2})
     made = Partitions.dense(index, numbers(3, 0, 2))
@@ -218,11 +182,6 @@ def test_claims_are_the_same_in_all_forms(owned, here, there):
         partition, member = Partitions.claims(index, sets)
         assert len(partition) == len(member)
         assert set(zip(partition.tolist(), member.tolist(), strict=True)) == expected
-
-
-def test_nobody_claims_nothing():
-    partition, member = Partitions.claims(TopicIndex({"a": 1}), [])
-    assert (partition.tolist(), member.tolist()) == ([], [])
 
 
 def test_a_set_shows_its_partitions():

@@ -100,7 +100,7 @@ def _join(
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     of_instance = None if instance_id is None else state.instances.get(instance_id)
     is_last = of_instance is not None and _is_last_of_consumers(state, of_instance)
-    downgrades = is_last and may_become_classic(changes, len(state.members))
+    changes.ends = is_last and may_become_classic(changes, len(state.members))
     if of_instance is not None and of_instance != member_id:
         replace(changes, of_instance, member_id)
     generation = state.epoch
@@ -109,10 +109,10 @@ def _join(
     told = _with_what_it_keeps(told, changes.state.members.get(member_id))
     taken = take_over(changes, member_id, told)
     has_changed = changes.state.epoch > changes.state.target.epoch
-    if not (downgrades and has_changed):
+    if not (changes.ends and has_changed):
         advance(changes, member_id, tuple(sorted(subscription.owned)), taken)
     epoch = changes.state.currents[member_id].epoch
-    if downgrades:
+    if changes.ends:
         become_classic(changes, generation, in_a_round=has_changed, joining=member_id)
     else:
         changes.follow.append(lambda step: _await_sync(step, group, member_id))

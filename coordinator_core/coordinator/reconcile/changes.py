@@ -45,7 +45,7 @@ class Changes:
     ``state`` is that of the group, and a copy of it from the first record on. ``effects`` are the replies and
     events, and ``follow`` are calls with the step that carries them out: they set timers. ``undo`` are calls
     with the step and the group if the records cannot be written. ``shown`` is the state that was reported
-    last. ``ends``: the group becomes one of another family.
+    last. ``ends``: the group becomes one of another family, which reports its state: no epoch in between is.
     """
 
     def __init__(self, group: ReconcileGroup, now_ms: int, config: CoordinatorConfig) -> None:
@@ -118,7 +118,7 @@ class Changes:
     def show(self, cause: str, *, begins: bool = False) -> None:
         """Report the state of the group if it has changed, or if a change of the group begins."""
         before, after = self.shown, state_of(self.state)
-        if after is before and not (begins and after is State.ASSIGNING):
+        if self.ends or (after is before and not (begins and after is State.ASSIGNING)):
             return
         if after is not before:
             self.group.check_move(before, after)

@@ -198,11 +198,6 @@ def test_a_generator_that_raises_half_way_is_named():
     assert placeless(violation) == "what 'a' gets raised KeyError: 'more'"
 
 
-def test_an_assignor_over_arrays_that_raises_is_named():
-    (violation,) = violations(Solves(lambda problem: 1 // 0))
-    assert placeless(violation) == "raised ZeroDivisionError: integer division or modulo by zero"
-
-
 def test_an_error_of_the_program_itself_passes_through():
     with pytest.raises(InputError, match="capacity"):
         compute_assignment(owners(), CLUSTER, group(a=member("t", capacity=-1)))

@@ -3,10 +3,8 @@
 import pytest
 
 from assignors.cooperative_sticky import CooperativeStickyAssignor
-from assignors.optimal import OptimalAssignor
 from assignors.range import RangeAssignor
 from coordinator_core.assigning.assignor import Assignor
-from coordinator_core.assigning.combinators import Pairs, with_budget, with_cooperative
 from coordinator_core.assigning.computing import compute_assignment
 from coordinator_core.assigning.delaying import with_delay
 from coordinator_core.errors import InputError
@@ -108,15 +106,6 @@ def test_the_worked_example(example):
     assert example.owned() == {"c1": "P0 P1", "c3": "P2 P5", "c2": "P3 P4"}
     assert example.report == {}
     assert example.rejoins_ms() == {None}
-
-
-def test_those_that_are_left_get_the_partitions_of_an_owner_that_does_not_return(example):
-    """PROTOCOL 11.6."""
-    example.lose("c2")
-    example.round()
-    example.now_ms = DELAY_MS
-    assert example.round() == {}
-    assert {name: len(member.owned) for name, member in example.members.items()} == {"c1": 3, "c3": 3}
 
 
 def test_whoever_joins_owning_nothing_gets_the_lost_partitions(example):
@@ -330,30 +319,6 @@ def test_an_assignment_without_the_note_is_one_without_a_delay():
     assignor = with_delay(CooperativeStickyAssignor(), DELAY_MS, lambda: 0)
     assert assignor.rejoin_after_ms(None) is None
     assert assignor.rejoin_after_ms(b"data of an assignor") is None
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: with_cooperative(RangeAssignor()),
-        lambda: with_cooperative(OptimalAssignor()),
-        lambda: with_budget(CooperativeStickyAssignor(), Pairs(1), CooperativeStickyAssignor()),
-        lambda: with_budget(with_cooperative(RangeAssignor()), Pairs(10_000), RangeAssignor()),
-    ],
-    ids=["range+cooperative", "optimal+cooperative", "budget-exceeded", "range+cooperative+budget"],
-)
-def test_any_cooperative_assignor_may_wait(make):
-    """Given a combinator around any assignor, then the lost partitions wait, and all are assigned later."""
-    group = Group(make=make)
-    group.join("c1", "c2", "c3")
-    group.rounds()
-    had = set(group.members["c3"].owned)
-    group.lose("c3")
-    assert group.round() == {}
-    assert group.report["lost"] == [f"P {number}" for _, number in sorted(had)]
-    group.now_ms = DELAY_MS
-    group.rounds()
-    assert sum(len(member.owned) for member in group.members.values()) == 6
 
 
 def test_an_eager_assignor_cannot_wait():

@@ -226,12 +226,6 @@ def test_a_file_that_is_not_there_is_an_input_error(tmp_path):
     assert caught.value.expected == "path/to/file.py:Name or package.module:Name"
 
 
-def test_a_folder_is_no_file(tmp_path):
-    (tmp_path / "folder.py").mkdir()
-    with pytest.raises(InputError, match="no file"):
-        load_reference(f"{tmp_path}/folder.py:Name")
-
-
 @pytest.mark.parametrize("name", ["no_such_module_here", "authors_package.nothing", "no_such.module_here"])
 def test_a_module_that_is_not_there_is_an_input_error(package, name):
     with pytest.raises(InputError, match=f"found no module {name}"):
@@ -263,12 +257,6 @@ def test_a_file_without_an_assignor_says_so(tmp_path):
 def test_a_thing_that_is_no_assignor_is_a_plugin_error(mine, name):
     with pytest.raises(PluginError, match="neither a class with assign or solve, nor a function of two"):
         load_reference(f"{mine}:{name}")
-
-
-@pytest.mark.parametrize("thing", [None, 5, "range", print, object, GROUP])
-def test_only_what_assigns_is_a_factory(thing):
-    with pytest.raises(PluginError, match=r"plugin 'it', assignor: neither"):
-        factory_of(thing, "it")
 
 
 BAD_CODE = {
@@ -329,10 +317,6 @@ def test_a_fallback_may_be_a_reference_too(mine):
         assert busy(registry.assignor(text)) == ["b"]
 
 
-def test_options_that_are_no_mapping_do_not_get_in_the_way_of_modifiers(mine):
-    assert default_registry().strategy(f"{mine}:HasOptionsOfItsOwn+static").static
-
-
 def test_a_file_that_is_not_there_is_told_as_that_and_not_as_an_unknown_name(tmp_path):
     with pytest.raises(InputError, match=r"found no file .*no\.py"):
         default_registry().strategy(f"{tmp_path}/no.py:Name+static")
@@ -345,14 +329,6 @@ def in_folder(folder, *arguments, stdin=b""):
     return subprocess.run(
         [*COMMAND, *arguments], input=stdin, capture_output=True, cwd=folder, env=environment(), check=False
     )
-
-
-@pytest.mark.slow
-def test_assign_takes_a_file_by_a_relative_path(mine):
-    line = {"topics": {"t": {"partitions": 2}}, "members": [{"id": "a", "topics": ["t"]}]}
-    done = in_folder(mine.parent, "assign", "-a", "mine.py:FirstOfAll", stdin=json.dumps(line).encode())
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert json.loads(done.stdout)["assignment"] == {"a": [["t", 0], ["t", 1]]}
 
 
 @pytest.mark.slow
@@ -374,13 +350,6 @@ def test_compare_takes_files_and_its_processes_load_them_too(mine):
         "s.mine.py_FirstOfAll.jsonl",
         "s.mine.py_to_the_last+cooperative.jsonl",
     ]
-
-
-def test_a_name_that_is_not_in_the_file_is_wrong_use_and_one_line(mine):
-    done = in_folder(mine.parent, "assign", "-a", "mine.py:FirstOfAl", stdin=b"{}")
-    assert (done.returncode, done.stdout) == (2, b"")
-    (line,) = done.stderr.decode().splitlines()
-    assert line.startswith("error: mine.py:FirstOfAl: found no FirstOfAl in it, expected one of Data, ")
 
 
 def test_a_file_may_import_its_neighbours(tmp_path):

@@ -1,12 +1,9 @@
 """What an eager member remembers, and how a group is read with what its members say."""
 
-import pytest
-
 from coordinator_core.assigning.computing import compute_assignment
 from coordinator_core.assigning.memory import Memory, recalled
 from coordinator_core.assigning.problem import build_problem
 from coordinator_core.assigning.user_data import decode_ownership, encode_generation, encode_ownership
-from coordinator_core.errors import AssignmentError
 from coordinator_core.model import Cluster
 from tests.assignors.groups import group, member, partitions
 
@@ -66,11 +63,6 @@ def test_an_assignor_over_mappings_gets_the_claims_of_the_user_data():
         "a": partitions("t:0"),
         "b": partitions("t:1,2"),
     }
-
-
-def test_a_subclass_that_overrides_neither_is_named():
-    with pytest.raises(AssignmentError, match="Memory overrides neither assign nor solve"):
-        compute_assignment(Memory, Cluster({"t": 1}), group(a=member("t")))
 
 
 def test_what_members_say_they_owned_counts_as_owned():

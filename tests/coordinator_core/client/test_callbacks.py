@@ -91,16 +91,6 @@ def test_an_exception_of_subscription_user_data_ends_the_consumer(bench):
     assert "no user data" in str(bench.errors[0])
 
 
-def test_an_exception_of_on_partitions_lost_stops_nothing(bench):
-    """PROTOCOL 9.5, C-50."""
-    bench.stable(T0)
-    bench.listener.raises["lost"] = error = ValueError("no")
-    bench.heartbeat(ErrorCode.UNKNOWN_MEMBER_ID)
-    bench.polls()
-    assert (bench.errors, bench.owned) == ([error], [])
-    assert bench.join().member_id == ""
-
-
 def test_an_exception_of_a_commit_callback_does_not_stop_the_next(bench):
     """PROTOCOL 9.3."""
     results = []

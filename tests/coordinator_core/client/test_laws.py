@@ -6,7 +6,9 @@ from hypothesis import strategies as st
 from coordinator_core.client.classic.states import MemberState
 from coordinator_core.client.requests import NEVER
 from coordinator_core.errors import InputError
+from coordinator_core.model import Partitions
 from coordinator_core.protocol import messages as m
+from coordinator_core.protocol.consumer_protocol import encode_assignment
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.events import Assigned, Joined, Lost, Revoked
 from tests.coordinator_core.client.bench import MOST_STEPS, Bench, refusal
@@ -71,7 +73,9 @@ class Walk:
             case m.ListOffsetsRequest():
                 return self.bench.listed(request)
             case m.SyncGroupRequest():
-                return m.SyncGroupResponse(error=ErrorCode.NONE, assignment=self.encoded(share))
+                return m.SyncGroupResponse(
+                    error=ErrorCode.NONE, assignment=encode_assignment(Partitions.of(share))
+                )
             case m.FetchRequest():
                 return m.FetchResponse(error=ErrorCode.NONE, session_id=4, partitions=self.records(request))
             case m.JoinGroupRequest():
@@ -92,15 +96,6 @@ class Walk:
             member_id=member,
             members=members if leads else (),
         )
-
-    @staticmethod
-    def encoded(share):
-        listed = {topic: [p for t, p in share if t == topic] for topic, _ in share}
-        body = b"".join(
-            len(t).to_bytes(2) + t.encode() + len(ps).to_bytes(4) + b"".join(p.to_bytes(4) for p in ps)
-            for t, ps in listed.items()
-        )
-        return b"\x00\x03" + len(listed).to_bytes(4) + body + b"\xff" * 4
 
     @staticmethod
     def records(request):

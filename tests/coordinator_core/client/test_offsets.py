@@ -180,27 +180,6 @@ def test_without_auto_commit_nothing_is_committed(bench):
 # --- errors
 
 
-def test_a_rebalance_in_progress_makes_the_member_rejoin_as_it_is(calm):
-    """Given REBALANCE_IN_PROGRESS for a commit, then the application gets the error, and the consumer rejoins
-    with its generation and partitions. C-35."""
-    calm.stable(T0)
-    results = commit(calm, {T0: 5})
-    calm.refuse(m.OffsetCommitRequest, ErrorCode.REBALANCE_IN_PROGRESS)
-    calm.polls()
-    assert results == ["REBALANCE_IN_PROGRESS"]
-    assert (calm.subscription().generation, calm.join().member_id, calm.owned) == (1, "m1", [T0])
-
-
-def test_an_old_generation_is_reset_and_the_id_kept(calm):
-    """Given ILLEGAL_GENERATION for a commit of the current generation, then it is reset. C-36."""
-    calm.stable(T0)
-    results = commit(calm, {T0: 5})
-    calm.refuse(m.OffsetCommitRequest, ErrorCode.ILLEGAL_GENERATION)
-    calm.polls()
-    assert results == ["ILLEGAL_GENERATION"]
-    assert (calm.subscription().generation, calm.join().member_id) == (-1, "m1")
-
-
 def moved_on(bench, generation=2):
     """Return a member with a commit of its first generation in flight that joins for the third."""
     bench.stable(T0)

@@ -256,6 +256,18 @@ def test_an_unassigned_partition_or_an_invalid_offset_is_an_error(bench, name, a
         bench.call(name, *args)
 
 
+def test_no_position_is_requested_of_a_partition_about_to_be_revoked():
+    """Given a partition that waits for its beginning, when it waits for a commit before it is given up, then
+    no poll is wanted for it. PROTOCOL 9.2, C-51."""
+    bench = Bench(auto_commit_interval_ms=1_000_000).stable(T0, T1)
+    before = len(bench.requests(m.ListOffsetsRequest))
+    bench.call("seek_to", "t", 1, "earliest")
+    bench.heartbeat(ErrorCode.REBALANCE_IN_PROGRESS)
+    bench.polls()
+    assert bench.pending(m.OffsetCommitRequest)
+    assert (len(bench.requests(m.ListOffsetsRequest)), bench.client.wants_poll) == (before, False)
+
+
 def test_the_position_source_gets_the_start_positions():
     """PROTOCOL 9.11."""
     source = Source()

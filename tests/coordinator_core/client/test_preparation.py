@@ -211,10 +211,3 @@ def test_a_topic_subscribed_to_again_before_the_join_is_revoked_nevertheless():
     bench.polls()
     assert (bench.owned, bench.calls[-1]) == ([T0], ("revoked", [U0]))
     assert not any(state.pending_revocation for state in bench.client.partitions.values())
-
-
-def test_without_auto_commit_nothing_is_committed(bench):
-    """PROTOCOL 9.5, 9.11."""
-    rejoining(bench.stable(T0))
-    assert bench.requests(m.OffsetCommitRequest) == []
-    assert bench.pending(m.JoinGroupRequest)

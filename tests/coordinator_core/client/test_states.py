@@ -51,16 +51,6 @@ def test_a_move_is_legal_exactly_if_the_table_has_it(table, before, after):
 
 
 @pytest.mark.parametrize("state", FetchState)
-def test_no_partition_goes_back_to_having_no_position(state):
-    """Given a partition in any state, when it moves to INITIALIZING, then an AssertionError is raised and the
-    state stays. PROTOCOL 9.2."""
-    partition = PartitionState(fetch_state=state)
-    with pytest.raises(AssertionError):
-        partition.move_to(FetchState.INITIALIZING)
-    assert partition.fetch_state is state
-
-
-@pytest.mark.parametrize("state", FetchState)
 def test_a_partition_has_a_position_when_fetching_or_validating(state):
     """PROTOCOL 9.2, C-51."""
     partition = PartitionState(fetch_state=state)

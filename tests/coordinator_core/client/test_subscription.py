@@ -100,13 +100,6 @@ def test_a_new_assignment_keeps_the_positions_of_partitions_that_stay(bench):
     assert {tp: states[tp].position for tp in states} == {T0: 7, U0: -1}
 
 
-def test_a_pattern_does_not_match_the_beginning_of_a_name():
-    bench = Bench(topics={"t": 1, "tx": 1})
-    bench.call("subscribe_pattern", "t")
-    bench.polls()
-    assert bench.subscription().topics == ("t",)
-
-
 def test_a_pattern_matches_whole_names_and_follows_the_metadata():
     """Given a pattern, when a matching topic is created, then the consumer joins again with it. PROTOCOL 9.1,
     9.4."""
@@ -220,3 +213,10 @@ def test_partitions_that_are_not_busy_are_found_by_state():
     subscriptions.partitions[T0].busy = True
     subscriptions.partitions[U0].pending_revocation = True
     assert subscriptions.waiting() == {FetchState.INITIALIZING: [T1]}
+
+
+def test_a_pattern_does_not_match_the_beginning_of_a_name():
+    bench = Bench(topics={"t": 1, "tx": 1})
+    bench.call("subscribe_pattern", "t")
+    bench.polls()
+    assert bench.subscription().topics == ("t",)

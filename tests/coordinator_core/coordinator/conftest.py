@@ -9,12 +9,17 @@ from coordinator_core.coordinator.classic.states import GroupState
 from coordinator_core.coordinator.config import CoordinatorConfig
 from coordinator_core.coordinator.facade import Coordinator
 from coordinator_core.coordinator.log import MemoryLog
-from coordinator_core.coordinator.records import GroupTable, decode_records, encode_record
+from coordinator_core.coordinator.records import GroupTable, decode_record, encode_record
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
 
 PARTITIONS = 50
+
+
+def as_written(records):
+    """The records, from their bytes."""
+    return [decode_record(encode_record(record), "the log") for record in records]
 
 
 class Bench:
@@ -42,7 +47,7 @@ class Bench:
         """Lead every partition, with the groups in the bytes of its log."""
         for partition in range(PARTITIONS):
             self.coordinator.on_elected(partition)
-            records = decode_records(b"".join(map(encode_record, self.log.read(partition))))
+            records = as_written(self.log.read(partition))
             self.take(self.coordinator.on_loaded(partition, records, now_ms=self.now_ms))
         self.take(self.coordinator.on_topics_changed(now_ms=self.now_ms))
 

@@ -1,11 +1,14 @@
 """Groups of the classic and of the consumer protocol on one coordinator, as Kafka answers them (KIP-848)."""
 
+import msgspec
 import pytest
 
 from coordinator_core.coordinator import classic
 from coordinator_core.coordinator.reconcile import reconcile_part
 from coordinator_core.coordinator.reconcile.group import Computing
 from coordinator_core.coordinator.reconcile.settings import ReconcileSettings
+from coordinator_core.coordinator.records import GroupRecord, StoredGroup, decode_record, encode_record
+from coordinator_core.errors import InputError
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
@@ -84,6 +87,7 @@ def test_a_classic_group_becomes_a_consumer_group_when_it_is_empty_and_keeps_its
     assert bench.commit(member, 1, 7) is NONE
     assert beat(bench).error is NOT_FOUND
     bench.leave(member)
+    assert beat(bench, epoch=1).message == "Group g is not a consumer group."
     answer = beat(bench)
     assert (answer.error, answer.assignment) == (NONE, (T0, T1))
     assert (bench.group().family, bench.committed()) == ("reconcile", 7)
@@ -148,6 +152,47 @@ def test_the_kind_of_a_group_survives_the_broker(bench):
     assert (bench.group().family, len(bench.group().members)) == ("classic", 1)
 
 
+@pytest.mark.parametrize("family", ["classic", "reconcile"])
+def test_a_group_of_offsets_alone_is_of_the_kind_of_its_first_member_and_keeps_them(bench, family):
+    bench.commit(offset=7)
+    assert bench.group().family == ""
+    if family == "classic":
+        bench.stable_group(1)
+    else:
+        beat(bench)
+    assert (bench.group().family, bench.committed()) == (family, 7)
+
+
+def test_a_stored_group_of_a_kind_that_is_not_served_is_an_error(bench, make_bench):
+    beat(bench)
+    with pytest.raises(InputError, match="'g': found the family 'reconcile', expected one of: classic"):
+        make_bench(log=bench.log)
+
+
+def test_a_record_without_a_family_is_classic():
+    """Given a group written before records had a family, then it is read as classic."""
+    value = StoredGroup("consumer", "range", 3, None, (), 9)
+    old = msgspec.msgpack.encode(["g", "x", list(msgspec.to_builtins(value))[:-1]])
+    assert msgspec.msgpack.decode(old, type=GroupRecord).value == value
+    assert decode_record(encode_record(GroupRecord("x", value)), "").value.family == "classic"
+
+
+def test_a_type_of_request_belongs_to_one_family(make_bench):
+    with pytest.raises(
+        InputError, match=r"'classic': found HeartbeatRequest, .*, expected no request of another"
+    ):
+        make_bench(parts=(classic.PART, classic.PART))
+
+
+def test_a_coordinator_of_no_family_keeps_offsets(make_bench):
+    bench = make_bench(parts=())
+    assert bench.commit() is NONE
+    assert bench.commit("m", 1) is UNKNOWN
+    assert bench.committed() == 5
+    with pytest.raises(TypeError, match="JoinGroupRequest"):
+        bench.join()
+
+
 def test_the_deadlines_of_a_group_end_with_its_kind(bench):
     """A client that has announced that it will join the classic group is forgotten; the next deadline is the
     end of the session."""
@@ -171,11 +216,6 @@ def test_a_group_with_a_write_on_its_way_keeps_its_kind(bench):
     assert beat(bench).error is NOT_FOUND
     bench.release()
     assert beat(bench).error is NONE
-
-
-def test_a_heartbeat_that_does_not_join_finds_no_group_of_its_kind(bench):
-    bench.leave(*bench.stable_group(1))
-    assert beat(bench, epoch=5).message == "Group g is not a consumer group."
 
 
 # --- administration
@@ -210,15 +250,6 @@ def test_each_kind_of_group_is_described_by_its_own_request_alone(bench):
     messages = [described(bench, group).message for group in "c?"]
     assert messages == ["Group c is not a consumer group.", "Group ? not found."]
     assert {described(bench, group).error for group in "c?"} == {NOT_FOUND}
-
-
-def test_a_consumer_group_is_deleted_when_it_is_empty(bench):
-    beat(bench)
-    delete = m.DeleteGroupsRequest(group_ids=("g",))
-    assert bench.ask(delete).groups[0].error is ErrorCode.NON_EMPTY_GROUP
-    beat(bench, epoch=-1)
-    assert bench.ask(delete).groups[0].error is NONE
-    assert described(bench).error is NOT_FOUND
 
 
 # --- offsets

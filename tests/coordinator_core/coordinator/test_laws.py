@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 
 from coordinator_core.coordinator.classic.states import GroupState
 from coordinator_core.coordinator.log import MemoryLog
-from coordinator_core.coordinator.records import GroupTable, compact, decode_records, encode_record
+from coordinator_core.coordinator.records import compact
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.events import GenerationStarted, GroupStateChanged
+from tests.coordinator_core.coordinator.test_log_and_recovery import replayed
 from tests.examples import scaled
 
 GROUPS = ("g", "h")
@@ -232,13 +233,6 @@ def test_a_group_left_alone_is_forgotten(make_bench, actions):
     assert bench.coordinator.next_deadline_ms() is None
 
 
-def replayed(records):
-    table = GroupTable()
-    for record in records:
-        table.apply(record)
-    return table
-
-
 @given(plays_with_moves)
 def test_replaying_the_log_gives_the_same_groups_and_offsets(make_bench, actions):
     """Given any sequence, when the log is replayed up to any append, whole or compacted, then it has
@@ -262,31 +256,17 @@ def test_replaying_the_log_gives_the_same_groups_and_offsets(make_bench, actions
     for partition, count, stored, offsets in moments:
         records = log.read(partition)
         for cut in (records[:count], compact(records[:count])):
-            assert (replayed(cut).groups, replayed(cut).offsets) == (stored, offsets)
+            assert replayed(cut)[:2] == (stored, offsets)
     for partition in {moment[0] for moment in moments}:
         records = log.read(partition)
         for end in range(len(records) + 1):
-            assert copied(replayed(compact(records[:end]))) == copied(replayed(records[:end]))
+            assert replayed(compact(records[:end])) == replayed(records[:end])
         log.compact(partition)
     assert make_bench(log=log, now_ms=bench.now_ms, **CONFIG).table() == final
 
 
 def copied(table):
     return {group: dict(offsets) for group, offsets in table.offsets.items()}
-
-
-@given(plays)
-def test_a_torn_last_record_costs_nothing_else(make_bench, actions):
-    """Given any sequence, when the log loses its last byte, then only the last record is missing. PROTOCOL
-    8.2."""
-    bench = make_bench(**CONFIG)
-    crowd = Crowd(bench)
-    for action in actions:
-        crowd.play(action)
-    for partition in range(50):
-        records = bench.log.read(partition)
-        data = b"".join(map(encode_record, records))
-        assert decode_records(data[:-1]) == records[:-1]
 
 
 @pytest.mark.slow

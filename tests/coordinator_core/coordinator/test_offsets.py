@@ -2,7 +2,6 @@
 
 import pytest
 
-from coordinator_core.coordinator.classic.states import GroupState
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
@@ -17,14 +16,6 @@ def test_a_simple_consumer_commits_to_a_group_without_members(bench):
     assert bench.state() == "Empty"
     assert bench.commit(offset=6) is ErrorCode.NONE
     assert bench.committed() == 6
-
-
-@pytest.mark.parametrize("arrange", ["preparing_group", "completing_group", "stable_group"])
-def test_a_simple_consumer_does_not_commit_to_a_group_with_members(bench, arrange):
-    """PROTOCOL 7.1, C-33."""
-    getattr(bench, arrange)()
-    assert bench.commit() is UNKNOWN
-    assert bench.committed() == -1
 
 
 def test_a_commit_of_a_generation_to_an_unknown_group_is_illegal(bench):
@@ -46,37 +37,6 @@ def test_a_commit_is_checked_as_a_sync_is(bench):
     assert bench.commit(dynamic, 2) is ErrorCode.ILLEGAL_GENERATION
     assert bench.commit(dynamic, -1) is ErrorCode.ILLEGAL_GENERATION
     assert bench.commit(dynamic, 1) is ErrorCode.NONE
-
-
-def test_a_member_that_left_cannot_commit_to_the_empty_group(bench):
-    """PROTOCOL 7.1."""
-    (member,) = bench.stable_group(1)
-    bench.leave(member)
-    assert bench.commit(member, 1) is UNKNOWN
-    assert bench.commit(member, 2) is UNKNOWN
-
-
-def test_a_consumer_can_commit_before_it_rejoins(bench):
-    """Given PreparingRebalance, when a member commits in the current generation, then it is taken.
-    PROTOCOL 7.1, C-34."""
-    _, follower = bench.preparing_group()
-    assert bench.commit(follower, 1, 8) is ErrorCode.NONE
-    assert bench.committed() == 8
-
-
-def test_a_commit_while_completing_gets_rebalance_in_progress(bench):
-    """Given CompletingRebalance, when a member commits in the new generation, then REBALANCE_IN_PROGRESS; in
-    the old one, ILLEGAL_GENERATION. PROTOCOL 7.1, C-35, C-36."""
-    _, follower = bench.completing_group()
-    assert bench.commit(follower, 2) is ErrorCode.REBALANCE_IN_PROGRESS
-    assert bench.commit(follower, 1) is ErrorCode.ILLEGAL_GENERATION
-    assert bench.committed() == -1
-
-
-def test_a_dead_group_takes_no_commit(bench):
-    bench.leave(*bench.stable_group())
-    bench.group().move_to(GroupState.DEAD)
-    assert bench.commit() is ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
 def test_offsets_of_the_empty_group_id_are_those_of_simple_consumers(bench):
@@ -173,19 +133,6 @@ def test_everything_committed_can_be_fetched_at_once(bench):
         m.FetchedOffset("t", 1, 5),
         m.FetchedOffset("u", 3, 7, 4, "note"),
     )
-
-
-def test_groups_have_their_own_offsets(bench):
-    bench.commit(group="g", offset=1)
-    bench.commit(group="h", offset=2)
-    assert (bench.committed(group="g"), bench.committed(group="h")) == (1, 2)
-
-
-def test_an_explicit_commit_may_go_back(bench):
-    """PROTOCOL 7.1."""
-    bench.commit(offset=9)
-    bench.commit(offset=3)
-    assert bench.committed() == 3
 
 
 CHECK_MS, RETENTION_MS = 600_000, 3_600_000

@@ -1,6 +1,6 @@
 """Deadlines: at most one per key, in order of time, then kind, group and member; against a naive model."""
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from coordinator_core.coordinator.timers import RETENTION, TimerKey, Timers
@@ -48,6 +48,8 @@ class NaiveTimers:
 
 @settings(max_examples=scaled(300))
 @given(st.lists(actions, max_size=60))
+@example([("schedule", *KEYS[0], at_ms) for at_ms in (3, 8, 5)] + [("pop_due", 5)])
+@example([("schedule", *KEYS[0], 3), ("cancel_group", "g")])
 def test_timers_do_what_a_dict_would(played):
     real, naive = Timers(), NaiveTimers()
     for name, *args in played:
@@ -58,40 +60,6 @@ def test_timers_do_what_a_dict_would(played):
     while (key := naive.pop_due(99)) is not None:
         assert real.pop_due(99) == key
     assert real.pop_due(99) is None
-
-
-def test_equal_deadlines_fire_by_kind_group_and_member():
-    """Given one moment, when all fire, then in the order of their keys, however they were set. C-18."""
-    timers = Timers()
-    for key in reversed(KEYS):
-        timers.schedule(*key, 5)
-    assert [timers.pop_due(5) for _ in KEYS] == sorted(KEYS)
-
-
-def test_a_deadline_that_was_moved_fires_once():
-    timers, key = Timers(), KEYS[0]
-    for at_ms in (10, 5, 20, 15):
-        timers.schedule(*key, at_ms)
-    assert timers.pop_due(14) is None
-    assert timers.pop_due(15) == key
-    assert timers.pop_due(99) is None
-
-
-def test_a_deadline_that_was_brought_forward_fires_at_its_new_time():
-    timers, (key, other, *_) = Timers(), KEYS
-    timers.schedule(*key, 10)
-    timers.schedule(*other, 7)
-    timers.schedule(*key, 5)
-    assert (timers.next_ms(), timers.pop_due(9), timers.pop_due(9)) == (5, key, other)
-
-
-def test_the_deadlines_of_a_group_end_together():
-    timers = Timers()
-    for key in KEYS:
-        timers.schedule(*key, 5)
-    timers.cancel_group("g")
-    left = [timers.pop_due(9) for _ in KEYS]
-    assert {key.group_id for key in left if key is not None} == {"h"}
 
 
 def test_moving_a_deadline_later_does_not_grow_the_heap():

@@ -95,30 +95,12 @@ def test_a_static_member_that_returns_after_its_session_gets_its_partitions_at_t
     assert of_kind(trace, ev.Revoked) == []
 
 
-def test_a_member_that_leaves_is_a_loss():
-    """PROTOCOL 11.6."""
-    trace = run(document({"at": "30s", "leave": "c2"}, {"at": "50s", "restart": "c2"}))
-    first, *_, last = rounds(trace)
-    assert first.report["lost"] == ["P 3", "P 4"]
-    assert last.members["c2"].assigned == {"P": [3, 4]}
-
-
 def test_those_that_are_left_take_over_when_the_delay_ends():
     """PROTOCOL 11.6."""
     trace = run(document({"at": "30s", "crash": "c2"}))
     first, last = rounds(trace)
     assert last.began_ms - first.stable_ms == pytest.approx(60_000, abs=1_000)
     assert sorted(n for m in last.members.values() for n in m.assigned.get("P", ())) == [3, 4]
-
-
-def test_new_partitions_are_assigned_while_the_delay_runs():
-    """PROTOCOL 11.6."""
-    given = document({"at": "30s", "crash": "c2"}, {"at": "45s", "add_partitions": {"P": 8}})
-    given["config"]["metadata.max.age.ms"] = 5_000
-    first, second, last = rounds(run(given))
-    assert first.report["lost"] == second.report["lost"] == ["P 3", "P 4"]
-    assert sorted(n for m in second.members.values() for n in m.assigned.get("P", ())) == [6, 7]
-    assert last.began_ms - first.stable_ms == pytest.approx(60_000, abs=1_000)
 
 
 def test_a_new_leader_starts_the_delay_anew_and_the_story_says_so():

@@ -169,12 +169,6 @@ def test_a_static_member_that_is_killed_cannot_come_back_before_its_session_ends
     assert (failed.client, failed.error) == ("c2", "ConsumerGroupHeartbeat: UNRELEASED_INSTANCE_ID")
 
 
-def test_a_new_topic_is_given_out_to_a_pattern():
-    members = [{"id": "c1", "topics_pattern": ".*"}, {"id": "c2", "topics": ["P"]}]
-    trace = run(document({"at": "60s", "create_topic": {"Q": {"partitions": 2, "rate": 1}}}, members=members))
-    assert last_owned(trace)["c1"]["Q"] == [0, 1]
-
-
 @pytest.mark.parametrize("after_ms", [0, 5, 100, 2_600, 2_630, 5_000, 5_200, 8_000])
 def test_a_failover_at_any_moment_of_a_reconciliation_breaks_no_rule(after_ms):
     events = (
@@ -248,9 +242,3 @@ def test_a_static_member_that_has_left_while_it_stood_still_claims_nothing_thoug
         config={"max.poll.interval.ms": 20_000, "group.consumer.session.timeout.ms": 30_000},
     )
     run(given, "uniform-848+reconcile+static")
-
-
-def test_a_pattern_matches_whole_names():
-    topics = {name: {"partitions": 2} for name in ("P", "P-old")}
-    trace = run(document(topics=topics, members=[{"id": "c1", "topics_pattern": "P"}]))
-    assert last_owned(trace) == {"c1": {"P": [0, 1]}}

@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from coordinator_core.coordinator.records import GenerationRecord, GroupRecord, GroupTable, OffsetRecord
+from coordinator_core.coordinator.records import GenerationRecord, GroupRecord, OffsetRecord
 from coordinator_core.errors import AssignmentError
 from coordinator_core.model import Partitions, TopicPartition
 from coordinator_core.protocol import events as ev
@@ -128,13 +128,6 @@ def test_heartbeats_are_not_in_step():
     assert all(at_ms <= 3_000 for at_ms in due_ms)
 
 
-def test_equal_runs_give_equal_traces_byte_for_byte():
-    """C-84."""
-    scenario = scenario_of({"at": "60s", "crash": "b"}, joining=["d"])
-    first, second = (simulate(scenario, "sticky", default_registry()) for _ in range(2))
-    assert first.encode() == second.encode()
-
-
 @st.composite
 def ownerships(draw):
     """Any valid one: members of two topics, some static or by a pattern; not every partition is owned."""
@@ -193,15 +186,6 @@ def test_who_leaves_takes_nothing_from_the_others(strategy):
     assert History(trace).moved == 2
 
 
-@pytest.mark.parametrize("strategy", ["sticky", "cooperative-sticky"])
-def test_who_crashes_is_missed_and_only_what_it_had_moves(strategy):
-    """PROTOCOL 5.3."""
-    trace = run(scenario_of({"at": "60s", "crash": "c"}, config={"session.timeout.ms": "10s"}), strategy)
-    (removed,) = seen(trace, ev.MemberRemoved)
-    assert 66_000 <= removed.at_ms <= 71_000
-    assert kept(trace) == {0, 1, 3, 5}
-
-
 def test_who_vanishes_at_the_start_is_missed_when_its_session_ends():
     """PROTOCOL 5.3, 8.2: sessions start anew when the log has been read."""
     trace = run(scenario_of({"at": 0, "crash": "c"}, config={"session.timeout.ms": "10s"}))
@@ -225,13 +209,6 @@ def test_a_strategy_that_remembers_nothing_moves_what_it_likes():
     moved_at_least = sum(1 for number, owner in owners(trace).items() if by_number(ODD)[number] != owner)
     assert History(trace).moved >= moved_at_least == 3
     assert measure(trace, default_registry())["rounds"] == len(seen(trace, ev.GenerationStarted))
-
-
-def test_a_cooperative_round_takes_nothing_from_who_keeps_it():
-    """PROTOCOL 9.5: only what changes hands stands still."""
-    trace = run(scenario_of({"at": "60s", "leave": "b"}))
-    stopped = {tp.partition for tp, spans in History(trace).spans.items() if len(spans) > 1}
-    assert stopped == {1, 3}
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -265,13 +242,6 @@ def test_the_running_group_is_there_before_those_who_join_in_whatever_order_they
     assert run(late_first).encode() == run(document_order).encode()
 
 
-def test_who_owned_something_at_the_start_joins_like_anybody_when_it_restarts():
-    trace = run(scenario_of({"at": "60s", "crash": "b"}, {"at": "2m", "restart": "b"}))
-    (again,) = [line for line in seen(trace, ev.MemberStarted, client="b") if line.at_ms]
-    after = [e.event for e in seen(trace, ev.ClientStateChanged, client="b") if e.at_ms >= again.at_ms]
-    assert (after[0].before, after[0].after) == ("unjoined", "preparing-rebalance")
-
-
 def test_a_static_member_that_bounces_causes_no_round():
     """PROTOCOL 6.2, 11.4: the stored group knows its instance id."""
     events = [{"at": "60s", "leave": "b"}, {"at": "70s", "restart": "b"}]
@@ -279,21 +249,6 @@ def test_a_static_member_that_bounces_causes_no_round():
     assert len(seen(trace, ev.MemberReplaced, instance_id="b")) == 1
     assert not seen(trace, ev.GenerationStarted)
     assert owners(trace) == by_number(ODD)
-
-
-def test_partitions_that_are_added_are_found_by_the_leader():
-    """C-54."""
-    scenario = scenario_of({"at": "30s", "add_partitions": {"t": 9}}, config={"metadata.max.age.ms": "20s"})
-    trace = run(scenario)
-    cause = seen(trace, ev.GroupStateChanged)[0].event.cause
-    assert cause.endswith("rejoined (partitions of a subscribed topic changed)")
-    assert len(owners(trace)) == 9
-    assert kept(trace) == set(range(6))
-
-
-def test_generations_go_on_from_the_one_there_was():
-    trace = run(scenario_of({"at": "60s", "leave": "b"}, generation=41), "range")
-    assert [line.event.generation for line in seen(trace, ev.GenerationStarted)] == [42]
 
 
 def test_a_trace_that_hands_out_the_generation_there_was_breaks_a_rule():
@@ -395,25 +350,6 @@ def test_the_log_has_the_group_its_generation_and_its_offsets():
     )
     offsets = [record for record in records if isinstance(record, OffsetRecord)]
     assert [(o.topic, o.partition, o.value.offset) for o in offsets] == [("t", n, 0) for n in range(6)]
-
-
-def test_only_records_make_the_group():
-    """PROTOCOL 8.1: state changes only by applying records."""
-    table = GroupTable()
-    for record in stored_of(scenario_of(), "range"):
-        table.apply(record)
-    assert table.groups["live"].generation == table.generations["live"] == 7
-    assert len(table.offsets["live"]) == 6
-
-
-def test_without_a_running_group_the_log_is_empty():
-    assert stored_of(scenario_of(owned={}, joining=["a"]), "range") == []
-
-
-def test_static_members_are_stored_with_their_instance_ids():
-    """PROTOCOL 6.2."""
-    (record,) = [r for r in stored_of(scenario_of(), "range+static") if isinstance(r, GroupRecord)]
-    assert [m.instance_id for m in record.value.members] == ["a", "b", "c"]
 
 
 def subscriptions_in(strategy):

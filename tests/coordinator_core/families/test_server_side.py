@@ -80,14 +80,6 @@ def test_each_member_has_its_share_two_latencies_earlier_than_with_a_sync(regist
     assert server_side == {key: (ms - 2 * latency_ms, owned) for key, (ms, owned) in classic.items()}
 
 
-@pytest.mark.parametrize("latency_ms", [1, 7, 50, 200])
-def test_the_first_shares_are_there_two_latencies_earlier(registry, latency_ms):
-    """Given members that start at one time, then so are their first shares. PROTOCOL 11.2."""
-    given = document(latency_ms)
-    classic, server_side = (shares(run(registry, given, s)) for s in (CLASSIC, SERVER_SIDE))
-    assert server_side == {key: (ms - 2 * latency_ms, owned) for key, (ms, owned) in classic.items()}
-
-
 @pytest.mark.parametrize("down", [False, True], ids=["", "while no broker coordinates"])
 def test_the_coordinator_notices_new_partitions_and_the_next_heartbeats_announce_the_round(registry, down):
     """The metadata of members are five minutes old at the most; nobody waits for that. PROTOCOL 11.2."""

@@ -1,6 +1,5 @@
 """A protocol family that comes in from outside, with messages, parts, settings and states of its own."""
 
-import json
 import re
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -11,8 +10,6 @@ from coordinator_core.errors import InputError, PluginError
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.hookspecs import ModifierSpec, ProtocolSpec, ScenarioEventSpec, hookimpl
 from coordinator_core.registry.registry import installed_registry
-from rebalance_lab.cli import compare as compare_module
-from rebalance_lab.cli import running
 from rebalance_lab.scenarios.scenario import parse_scenario
 from rebalance_lab.simulation.planning.plan import plan
 from rebalance_lab.simulation.run import simulate
@@ -21,7 +18,6 @@ from rebalance_lab.traces.rounds import rounds
 from rebalance_lab.verdicts.measuring import measure
 from tests.coordinator_core.families import toy
 from tests.places import ROOT
-from tests.rebalance_lab.cli.commands import figures_of
 
 DOCUMENT = {
     "name": "four",
@@ -94,23 +90,6 @@ def test_the_coordinator_runs_the_assignor_of_the_strategy(registry):
 
     assert last("range+toy") == {"a-0": [0, 1, 2], "a-1": [3, 4, 5], "a-2": [6, 7]}
     assert last("toyish") == {"a-0": [0, 3, 6], "a-1": [1, 4, 7], "a-2": [2, 5]}
-
-
-def test_the_same_run_gives_the_same_bytes(registry):
-    assert run(registry).encode() == run(registry).encode()
-
-
-@pytest.mark.slow
-def test_compare_shows_it_beside_the_classic_protocol(registry, lab, tmp_path, monkeypatch):
-    for module in (compare_module, running):
-        monkeypatch.setattr(module, "default_registry", lambda: registry)
-    path = tmp_path / "four.json"
-    path.write_text(json.dumps(DOCUMENT))
-    answer = lab("compare", path, "-j", "1", "-s", "range", "-s", "range+toy", "--format", "json")
-    assert (answer.status, answer.err) == (0, "")
-    figures = figures_of(answer)
-    assert list(figures) == ["range", "range+toy"]
-    assert figures["range+toy"]["rounds"] == 4
 
 
 # --- settings, events and modifiers
@@ -192,11 +171,6 @@ def test_an_instance_id_needs_a_protocol_with_static_members(registry, protocol)
 def test_a_plan_needs_a_protocol_that_can_be_computed_without_messages(registry):
     with pytest.raises(InputError, match="'toy', which has no plan without messages, expected a simulation"):
         plan(scenario_of(registry), "range+toy", registry)
-
-
-def test_static_members_need_a_protocol_that_supports_them(registry):
-    with pytest.raises(InputError, match=r"found 'static', expected a modifier that the protocol 'toy'"):
-        run(registry, "range+toy+static")
 
 
 def test_a_protocol_without_parts_is_named(registry):

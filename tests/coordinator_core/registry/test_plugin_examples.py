@@ -139,15 +139,6 @@ def test_a_scenario_event_is_read_and_happens():
     assert next(e.event.target for e in trace.events if isinstance(e.event, ev.Changed)) == "c-1"
 
 
-def test_what_is_written_wrong_in_a_scenario_event_is_told_with_its_place():
-    registry = installed(Flapping())
-    wrong = {"at": "30s", "flap": {**FLAP["flap"], "times": 0}}
-    with pytest.raises(
-        InputError, match=r"^example\.yaml: events\[0\]\.flap\.times: found 0, expected a whole"
-    ):
-        scenario_of(registry, wrong)
-
-
 @pytest.mark.parametrize(
     ("read", "place"),
     [
@@ -212,12 +203,6 @@ def test_a_workload_gives_scenarios_that_can_be_run():
         trace = simulate(scenario, "cooperative-sticky", registry)
         assert trace.ended.group_state == "Stable"
         assert measure(trace, registry)["rounds"] > 1
-
-
-def test_a_workload_gives_the_same_scenario_for_the_same_seed_and_row():
-    generate = installed(Deploys()).workloads()["deploys"].generate
-    assert generate(7, 3) == generate(7, 3)
-    assert len({str(generate(seed, row)) for seed in range(5) for row in range(5)}) == 25
 
 
 # --- a provider: who tells an assignor what a partition weighs

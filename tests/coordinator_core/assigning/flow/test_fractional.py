@@ -72,17 +72,6 @@ def test_the_least_level_of_more_pools_is_that_of_the_most_crowded_set_too(seed)
     )
 
 
-def test_levels_by_example():
-    yes, no = True, False
-    assert least_level(numbers([6]), numbers([1, 2]), np.array([[yes, yes]])) == 2.0
-    # the first may only go to the first member; the second pool then goes to the other
-    assert least_level(numbers([9, 3]), numbers([1, 1]), np.array([[yes, no], [yes, yes]])) == 9.0
-    assert least_level(numbers([5, 3]), numbers([1, 1]), np.array([[yes, no], [yes, yes]])) == 5.0
-    assert least_level(numbers([3, 5]), numbers([1, 1]), np.array([[yes, no], [yes, yes]])) == 4.0
-    # a member that may have nothing of what weighs something is no help
-    assert least_level(numbers([6, 0]), numbers([1, 5]), np.array([[yes, no], [no, yes]])) == 6.0
-
-
 def test_where_nothing_weighs_anything_the_level_is_none():
     assert least_level(numbers([]), numbers([1.0]), np.zeros((0, 1), dtype=bool)) == 0.0
     assert least_level(numbers([0.0]), numbers([1.0]), np.ones((1, 1), dtype=bool)) == 0.0

@@ -92,16 +92,6 @@ def test_the_partitions_of_a_pool_are_spread_over_its_takers():
     ]
 
 
-def test_places_that_must_be_filled_come_before_others():
-    assert spread(numbers(2), numbers(0, 2), numbers(3, 3), table("xx")).tolist() == [1, 1]
-
-
-def test_nothing_is_spread_where_nobody_may_take_it():
-    assert spread(numbers(1, 1), numbers(0), numbers(2), table("x", ".")) is None
-    assert spread(numbers(0), numbers(1), numbers(0), table("x")) is None
-    assert spread(numbers(0), numbers(0), numbers(1), table("x")).tolist() == []
-
-
 # --- keeping
 
 

@@ -38,14 +38,6 @@ def test_heartbeats_of_the_next_generation_name_it(bench):
     assert bench.sent(m.HeartbeatRequest).request.generation_id == 5
 
 
-def test_the_next_heartbeat_waits_for_the_answer_to_the_last_one(bench):
-    bench.stable(T0)
-    bench.sleep(3_000)
-    bench.now_ms += 4_000
-    bench.call("on_deadline")
-    assert beats(bench) == 1
-
-
 def test_no_heartbeat_is_sent_before_the_join_has_a_response(bench):
     """Given a consumer that joins, for the first time or again, then the coordinator waits for it, and it
     sends no heartbeats. PROTOCOL 9.9."""
@@ -268,3 +260,11 @@ def test_an_error_for_an_older_generation_restarts_the_session(error):
     bench.refuse(m.HeartbeatRequest, error)
     bench.sleep(9_999)
     assert len(bench.requests(m.FindCoordinatorRequest)) == 1
+
+
+def test_the_next_heartbeat_waits_for_the_answer_to_the_last_one(bench):
+    bench.stable(T0)
+    bench.sleep(3_000)
+    bench.now_ms += 4_000
+    bench.call("on_deadline")
+    assert beats(bench) == 1

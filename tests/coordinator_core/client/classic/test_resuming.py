@@ -10,8 +10,7 @@ from coordinator_core.model import Cluster
 from coordinator_core.protocol import events as ev
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
-from tests.coordinator_core.client.bench import COORDINATOR, T0, T1, U0, Bench, cooperative
-from tests.coordinator_core.client.doubles import Source
+from tests.coordinator_core.client.bench import T0, T1, Bench, cooperative
 
 MEMBER = Generation(7, "m1", "dealing")
 
@@ -57,19 +56,6 @@ def test_a_resumed_member_has_the_given_positions():
         T0: (FetchState.FETCHING, 5),
         T1: (FetchState.FETCHING, 9),
     }
-
-
-def test_the_position_source_of_a_resumed_member_starts_at_once():
-    source = Source()
-    resumed({T0: 5}, bench=Bench(source=source, enable_auto_commit=False))
-    assert source.calls == [("started", {T0: 5})]
-
-
-def test_a_member_without_partitions_can_be_resumed():
-    bench = resumed({})
-    assert (bench.state, bench.owned) == (MemberState.STABLE, [])
-    bench.polls()
-    assert bench.requests(m.JoinGroupRequest) == []
 
 
 def test_resuming_calls_the_assignor_and_not_the_listener():
@@ -130,26 +116,11 @@ def test_a_resumed_leader_notices_new_partitions_in_the_first_metadata():
     assert bench.join().reason == "partitions of a subscribed topic changed"
 
 
-def test_a_resumed_follower_does_not_watch_the_topics():
-    """C-54."""
-    bench = resumed(bench=Bench(metadata_max_age_ms=20_000))
-    bench.respond_to(m.HeartbeatRequest, m.OffsetCommitRequest)
-    bench.topics["t"] = 9
-    bench.live(60_000)
-    assert bench.requests(m.JoinGroupRequest) == []
-
-
 def test_a_resumed_member_with_another_subscription_joins_again():
     """PROTOCOL 9.4."""
     bench = resumed(subscribed=("t", "u"), topics=("t",))
     bench.polls()
     assert bench.join().reason == "the subscription changed"
-
-
-def test_another_order_of_topics_is_the_same_subscription():
-    bench = resumed({U0: 0}, subscribed=("u", "t"), topics=("u", "t"))
-    bench.polls()
-    assert bench.requests(m.JoinGroupRequest) == []
 
 
 def test_a_resumed_pattern_matches_the_topics_of_the_join_until_metadata_arrive():
@@ -160,34 +131,6 @@ def test_a_resumed_pattern_matches_the_topics_of_the_join_until_metadata_arrive(
     bench.polls()
     assert bench.requests(m.JoinGroupRequest) == []
     assert bench.owned == [T0]
-
-
-def test_an_exception_of_the_assignor_of_a_resumed_member_goes_to_the_application():
-    """C-52."""
-
-    class Failing:
-        name = "dealing"
-
-        def assign(self, cluster, group):
-            return {}
-
-        def on_assignment(self, partitions, generation):
-            raise ValueError("no memory")
-
-    bench = resumed(bench=Bench(assignors=[Failing()]))
-    assert [str(error) for error in bench.errors] == ["no memory"]
-    assert bench.owned == [T0, T1]
-
-
-def test_a_resumed_member_that_the_coordinator_does_not_know_joins_again():
-    """PROTOCOL 9.9, C-46."""
-    bench = resumed()
-    bench.polls()
-    bench.heartbeat(ErrorCode.UNKNOWN_MEMBER_ID)
-    assert bench.state is MemberState.UNJOINED
-    bench.polls()
-    assert (bench.join().member_id, bench.calls) == ("", [("lost", [T0, T1])])
-    assert bench.sent(m.JoinGroupRequest).node == COORDINATOR
 
 
 REFUSED = {

@@ -270,23 +270,6 @@ def test_a_round_that_is_announced_twice_is_one_round(bench):
 # --- heartbeats and timers
 
 
-def test_heartbeats_are_sent_every_interval_without_polls(bench):
-    bench.stable(T0, generation=4)
-    bench.respond_to(m.HeartbeatRequest)
-    bench.sleep(2_999)
-    assert not bench.requests(m.HeartbeatRequest)
-    bench.sleep(9_001)
-    beats = bench.requests(m.HeartbeatRequest)
-    assert len(beats) == 4
-    assert (beats[-1].group_id, beats[-1].generation_id, beats[-1].member_id) == ("g", 4, "m1")
-
-
-def test_one_heartbeat_is_in_flight_at_a_time(bench):
-    bench.stable(T0)
-    bench.sleep(20_000)
-    assert len(bench.requests(m.HeartbeatRequest)) == 1
-
-
 def test_an_unknown_member_loses_its_partitions_and_joins_anew(bench):
     bench.stable(T0)
     bench.heartbeat(ErrorCode.UNKNOWN_MEMBER_ID)
@@ -294,48 +277,6 @@ def test_an_unknown_member_loses_its_partitions_and_joins_anew(bench):
     bench.polls()
     assert bench.sent(JoinRequest).request.member_id == ""
     assert [event.partitions for event in bench.events_of(Lost)] == [{"t": [0]}]
-    assert bench.calls[-1] == ("lost", [T0])
-
-
-@pytest.mark.parametrize("error", TRANSIENT)
-def test_a_transient_error_of_a_heartbeat_changes_nothing(error):
-    bench = Consumer(retry_backoff_ms=100).stable(T0)
-    bench.heartbeat(error)
-    bench.live(1_000)
-    assert (bench.state, bench.owned, bench.joins()) == (STABLE, [T0], 1)
-    assert len(bench.requests(m.HeartbeatRequest)) == 2
-    lookups = len(bench.requests(m.FindCoordinatorRequest))
-    assert lookups == (2 if error in OF_COORDINATOR else 1)
-
-
-def test_any_other_error_of_a_heartbeat_ends_the_consumer(bench):
-    bench.stable(T0)
-    bench.heartbeat(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    assert str(bench.errors[-1]) == str(ProtocolError("Heartbeat", "GROUP_AUTHORIZATION_FAILED"))
-
-
-def test_a_session_without_a_response_makes_the_coordinator_unknown():
-    bench = Consumer(session_timeout_ms=10_000).stable(T0)
-    bench.sleep(9_999)
-    assert len(bench.requests(m.FindCoordinatorRequest)) == 1
-    bench.sleep(2)
-    assert len(bench.requests(m.FindCoordinatorRequest)) == 2
-    assert bench.client.generation.number == 1
-
-
-def test_a_member_that_does_not_poll_leaves_and_joins_with_the_next_poll():
-    bench = Consumer(max_poll_interval_ms=20_000).stable(T0)
-    bench.respond_to(m.HeartbeatRequest, m.LeaveGroupRequest)
-    bench.sleep(19_999)
-    assert bench.state is STABLE
-    bench.sleep(1)
-    assert bench.state is UNJOINED
-    (request,) = bench.requests(m.LeaveGroupRequest)
-    assert [(one.member_id, one.reason) for one in request.members] == [
-        ("m1", "max.poll.interval.ms has passed without a poll")
-    ]
-    bench.polls()
-    assert (bench.joins(), bench.owned) == (2, [])
     assert bench.calls[-1] == ("lost", [T0])
 
 
@@ -364,15 +305,6 @@ def test_the_error_of_a_commit_is_one_of_a_heartbeat(error, rejoins, member_id):
     if error is ErrorCode.UNKNOWN_MEMBER_ID:
         assert bench.sent(JoinRequest).request.member_id == member_id
     assert rejoins or bench.state is STABLE
-
-
-def test_an_error_of_a_commit_that_ends_the_consumer_names_the_request():
-    bench = Consumer(enable_auto_commit=True, auto_commit_interval_ms=2_000).stable(T0)
-    bench.call("seek", "t", 0, 42)
-    bench.sleep(2_000)
-    bench.polls()
-    bench.refuse(m.OffsetCommitRequest, ErrorCode.OFFSET_METADATA_TOO_LARGE)
-    assert str(bench.errors[-1]) == str(ProtocolError("OffsetCommit", "OFFSET_METADATA_TOO_LARGE"))
 
 
 def test_a_consumer_that_closes_revokes_and_leaves(bench):

@@ -30,16 +30,6 @@ def test_a_heartbeat_reports_a_round_and_restarts_the_session(bench, arrange, an
     assert follower not in bench.group().members
 
 
-def test_a_heartbeat_of_an_unknown_member_is_refused(bench):
-    """Given no group, an Empty one, or a stranger, then UNKNOWN_MEMBER_ID. PROTOCOL 5.1, C-32."""
-    assert bench.beat("x") is ErrorCode.UNKNOWN_MEMBER_ID
-    (member,) = bench.stable_group(1)
-    assert bench.beat("x") is ErrorCode.UNKNOWN_MEMBER_ID
-    bench.leave(member)
-    assert bench.state() is GroupState.EMPTY
-    assert bench.beat(member) is ErrorCode.UNKNOWN_MEMBER_ID
-
-
 @pytest.mark.parametrize("arrange", ["stable_group", "completing_group", "preparing_group"])
 @pytest.mark.parametrize("step", [-1, 1])
 def test_a_heartbeat_of_another_generation_is_illegal(bench, arrange, step):
@@ -51,20 +41,6 @@ def test_a_heartbeat_of_another_generation_is_illegal(bench, arrange, step):
     bench.beat(leader)
     bench.sleep(1_000)
     assert follower not in bench.group().members
-
-
-def test_a_dead_group_is_not_available_to_heartbeats(bench):
-    """PROTOCOL 5.1, C-32."""
-    leader, _ = bench.stable_group()
-    bench.group().move_to(GroupState.DEAD)
-    assert bench.beat(leader) is ErrorCode.COORDINATOR_NOT_AVAILABLE
-
-
-def test_the_heartbeat_of_a_fenced_instance_is_refused(bench):
-    """PROTOCOL 5.1, 6.2."""
-    old, _ = bench.stable_group(2, instances=("i1",))
-    bench.join(instance="i1")
-    assert bench.beat(old, instance="i1") is ErrorCode.FENCED_INSTANCE_ID
 
 
 def test_a_silent_member_is_removed_after_its_session(bench):
@@ -83,16 +59,6 @@ def test_a_silent_member_is_removed_after_its_session(bench):
     ]
 
 
-def test_a_silent_member_is_removed_from_a_completing_group(bench):
-    """Given CompletingRebalance, when a member's session ends, then a round starts. PROTOCOL 5.3."""
-    leader, follower = bench.completing_group()
-    bench.sync(leader)
-    bench.sleep_and_beat(8_000, leader)
-    bench.sleep(2_000)
-    assert follower not in bench.group().members
-    assert bench.state() is PREPARING
-
-
 def test_an_assignment_that_arrives_does_not_lengthen_the_session_of_the_silent(bench):
     """Given a follower that has not synced, when the leader's assignment comes, then the follower's session
     runs on from its last sign of life. PROTOCOL 5.3, C-31."""
@@ -102,23 +68,6 @@ def test_an_assignment_that_arrives_does_not_lengthen_the_session_of_the_silent(
     bench.sleep(1_000)
     assert list(bench.group().members) == [leader]
     assert follower not in bench.group().members
-
-
-def test_the_expiry_of_the_last_one_missing_ends_the_round(bench):
-    """Given PreparingRebalance, when the member that is waited for expires, then the round ends.
-    PROTOCOL 5.3."""
-    leader, _ = bench.stable_group()
-    parked = bench.join(leader)
-    assert parked not in bench.sleep(9_999)
-    assert parked in bench.sleep(1)
-
-
-def test_another_member_leads_when_the_leaders_session_ends(bench):
-    """PROTOCOL 5.3, C-18."""
-    leader, second, third = bench.stable_group(3)
-    bench.sleep_and_beat(10_000, third, second)
-    assert leader not in bench.group().members
-    assert bench.group().leader == second
 
 
 def test_a_member_parked_in_a_join_does_not_expire(bench):

@@ -77,13 +77,6 @@ def test_an_expired_newcomer_ends_the_initial_delay(make_bench):
     assert bench.replies[gone].error is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_leaving_does_not_end_the_initial_delay(bench):
-    """C-12: a LeaveGroup keeps the delay."""
-    bench.enter()
-    bench.leave(bench.newcomer())
-    assert bench.state() is PREPARING
-
-
 def test_a_group_that_emptied_gets_the_initial_delay_again(bench):
     """Given the last member left, when another joins, then it waits for 3 s. PROTOCOL 3.5, C-13."""
     (member,) = bench.stable_group(1)

@@ -29,13 +29,6 @@ def test_leaving_may_end_a_round(bench):
     assert bench.replies[parked].generation_id == 2
 
 
-def test_the_last_to_leave_empties_the_group(bench):
-    """Given one member, when it leaves, then Empty and generation + 1. PROTOCOL 3.7, C-13."""
-    (member,) = bench.stable_group(1)
-    bench.leave(member)
-    assert (bench.state(), bench.group().generation) == (GroupState.EMPTY, 2)
-
-
 def test_a_parked_join_of_one_that_leaves_is_answered(bench):
     """Given a member parked in a join, when it leaves, then its join gets UNKNOWN_MEMBER_ID. C-37."""
     leader, _ = bench.stable_group()
@@ -107,21 +100,6 @@ def test_a_batch_that_removes_no_member_starts_no_round(bench):
     bench.stable_group()
     bench.leave("x", ("", "i9"))
     assert bench.state() is GroupState.STABLE
-
-
-def test_an_unknown_group_cannot_be_left(bench):
-    """PROTOCOL 5.4."""
-    assert bench.leave("x") == [ErrorCode.UNKNOWN_MEMBER_ID]
-    assert bench.coordinator.group_ids() == []
-
-
-def test_a_dead_group_is_not_left(bench):
-    """Given a group in state Dead, when a member leaves, then COORDINATOR_NOT_AVAILABLE for the whole
-    request. C-22."""
-    leader, _ = bench.stable_group()
-    bench.group().move_to(GroupState.DEAD)
-    request = m.LeaveGroupRequest(group_id="g", members=(m.MemberIdentity(leader),))
-    assert bench.ask(request).error is ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
 def test_the_reason_is_kept(bench):

@@ -61,12 +61,17 @@ def test_dynamic_members_that_do_not_rejoin_are_removed_and_static_ones_stay(ben
     assert bench.beat(static) is ErrorCode.NONE
 
 
-def test_a_leader_that_rejoined_stays_leader(bench):
+@pytest.mark.parametrize("instances", [(), ("i1", "i2", "i3")])
+def test_a_leader_that_rejoined_stays_leader_though_others_have_been_there_longer(bench, instances):
     """PROTOCOL 3.7."""
-    members = bench.stable_group(3)
-    for member in reversed(members):
-        bench.join(member)
-    assert bench.group().leader == members[0]
+    first, *others = bench.stable_group(3, instances=instances or ("i1",), session_ms=LONG_MS)
+    for member in others:
+        bench.join(member, metadata=b"new", session_ms=LONG_MS)
+    bench.sleep(60_000)
+    for member in (first, *reversed(others)):
+        bench.join(member, metadata=b"newer", session_ms=LONG_MS)
+    assert (bench.state(), next(iter(bench.group().members))) == (COMPLETING, first)
+    assert bench.group().leader == others[0]
 
 
 def test_the_first_member_that_rejoined_leads_when_the_leader_did_not(bench):

@@ -11,7 +11,6 @@ from coordinator_core.model import Subscription, TopicPartition
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.consumer_protocol import encode_subscription
 from coordinator_core.protocol.error_codes import ErrorCode
-from coordinator_core.protocol.events import GroupStateChanged
 
 EMPTY, PREPARING, COMPLETING, STABLE, DEAD = GroupState
 DAY_MS = 86_400_000
@@ -46,57 +45,6 @@ def test_only_legal_moves_are_made(before, after):
         with pytest.raises(AssertionError, match=f"from {before.value} to {after.value}"):
             group.move_to(after)
         assert group.state is before
-
-
-def test_a_group_without_members_and_offsets_is_forgotten(bench):
-    """Given an Empty group without offsets, at its next retention check, then it is Dead and unknown.
-    PROTOCOL 2.1."""
-    (member,) = bench.stable_group(1)
-    bench.leave(member)
-    assert bench.table()[0]["g"].generation == 2
-    bench.sleep(600_000)
-    assert bench.coordinator.group_ids() == []
-    assert bench.table() == ({}, {})
-    last = bench.events_of(GroupStateChanged)[-1]
-    assert (last.before, last.after) == ("Empty", "Dead")
-
-
-def test_a_group_with_offsets_lingers_until_they_expire(bench):
-    """Given offsets committed by a member that leaves a day later, when seven days have passed since the
-    group became Empty, then it is forgotten, and not before. PROTOCOL 2.1."""
-    (member,) = bench.stable_group(1, session_ms=1_800_000)
-    bench.commit(member, 1)
-    for _ in range(96):
-        bench.sleep(900_000)
-        bench.beat(member)
-    bench.leave(member)
-    bench.sleep(7 * DAY_MS - 1)
-    assert bench.committed() == 5
-    bench.sleep(600_000)
-    assert bench.committed() == -1
-    assert bench.coordinator.group_ids() == []
-    assert bench.table() == ({}, {})
-
-
-def test_a_newer_offset_keeps_the_group_and_the_older_one_goes(bench):
-    """Given simple commits four days apart, then each expires seven days after its own. PROTOCOL 2.1."""
-    bench.commit(topic="t")
-    bench.sleep(4 * DAY_MS)
-    bench.commit(topic="u")
-    bench.sleep(3 * DAY_MS + 600_000)
-    assert (bench.committed(topic="t"), bench.committed(topic="u")) == (-1, 5)
-    bench.sleep(4 * DAY_MS)
-    assert bench.coordinator.group_ids() == []
-
-
-def test_offsets_of_a_group_with_members_do_not_expire(bench):
-    """PROTOCOL 2.1."""
-    (member,) = bench.stable_group(1, session_ms=1_800_000)
-    bench.commit(member, 1)
-    for _ in range(8 * 96):
-        bench.sleep(900_000)
-        bench.beat(member)
-    assert bench.committed() == 5
 
 
 def subscribed(*topics):
@@ -179,10 +127,11 @@ def test_an_offset_that_is_being_committed_does_not_expire(bench):
 
 
 def test_a_pending_id_keeps_the_group(bench):
-    """Given an Empty group with a pending id, at its next retention check, then it stays. PROTOCOL 2.1,
-    3.4."""
+    """Given an Empty group with a pending id, at its next retention check, then it stays, and nothing is
+    written. PROTOCOL 2.1, 3.4."""
     pending = bench.joined(session_ms=1_800_000).member_id
     bench.sleep(1_200_000)
+    assert not any(outcome.appends for outcome in bench.outcomes)
     assert bench.joined(pending, session_ms=1_800_000) is None
 
 
@@ -301,7 +250,7 @@ TABLE = [
 @pytest.mark.parametrize(("request_", "state", "answer"), TABLE)
 def test_each_state_answers_each_request_as_documented(make_bench, request_, state, answer):
     """Given a group in a state, when a request of a kind comes, then its answer is the one in the table, or
-    it is parked. PROTOCOL 3.2, 3.9, 4.1, 5.1, 7.1, 7.3, C-22, C-24, C-32, C-33."""
+    it is parked. PROTOCOL 3.2, 3.9, 4.1, 5.1, 7.1, 7.3, C-20, C-22, C-24, C-32, C-33, C-34, C-35."""
     bench, leader, follower = arranged(make_bench, state)
     reply = REQUESTS[request_](bench, leader, follower)
     assert (reply if reply is None else first_error(reply)) is answer

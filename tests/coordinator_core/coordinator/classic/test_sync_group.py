@@ -26,35 +26,6 @@ def test_a_sync_is_checked_in_order(bench):
     assert bench.synced(static, 1, group_instance_id="i1").error is ErrorCode.NONE
 
 
-def test_a_dead_group_is_not_available_to_syncs(bench):
-    """PROTOCOL 4.1."""
-    leader, _ = bench.stable_group()
-    bench.group().move_to(GroupState.DEAD)
-    assert bench.synced("x").error is ErrorCode.COORDINATOR_NOT_AVAILABLE
-    assert bench.synced(leader).error is ErrorCode.COORDINATOR_NOT_AVAILABLE
-
-
-def test_a_sync_with_an_unknown_or_emptied_group_is_an_unknown_members(bench):
-    """C-24."""
-    assert bench.synced("x").error is ErrorCode.UNKNOWN_MEMBER_ID
-    (member,) = bench.stable_group(1)
-    bench.leave(member)
-    assert bench.synced(member).error is ErrorCode.UNKNOWN_MEMBER_ID
-
-
-def test_an_unknown_instance_id_is_an_unknown_member(bench):
-    """PROTOCOL 4.1, C-38."""
-    leader, _ = bench.stable_group()
-    assert bench.synced(leader, group_instance_id="i9").error is ErrorCode.UNKNOWN_MEMBER_ID
-
-
-def test_a_sync_during_preparing_gets_rebalance_in_progress(bench):
-    """Given PreparingRebalance, when a member syncs, then REBALANCE_IN_PROGRESS. PROTOCOL 4.1, C-24."""
-    _, follower = bench.preparing_group()
-    answer = bench.synced(follower)
-    assert (answer.error, answer.assignment) == (ErrorCode.REBALANCE_IN_PROGRESS, b"")
-
-
 def test_a_sync_in_the_first_round_may_name_any_assignor(bench):
     """Given a group that has no assignor yet, when a member syncs, then REBALANCE_IN_PROGRESS. C-24."""
     bench.enter()

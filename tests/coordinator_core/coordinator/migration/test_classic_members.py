@@ -318,3 +318,16 @@ def test_a_failed_write_is_answered_in_the_protocol_of_each_request(mixed, make_
 def test_administrators_see_which_protocol_each_member_speaks(mixed):
     members = mixed.ask(ConsumerGroupDescribeRequest(group_id="g")).members
     assert [member.member_type for member in members] == [SPEAKS_CLASSIC, SPEAKS_CONSUMER]
+
+
+def test_a_classic_member_that_gives_up_partitions_has_the_time_to_join_alone_after_a_failover(mixed):
+    """It begins when a heartbeat tells the member to join."""
+    assert mixed.rejoin(mixed.old, (0, 1, 2, 3)) == mixed.generation
+    assert mixed.current(mixed.old).state == "unrevoked partitions"
+    mixed.fail_over()
+    for _ in range(12):
+        mixed.sleep(5_000)
+        assert mixed.is_told_to_join(mixed.old, mixed.generation)
+        mixed.tell("new", mixed.current("new").epoch)
+    mixed.sleep(5_000)
+    assert mixed.old not in mixed.group().members

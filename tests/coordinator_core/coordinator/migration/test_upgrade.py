@@ -8,7 +8,7 @@ from coordinator_core.protocol.consumer_protocol import encode_assignment
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.events import GroupStateChanged
 
-BUSY, NONE = ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.NONE
+BUSY, NONE, NOT_FOUND = ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND
 
 
 def test_the_group_goes_on_with_its_members_generation_and_assignment(bench, make_told):
@@ -61,20 +61,26 @@ def test_an_empty_group_with_a_write_on_its_way_makes_room_for_a_new_one(bench):
     assert (bench.group().family, list(bench.group().members)) == ("reconcile", ["new"])
 
 
-def test_only_groups_of_consumers_are_upgraded(bench):
-    bench.classic_group((0, 1, 2, 3), kind="connect")
-    assert bench.arrive("new").error is ErrorCode.GROUP_ID_NOT_FOUND
-
-
-def test_a_group_with_a_subscription_that_cannot_be_read_stays_classic(bench):
-    bench.stable_group(1, metadata=b"?")
-    assert bench.arrive("new").error is ErrorCode.GROUP_ID_NOT_FOUND
-
-
-def test_a_group_that_is_too_large_stays_classic(make_migrating_bench):
-    bench = make_migrating_bench(max_size=2)
+def consumers(bench):
     bench.classic_group((0,), (1,), (2, 3))
-    assert bench.arrive("new").error is ErrorCode.GROUP_ID_NOT_FOUND
+
+
+@pytest.mark.parametrize(
+    ("arrange", "given", "join", "error"),
+    [
+        (lambda bench: bench.classic_group((0, 1, 2, 3), kind="connect"), {}, {}, NOT_FOUND),
+        (lambda bench: bench.stable_group(1, metadata=b"?"), {}, {}, NOT_FOUND),
+        (consumers, {"max_size": 2}, {}, NOT_FOUND),
+        (consumers, {}, {"epoch": 3}, NOT_FOUND),
+        (consumers, {}, {"epoch": 0, "owned": ()}, ErrorCode.INVALID_REQUEST),
+    ],
+    ids=["other members", "unreadable subscriptions", "too many members", "no join", "a wrong join"],
+)
+def test_a_group_stays_classic_that_cannot_be_upgraded(make_migrating_bench, arrange, given, join, error):
+    bench = make_migrating_bench(**given)
+    arrange(bench)
+    answer = bench.tell("new", **join) if join else bench.arrive("new")
+    assert (answer.error, bench.group().family) == (error, "classic")
 
 
 @pytest.mark.parametrize(
@@ -96,18 +102,6 @@ def test_a_member_that_is_refused_upgrades_nothing_but_its_parked_joins_are_refu
     assert (bench.group().family, bench.group().generation) == ("classic", generation)
     assert (bench.replies[parked].error, bench.events[events:]) == (BUSY, [])
     bench.sleep_and_beat(50_000, first)
-    assert bench.group().family == "classic"
-
-
-def test_only_a_join_upgrades(bench):
-    bench.classic_group((0, 1, 2, 3))
-    assert bench.tell("new", 3).error is ErrorCode.GROUP_ID_NOT_FOUND
-    assert bench.group().family == "classic"
-
-
-def test_a_wrong_join_changes_nothing(bench):
-    bench.classic_group((0, 1, 2, 3))
-    assert bench.tell("new", 0, ()).error is ErrorCode.INVALID_REQUEST
     assert bench.group().family == "classic"
 
 
@@ -286,3 +280,28 @@ def test_a_first_round_goes_on_if_the_upgrade_cannot_be_written(make_migrating_b
     assert again not in bench.replies
     bench.sleep(6_000)
     assert bench.replies[again].error is NONE
+
+
+def test_a_newcomer_keeps_its_time_to_join_if_the_upgrade_cannot_be_written(bench, make_told):
+    """PROTOCOL 3.11."""
+    (old,) = bench.classic_group((0, 1, 2, 3))
+    newcomer = bench.newcomer(metadata=make_told())
+    bench.holding = True
+    bench.arrive("new")
+    bench.release(ErrorCode.NOT_COORDINATOR)
+    bench.sleep_and_beat(20_000, old)
+    assert list(bench.group().members) == [old, newcomer]
+
+
+def test_no_deadline_of_an_upgrade_that_could_not_be_written_is_left(bench, make_told):
+    """One of the group that was to be would be taken for the time to sync: it has the same number."""
+    leader, follower = bench.classic_group((0, 1), (2, 3))
+    for member_id in (leader, follower):
+        bench.join(member_id, metadata=make_told(topics=("t", "u")))
+    bench.sync(leader)
+    assert list(bench.group().pending_sync) == [follower]
+    bench.holding = True
+    bench.arrive("new")
+    bench.release(ErrorCode.NOT_COORDINATOR)
+    bench.sleep(1_000)
+    assert list(bench.group().members) == [leader, follower]

@@ -62,3 +62,14 @@ def test_a_version_without_the_rule_computes_every_target_at_once(make_reconcile
     bench.join("a")
     assert bench.join("b").member_epoch == 2
     assert epochs(bench) == (2, 2)
+
+
+def test_the_share_of_a_member_with_a_new_instance_id_is_unknown_until_the_next_target(bench):
+    """Kafka looks the share of a static member up by its instance id."""
+    bench.join("a")
+    bench.sleep(1_000)
+    bench.join("b")
+    assert bench.join("a", instance_id="one").assignment == ()
+    bench.sleep(1_000)
+    bench.join("c")
+    assert bench.tell("a", bench.current("a").epoch).assignment == (("t", 0), ("t", 1))

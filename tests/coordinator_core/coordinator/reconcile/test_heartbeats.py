@@ -68,12 +68,6 @@ def test_each_member_goes_on_alone_as_soon_as_what_it_waits_for_is_free(bench):
     assert owned(bench.tell("b", epoch + 1)) == [2, 3]
 
 
-def test_what_has_not_changed_is_null_both_ways(bench):
-    epoch = bench.pair()
-    answer = bench.tell("a", epoch)
-    assert (answer.error, answer.member_epoch, answer.assignment) == (ErrorCode.NONE, epoch, None)
-
-
 def test_an_assignment_comes_once_even_if_the_member_does_not_own_it_yet(bench):
     bench.join("a")
     assert owned(bench.tell("a", 2)) is None
@@ -92,7 +86,8 @@ def test_an_assignment_comes_again_in_response_to_a_request_with_all_fields(benc
 def test_a_heartbeat_that_changes_nothing_writes_nothing(bench):
     epoch = bench.pair()
     appends = sum(len(outcome.appends) for outcome in bench.outcomes)
-    bench.tell("a", epoch)
+    answer = bench.tell("a", epoch)
+    assert (answer.error, answer.member_epoch, answer.assignment) == (ErrorCode.NONE, epoch, None)
     assert sum(len(outcome.appends) for outcome in bench.outcomes) == appends
 
 
@@ -253,10 +248,6 @@ def test_an_error_does_not_repeat_the_member_id(bench):
     assert bench.tell("a", 7).member_id is None
 
 
-def test_an_unknown_group_has_no_members(bench):
-    assert bench.tell("a", 3).error is bench.tell("a", -1).error is ErrorCode.GROUP_ID_NOT_FOUND
-
-
 def test_a_member_may_subscribe_to_nothing(bench):
     answer = bench.join("a", ())
     assert (answer.error, answer.member_epoch, owned(answer)) == (ErrorCode.NONE, 1, [])
@@ -300,13 +291,6 @@ def test_a_full_group_lets_nobody_in(make_reconcile_bench):
     assert bench.join("b").error is ErrorCode.GROUP_MAX_SIZE_REACHED
     assert bench.tell("b", 5).error is ErrorCode.GROUP_MAX_SIZE_REACHED
     assert bench.join("a").error is ErrorCode.NONE
-
-
-def test_a_static_member_comes_back_into_a_full_group(make_reconcile_bench):
-    bench = make_reconcile_bench(max_size=1)
-    bench.join("a", instance_id="one")
-    bench.tell("a", -2, instance_id="one")
-    assert bench.join("a2", instance_id="one").error is ErrorCode.NONE
 
 
 # --- assignors
@@ -404,11 +388,13 @@ def test_a_static_member_that_left_for_a_while_comes_back_to_its_part_in_the_sam
     assert (bench.state(), bench.group().generation) == ("Stable", epoch)
 
 
-def test_a_static_member_that_comes_back_has_nothing_to_give_up(bench):
-    """What it had and is not in its share is free at once."""
+def test_a_static_member_that_is_away_keeps_all_that_it_had_until_it_comes_back(bench):
+    """Then what is not in its share is free at once."""
     bench.join("a", instance_id="one")
     bench.tell("a", -2, instance_id="one")
-    bench.join("b")
+    assert owned(bench.join("b")) == []
+    assert [tp.partition for tp in bench.group().durable.shares["a"]] == [0, 1]
+    assert owned(bench.tell("b", 3)) is None
     answer = bench.join("a2", instance_id="one")
     assert (answer.member_epoch, owned(answer)) == (3, [0, 1])
     assert owned(bench.tell("b", 3)) == [2, 3]
@@ -477,13 +463,6 @@ def test_a_static_member_that_has_left_for_a_while_has_the_time_of_its_session(b
     bench.sleep(40_000)
     bench.tell("a", -2, instance_id="one")
     bench.sleep(5_000)
-    assert bench.state() == "Empty"
-
-
-def test_a_static_member_that_does_not_come_back_loses_its_part_with_its_session(bench):
-    bench.join("a", instance_id="one")
-    bench.tell("a", -2, instance_id="one")
-    bench.sleep(45_000)
     assert bench.state() == "Empty"
 
 

@@ -4,9 +4,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from coordinator_core.coordinator.reconcile.state import GroupState, restored_state
-from coordinator_core.coordinator.records import GroupTable, decode_records, encode_record
+from coordinator_core.coordinator.records import GroupTable
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.events import GenerationStarted
+from tests.coordinator_core.coordinator.conftest import as_written
 from tests.examples import scaled
 
 MEMBERS = ("a", "b", "c")
@@ -71,7 +72,7 @@ def in_log(bench):
     """The state of the group, from the bytes of its records."""
     records = [record for partition in range(50) for record in bench.log.read(partition)]
     table = GroupTable()
-    table.apply_all(decode_records(b"".join(map(encode_record, records))))
+    table.apply_all(as_written(records))
     return table.groups.get("g") and restored_state(table.groups["g"], table.parts["g"])
 
 

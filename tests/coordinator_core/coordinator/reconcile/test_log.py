@@ -1,8 +1,5 @@
 """The records of a group that the coordinator reconciles: written first, replayed by the same code (8.2)."""
 
-import pytest
-
-from coordinator_core.coordinator.reconcile.state import GroupState
 from coordinator_core.coordinator.records import PartRecord, compact
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.events import GenerationStarted, MemberAdded
@@ -34,15 +31,6 @@ def test_another_broker_goes_on_where_the_first_one_ended(bench):
             current = bench.current(member)
             assert not bench.tell(member, current.epoch, current.assigned).error
     assert bench.state() == "Stable"
-
-
-def test_a_compacted_log_gives_the_same_group(bench):
-    busy(bench)
-    before = fields(bench.group().durable)
-    for partition in range(50):
-        bench.log.compact(partition)
-    bench.fail_over()
-    assert fields(bench.group().durable) == before
 
 
 def test_nothing_happens_before_the_records_are_written(bench):
@@ -117,17 +105,3 @@ def test_a_group_that_is_forgotten_leaves_nothing_in_the_log(bench):
     assert bench.group() is None
     records = [record for partition in range(50) for record in compact(bench.log.read(partition))]
     assert [record for record in records if isinstance(record, PartRecord)] == []
-
-
-@pytest.mark.parametrize("cut", [1, 2, 3, 5, 8])
-def test_the_records_make_the_state_up_to_any_of_them(bench, cut):
-    """PROTOCOL 8.2: a state is what its records say, however many there are."""
-    busy(bench)
-    records = [record for partition in range(50) for record in bench.log.read(partition)]
-    one, two = GroupState(), GroupState()
-    for record in records[:-cut]:
-        if isinstance(record, PartRecord):
-            one.apply_part(record.key, record.value)
-    for record in compact([r for r in records[:-cut] if isinstance(r, PartRecord)]):
-        two.apply_part(record.key, record.value)
-    assert (one.currents, one.holders, one.shares) == (two.currents, two.holders, two.shares)

@@ -246,13 +246,6 @@ def test_an_expression_is_forgotten_with_the_last_member_that_has_it(bench, leav
     assert "u" not in bench.group().subscribed_topics()
 
 
-def test_a_member_that_gives_up_its_expression_changes_the_group(bench):
-    bench.join("a", ("t",), subscribed_topic_regex="x")
-    answer = bench.tell("a", 2, subscribed_topic_regex="")
-    assert (answer.member_epoch, epochs(bench)) == (3, (3, 3))
-    assert bench.described().members[0].subscribed_topic_regex == ""
-
-
 def test_a_member_with_another_expression_gives_up_what_only_the_old_one_matches(bench):
     bench.join("a", (), subscribed_topic_regex="u")
     bench.tell("a", 1)

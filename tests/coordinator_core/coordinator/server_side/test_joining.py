@@ -5,7 +5,7 @@ import pytest
 from coordinator_core.coordinator.server_side.group import State
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
-from coordinator_core.protocol.events import GenerationStarted, GroupStateChanged, MemberAdded
+from coordinator_core.protocol.events import GenerationStarted, GroupStateChanged
 
 PREPARING, ASSIGNING, STABLE, EMPTY = State.PREPARING, State.ASSIGNING, State.STABLE, State.EMPTY
 
@@ -19,15 +19,6 @@ def states_at(bench, *moments):
 
 
 # --- a join
-
-
-def test_a_new_member_gets_an_id_first_and_joins_with_it(bench):
-    answer = bench.joined()
-    assert (answer.error, answer.generation_id) == (ErrorCode.MEMBER_ID_REQUIRED, -1)
-    assert list(bench.group().pending) == [answer.member_id]
-    assert bench.joined(answer.member_id) is None
-    assert (list(bench.group().members), bench.group().pending) == ([answer.member_id], {})
-    assert [event.member_id for event in bench.events_of(MemberAdded)] == [answer.member_id]
 
 
 def test_every_member_gets_its_share_in_the_response_to_its_join(bench):
@@ -76,28 +67,6 @@ def test_a_session_timeout_out_of_range_is_refused(bench, session_ms):
     assert bench.group() is None
 
 
-def test_a_full_group_refuses_new_members(make):
-    """Given a Stable group of the greatest size, when another joins, then GROUP_MAX_SIZE_REACHED and no
-    member id; members may join again. PROTOCOL 3.1, C-08."""
-    bench = make(max_size=2)
-    members = bench.stable_group()
-    answer = bench.joined()
-    assert (answer.error, answer.member_id) == (ErrorCode.GROUP_MAX_SIZE_REACHED, "")
-    assert [bench.joined(member).error for member in members] == [ErrorCode.NONE] * 2
-    assert bench.state() is STABLE
-
-
-def test_a_pending_id_that_finds_the_group_full_is_forgotten(make):
-    """Given more ids than places, when the last joins, then it is refused and its id is removed, so that
-    the round does not wait for it. C-08."""
-    bench = make(max_size=2)
-    ids = [bench.joined().member_id for _ in range(3)]
-    answers = [bench.joined(member_id) for member_id in ids]
-    assert [answer and answer.error for answer in answers] == [None, None, ErrorCode.GROUP_MAX_SIZE_REACHED]
-    bench.until(STABLE)
-    assert (list(bench.group().members), bench.group().pending) == (ids[:2], {})
-
-
 def test_the_last_to_rejoin_a_group_above_its_limit_is_removed(make):
     """Given a Stable group of three and a limit of two from now on, when all rejoin for other topics, then
     the last gets GROUP_MAX_SIZE_REACHED and the round ends without it. PROTOCOL 3.1, C-08."""
@@ -131,29 +100,6 @@ def test_a_second_join_takes_the_place_of_a_parked_one(bench):
 # --- the initial delay
 
 
-def test_the_first_round_waits_for_the_initial_delay(bench):
-    """PROTOCOL 3.5, C-10."""
-    bench.enter()
-    assert states_at(bench, 2_999, 3_000) == [PREPARING, STABLE]
-
-
-def test_a_member_that_arrives_in_the_window_restarts_it(bench):
-    """PROTOCOL 3.5, C-10."""
-    bench.enter()
-    bench.sleep(2_000)
-    bench.enter()
-    assert states_at(bench, 5_999, 6_000) == [PREPARING, STABLE]
-    assert len(bench.computed) == 1
-
-
-def test_the_initial_delay_ends_with_the_rebalance_timeout(bench):
-    """PROTOCOL 3.5, C-10."""
-    for at in (0, 1_000, 4_000, 7_000):
-        bench.sleep(at - bench.now_ms)
-        bench.enter(rebalance_ms=10_000)
-    assert states_at(bench, 9_999, 10_000) == [PREPARING, STABLE]
-
-
 def test_the_initial_delay_is_not_cut_short(bench):
     """Given the window runs, when a member leaves and the others have joined, then it runs on. C-11."""
     bench.enter()
@@ -161,24 +107,6 @@ def test_the_initial_delay_is_not_cut_short(bench):
     assert bench.leave(leaver) == [ErrorCode.NONE]
     assert states_at(bench, 2_999, 6_000) == [PREPARING, STABLE]
     assert len(bench.group().members) == 1
-
-
-def test_a_group_that_emptied_gets_the_initial_delay_again(bench):
-    """C-13."""
-    (member_id,) = bench.stable_group(1)
-    bench.leave(member_id)
-    assert (bench.state(), bench.group().generation) == (EMPTY, 2)
-    began = bench.now_ms
-    bench.enter()
-    assert states_at(bench, began + 2_999, began + 3_000) == [PREPARING, STABLE]
-    assert bench.group().generation == 3
-
-
-def test_a_group_whose_members_all_left_in_the_window_becomes_empty(bench):
-    """PROTOCOL 3.7."""
-    bench.leave(bench.newcomer())
-    bench.until(EMPTY)
-    assert (bench.now_ms, bench.group().generation, bench.computed) == (3_000, 1, [])
 
 
 # --- joining again
@@ -243,18 +171,6 @@ def test_a_round_waits_for_all_members_to_join_again(bench):
     bench.join(second)
     assert bench.state() is STABLE
     assert bench.share_in(newcomer) == "t2"
-
-
-def test_a_pending_id_holds_the_round_open_until_it_joins(bench):
-    """PROTOCOL 3.4, 3.6, C-04."""
-    first, second = bench.stable_group()
-    pending = bench.joined().member_id
-    bench.join(first, topics=("u",))
-    bench.join(second)
-    assert bench.state() is PREPARING
-    bench.join(pending)
-    assert bench.state() is STABLE
-    assert list(bench.group().members) == [first, second, pending]
 
 
 def test_a_pending_id_holds_the_round_open_until_it_expires(bench):

@@ -18,11 +18,6 @@ def last_cause(bench):
 # --- heartbeats and sessions
 
 
-def test_a_heartbeat_of_a_stable_member_is_answered(bench):
-    (member_id,) = bench.stable_group(1)
-    assert bench.beat(member_id) is ErrorCode.NONE
-
-
 @pytest.mark.parametrize("make_group", ["preparing_group", "assigning_group"])
 def test_heartbeats_announce_a_round_with_illegal_generation(bench, make_group):
     """PROTOCOL 11.2."""
@@ -100,16 +95,6 @@ def test_the_last_session_that_expires_empties_the_group(bench):
     assert bench.table() == ({}, {})
 
 
-def test_a_pending_id_expires(bench):
-    """PROTOCOL 3.4."""
-    pending = bench.joined(session_ms=7_000).member_id
-    bench.sleep(6_999)
-    assert pending in bench.group().pending
-    bench.sleep(1)
-    assert bench.group().pending == {}
-    assert bench.joined(pending).error is ErrorCode.UNKNOWN_MEMBER_ID
-
-
 # --- leaving
 
 
@@ -134,22 +119,12 @@ def test_several_members_that_leave_start_one_round(bench):
     assert bench.group().generation == 2
 
 
-def test_nobody_leaves_a_group_that_is_unknown(bench):
-    assert bench.leave("stranger") == [ErrorCode.UNKNOWN_MEMBER_ID]
-
-
 def test_a_member_that_leaves_while_its_join_is_parked_gets_both_answers(bench):
     first, _ = bench.stable_group()
     parked = bench.join(first, topics=("u",))
     assert bench.leave(first) == [ErrorCode.NONE]
     assert bench.replies[parked].error is ErrorCode.UNKNOWN_MEMBER_ID
     assert bench.state() is PREPARING
-
-
-def test_the_last_member_that_leaves_empties_the_group(bench):
-    (member_id,) = bench.stable_group(1)
-    assert bench.leave(member_id) == [ErrorCode.NONE]
-    assert (bench.state(), bench.group().generation) == (EMPTY, 2)
 
 
 # --- commits
@@ -176,15 +151,6 @@ def test_a_member_commits_while_others_join(bench):
 def test_a_commit_of_the_last_generation_is_refused_while_the_next_is_stored(bench):
     (first, *_), _ = bench.assigning_group()
     assert bench.commit(first, 1) is ErrorCode.ILLEGAL_GENERATION
-
-
-def test_a_simple_consumer_commits_to_an_empty_group(bench):
-    """PROTOCOL 7.1."""
-    (member_id,) = bench.stable_group(1)
-    bench.leave(member_id)
-    assert bench.commit(offset=3) is ErrorCode.NONE
-    assert bench.commit(member_id, 1) is ErrorCode.UNKNOWN_MEMBER_ID
-    assert bench.committed() == 3
 
 
 def test_a_group_with_offsets_only_keeps_them_when_members_join(bench):

@@ -101,14 +101,6 @@ def test_other_topics_of_a_member_meanwhile_start_another_round(bench):
     )
 
 
-def test_the_first_change_meanwhile_is_the_cause(bench):
-    (_, second, third), _ = bench.assigning_group()
-    bench.leave(second)
-    bench.leave(third)
-    bench.release()
-    assert bench.events_of(GroupStateChanged)[-1].cause == f"{second} left"
-
-
 def test_a_pending_id_expires_meanwhile(bench):
     bench.assigning_group()
     bench.joined(session_ms=7_000)
@@ -211,14 +203,6 @@ def test_an_empty_group_is_restored(bench):
     assert (bench.state(), bench.group().generation, bench.group().members) == (EMPTY, 2, {})
     bench.stable_group(1)
     assert bench.group().generation == 3
-
-
-def test_pending_ids_are_not_stored(bench):
-    bench.stable_group(1)
-    pending = bench.joined().member_id
-    bench.start()
-    bench.take_over()
-    assert bench.joined(pending).error is ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def test_partitions_that_were_added_during_a_failover_start_a_round(bench):

@@ -236,15 +236,6 @@ def test_what_a_leader_remembers_grows_old(host):
     assert weights(informed(leader, short)[0])[T0] == 1
 
 
-def test_growing_old_does_not_depend_on_how_many_rounds_there_are(host):
-    often = Reported(host, by_rate)
-    informed(often, {"a": reporting({T0: Estimate(60, 20, 0)})})
-    for minute in range(1, 62):
-        host.at(60 * minute)
-        informed(often, {"b": reporting({})})
-    assert weights(informed(often, {"b": reporting({T0: Estimate(30, 1, 0)})})[0])[T0] == 1
-
-
 def test_a_lag_is_the_last_one_reported_however_long_the_rate_was_measured(host):
     """A day of keeping up says nothing of the lag that the new owner has let grow since."""
     leader = Reported(host, by_lag)
@@ -252,11 +243,6 @@ def test_a_lag_is_the_last_one_reported_however_long_the_rate_was_measured(host)
     host.at(600)
     now = {T0: Estimate(600, 25, 15_000), T1: Estimate(87_000, 2, 0)}
     assert weights(informed(leader, {"b": reporting(now)})[0])[T0] == 15_000
-
-
-def test_each_provider_remembers_by_itself(host):
-    informed(Reported(host, by_rate), {"a": reporting({T0: Estimate(60, 20, 0)})})
-    assert informed(Reported(host, by_rate), {"a": reporting({})})[0] is CLUSTER
 
 
 # --- capacities
@@ -276,11 +262,6 @@ def test_where_one_is_unknown_there_are_none(host, other):
     group = group_of("a", "b")
     _, told = informed(Reported(host, by_rate), {"a": reporting({}, 100.0), "b": other}, group=group)
     assert told is group
-
-
-def test_a_member_that_does_not_report_has_no_known_capacity(host):
-    group = group_of("a", "b")
-    assert informed(Reported(host, by_rate), {"a": reporting({}, 100.0)}, group=group)[1] is group
 
 
 def test_with_capacities_changes_nothing_else():

@@ -101,14 +101,6 @@ def test_both_hear_what_the_member_got():
     assert provider.got == [[TopicPartition("t", 1)]]
 
 
-def test_an_assignor_that_hears_and_sends_nothing_will_do():
-    provider = Provider()
-    informed = informed_by(Bare(), provider, "source")
-    informed.on_assignment(Partitions.of([("t", 1)]), 5)
-    assert provider.got == [[TopicPartition("t", 1)]]
-    assert detach(informed.subscription_user_data(("t",)), REPORT) == (None, b"report")
-
-
 def test_it_stands_under_the_assignors_name_with_all_that_it_declares():
     made = informed_by(Inner(), Provider(), "source")
     assert (made.name, made.version) == ("inner", 3)
@@ -153,15 +145,6 @@ def test_a_provider_that_fails_is_told_under_the_assignors_name():
 
     with pytest.raises(AssignmentError, match="'inner': raised KeyError: 'no such partition'"):
         compute_assignment(informed_by(Inner(), Broken(), "source"), CLUSTER, group_of(a=None))
-
-
-def test_what_the_inner_one_does_wrong_is_wrong():
-    class Wrong(Bare):
-        def assign(self, cluster, group):
-            return {"stranger": []}
-
-    with pytest.raises(AssignmentError, match="'bare': there is no member 'stranger'"):
-        compute_assignment(informed_by(Wrong(), Provider(), "source"), CLUSTER, group_of(a=None))
 
 
 class Drifting(Provider):
