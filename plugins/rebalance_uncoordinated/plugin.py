@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from functools import partial
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
@@ -13,10 +13,12 @@ from rebalance_lab.scenarios.documents import Document, Duration, Text, about
 from rebalance_lab.scenarios.events import event_kind
 from rebalance_lab.scenarios.roster import Roster
 from rebalance_lab.scenarios.stage import Stage
-from rebalance_lab.traces.history import History
 from rebalance_uncoordinated.events import ClaimFailed, Notified, Rebalanced
 from rebalance_uncoordinated.peers.family import PEERS
 from rebalance_uncoordinated.watcher.family import OWNERS, WATCHER
+
+if TYPE_CHECKING:
+    from rebalance_lab.traces.history import History
 
 
 class LagView(Document, frozen=True):
@@ -85,5 +87,5 @@ def metrics() -> Iterable[hooks.MetricSpec]:
     ]
 
 
-def _counted(kind: type[Any], history: History) -> float:
+def _counted(kind: type[Any], history: "History") -> float:
     return history.counted.get(kind, 0)

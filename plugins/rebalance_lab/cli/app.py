@@ -53,7 +53,7 @@ _SWITCHES = ("--traceback", "--verbose", "-v")
 _SWITCH_OFF = "--no-plugin"
 _LIST_OF_COMMANDS: tuple[list[str], ...] = ([], ["-h"], ["--help"], ["--version"])
 """The first arguments with which no command is run."""
-_WITHOUT_COMMANDS = ("assignors", "coordinator_core", "rebalance_lab")
+_WITHOUT_COMMANDS = ("assignors", "coordinator_core", "rebalance_lab", "rebalance_uncoordinated")
 """The packages that are not loaded for the list of commands."""
 
 

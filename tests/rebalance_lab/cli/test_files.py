@@ -155,7 +155,6 @@ ELSEWHERE = {
     "plugins/rebalance_conformance/commands/new_assignor.py",  # a folder that is moved when it is whole
     "plugins/rebalance_conformance/remote.py",  # pipes
     "plugins/rebalance_conformance/watched.py",
-    "plugins/rebalance_kafka/broker/reserve.py",  # space on the disk, in the folder of the broker
     "plugins/rebalance_spark/java.py",  # in temporary folders
     "plugins/rebalance_spark/shipping.py",
     "plugins/rebalance_spark/sources.py",

@@ -50,8 +50,6 @@ CONTRACT = [
     "members_to_ease",
     "rounds",
     "messages",
-    "notifications",
-    "superfluous_rebalances",
 ]
 
 
