@@ -48,7 +48,7 @@ DONE = {
 """What members do in a round."""
 ROUNDS = {
     **{title: said(*members) for title, members in DONE.items()},
-    "another follows": said({"a": gives(1)}, follows=Round(6_000, [])),
+    "another follows": said({"a": gives(1)}, follows=Round(7_000, [])),
     "another follows later": said({"a": gives(1)}, follows=Round(60_000, [])),
     "never stable": said({}, stable_ms=None),
     "never settled": said({}, stable_ms=None, rest="Settled"),

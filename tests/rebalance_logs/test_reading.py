@@ -29,6 +29,7 @@ LINES = {
     "epoch": f"1769862896.789 {MESSAGE}",
     "epoch in milliseconds": f"1769862896789 {MESSAGE}",
     "with a zone": f"2026-01-31T14:34:56.789+02:00 {MESSAGE}",
+    "with a zone in the west": f"2026-01-31T07:04:56.789-05:30 {MESSAGE}",
     "windows": f"[2026-01-31 12:34:56,789] INFO {MESSAGE}\r",
 }
 
@@ -44,6 +45,12 @@ def test_the_message_and_its_own_time_are_found_in_any_wrapping(wrapped, tmp_pat
     fact = only(tmp_path)
     assert (fact.kind, fact.group, fact.generation) == (Kind.GENERATION, "pay", 4)
     assert fact.at_ms == AT_MS
+
+
+@pytest.mark.parametrize(("part", "ms"), [("", 0), (".5", 500), (".05", 50), (".0051", 5)])
+def test_a_fraction_of_a_second_has_any_number_of_digits(part, ms):
+    (fact,) = facts_of([f"2026-01-31T12:34:56{part}Z {MESSAGE}"])
+    assert fact.at_ms % 1_000 == ms
 
 
 def test_a_time_without_a_year_is_of_this_year():

@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 from pyspark.sql import functions as sf
+from pyspark.sql.classic.dataframe import DataFrame
 
 from coordinator_core.errors import InputError, PluginError
 from rebalance_lab.scoring.documents import seed_of
@@ -300,13 +301,13 @@ def test_a_column_that_is_missing_is_named_before_a_job_begins(spark, missing):
 def test_a_large_row_is_a_unit_per_strategy_and_the_others_are_in_as_many_tasks_as_asked_for(
     spark, monkeypatch
 ):
-    seen = {}
+    seen, map_in_arrow = {}, DataFrame.mapInArrow
 
     def spread(self, function, schema):
         seen["units"] = self
-        return self
+        return map_in_arrow(self, function, schema)
 
-    monkeypatch.setattr("pyspark.sql.classic.dataframe.DataFrame.mapInArrow", spread)
+    monkeypatch.setattr(DataFrame, "mapInArrow", spread)
     giant = scenario(partitions=9_000, members=90)
     score(frame(spark, {**plain(60), "giant": giant}), STRATEGIES, tasks=4)
     rows = seen["units"].withColumn("task", sf.spark_partition_id()).collect()

@@ -49,6 +49,8 @@ TEMPLATES: Mapping[str, str] = {
     "helps-at-a-price": "{change}: stop per partition {before:n} s -> {after:n} s; price: {price:changes}",
     "does-not-help": "{change} does not help (stop per partition {before:n} s -> {after:n} s); `advise` tries"
     " more",
+    "not-known-to-help": "{change} is not known to help (stop per partition {before:n} s -> {after:n} s);"
+    " `advise` tries more",
     "may-help": "{change} may help, not known from {units:n seed} (stop per partition {before:n} s ->"
     " {after:n} s)",
     "fails": "{change} does not work: {fault}",

@@ -145,8 +145,10 @@ def tried(grid: Grid, before: int, after: int, change: str) -> Finding:
     if not grid.setups[after].works:
         return Finding("fails", {**facts, "fault": fault_of(grid, after)})
     order = grid.order(STOPS, after, before)
+    if order is Order.UNKNOWN:
+        return Finding("may-help" if facts["after"] < facts["before"] else "not-known-to-help", facts)
     if order is not Order.BETTER:
-        return Finding("may-help" if order is Order.UNKNOWN else "does-not-help", facts)
+        return Finding("does-not-help", facts)
     price = [a for a in (*GAINS, TWICE, REQUESTS) if a is not STOPS and grid.is_better(a, before, after)]
     changes = [changed(grid, aim, before, after) for aim in price]
     return Finding("helps-at-a-price" if price else "helps", {**facts, "price": changes})

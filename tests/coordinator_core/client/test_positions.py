@@ -159,7 +159,7 @@ def ends_at(bench, what, offset, epoch=4):
     bench.respond(what, m.OffsetForLeaderEpochResponse(ends=(m.EpochEnd("t", 0, offset, epoch),)))
 
 
-@pytest.mark.parametrize(("end", "position"), [(80, 50), (50, 50), (30, 30), (-1, 50)])
+@pytest.mark.parametrize(("end", "position"), [(80, 50), (50, 50), (30, 30), (0, 0), (-1, 50)])
 def test_a_validated_position_continues_at_the_end_of_a_truncated_log(end, position):
     """PROTOCOL 9.2."""
     bench = checking()

@@ -128,6 +128,12 @@ def test_generations_go_on_when_an_empty_group_keeps_its_protocol(emptied):
     assert [violation.rule for violation in emptied.violations] == ["generations only grow"]
 
 
+def test_a_share_may_have_partitions_of_a_topic_that_was_deleted_meanwhile():
+    other, share = ev.SubscriptionChanged(client="a", topics=["u"]), assigned("a", 1, {"t": [0, 1]})
+    assert len(broken(other, share)) == 1
+    assert broken(other, ev.TopicDeleted(topic="t"), share) == []
+
+
 def test_committed_offsets_never_go_back():
     watch = watching(*group_of_two())
     for offset in (5, 5, 7):

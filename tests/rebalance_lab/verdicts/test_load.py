@@ -51,6 +51,10 @@ def test_a_partition_beyond_what_a_member_can_handle_is_hot():
     assert load_of(history_of([95, 10], overhead=0)).hot == {}
 
 
+def test_of_partitions_that_are_hot_the_largest_is_the_first():
+    assert list(load_of(history_of([95, 10, 120, 95])).hot) == ["t 2", "t 0", "t 3"]
+
+
 def test_a_group_beyond_what_its_members_can_handle():
     found = load_of(history_of([60, 60, 60, 60]))
     assert (found.members, found.partitions, found.rate, found.is_too_high) == (2, 4, 240.0, True)

@@ -118,7 +118,8 @@ TRIALS = {
     "a trial that helps": figures(LESS, rounds=2),
     "a trial that helps at a price": figures(LESS, rounds=3),
     "a trial that does not help": figures(UP, rounds=2),
-    "a trial that may help": figures(DOWN, rounds=2),
+    "a trial that may help": figures(tuple(value - 2 for value in DOWN), rounds=2),
+    "a trial that is not known to help": figures(DOWN, rounds=2),
     "a trial that does not work": figures(0.0),
 }
 
