@@ -85,8 +85,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=list(measured))  # skipped are tests that lack a tool
         items[:] = [item for item in items if item not in measured]
     for item in items:
+        arguments = getattr(getattr(item, "callspec", None), "params", {})
         for name in MARKED_BY_FIXTURE:
-            if name in getattr(item, "fixturenames", ()):
+            if name in getattr(item, "fixturenames", ()) and name not in arguments:  # of a table, no fixture
                 item.add_marker(name)
         if item.get_closest_marker("kafka"):
             item.add_marker("slow")
