@@ -1,4 +1,4 @@
-"""Who may import whom (the house in the README): an import that goes the other way is a design error."""
+"""Who may import whom (the house in CONTRIBUTING): an import that goes the other way is a design error."""
 
 import ast
 import re

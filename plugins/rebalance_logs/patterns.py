@@ -10,6 +10,7 @@ MASS_FAILURE, MASS_FAILURE_MS = 3, 3_000
 """So many members whose sessions expire within an interval of heartbeats have one cause."""
 
 RESTART_GAP_MS = 600_000
+REPLACED_WITHIN_MS = 120_000
 """Restarts one after another follow within this time."""
 
 RESTART_WAVE_MS = 5_000
@@ -82,7 +83,7 @@ def _replacements(group: GroupLog) -> None:
     pairs: list[tuple[Trigger, Trigger]] = []
     free = list(left)
     for new in joined:
-        near = [t for t in free if abs(t.at_ms - new.at_ms) <= 120_000]
+        near = [t for t in free if abs(t.at_ms - new.at_ms) <= REPLACED_WITHIN_MS]
         if near:
             old = min(near, key=lambda t: abs(t.at_ms - new.at_ms))
             free.remove(old)

@@ -73,8 +73,8 @@ def diagnose(
 ) -> None:
     """Say why a group rebalanced, from the logs of its brokers and members: causes with evidence first.
 
-    Reads any mix of logs of Kafka's brokers, the Java client, librdkafka, kafka-python, aiokafka, KafkaJS and
-    franz-go, wrapped as people have them. Clocks of hosts that differ are put right.
+    Reads any mix of logs of Kafka's brokers, the Java client, librdkafka, kafka-python, aiokafka, KafkaJS,
+    franz-go and kafka-go, wrapped as people have them. Clocks of hosts that differ are put right.
     """
     from rebalance_logs.causes import diagnosed
     from rebalance_logs.clocks import shifts_of
