@@ -10,8 +10,10 @@ MASS_FAILURE, MASS_FAILURE_MS = 3, 3_000
 """So many members whose sessions expire within an interval of heartbeats have one cause."""
 
 RESTART_GAP_MS = 600_000
-REPLACED_WITHIN_MS = 120_000
 """Restarts one after another follow within this time."""
+
+REPLACED_WITHIN_MS = 120_000
+"""A new process joins within this time before or after the end of the one whose place it takes."""
 
 RESTART_WAVE_MS = 5_000
 """Restarts that are closer are of one wave."""
