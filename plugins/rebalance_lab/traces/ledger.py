@@ -119,11 +119,6 @@ class Ledger:
         first, end = np.searchsorted(rows[:, 0], [number, number + 1])
         return [Span(self.clients[client], *times) for _, client, *times in rows[first:end].tolist()]
 
-    def owner_at(self, at_ms: int) -> Int32Array:
-        """int32[P]: the owner of each partition at a time, the last of several, or -1."""
-        spans = self.spans
-        return last_owners(spans[(spans[:, 2] <= at_ms) & (at_ms < spans[:, 3])], self.index)
-
     def names(self, owner: Int32Array) -> dict[TopicPartition, str]:
         """Return the owner of each partition that has one, in the order of the index."""
         owned = np.flatnonzero(owner != NO_OWNER).astype(np.int32)
